@@ -50,7 +50,7 @@
 #define SEARCH_NS    20000000LL
 
 typedef struct member {
-    hfi_process process;
+    hfi_process_use process;
     pid_t root;      /* the one that was added, whose descendant it is */
     hfi_usage usage; /* as it was read last */
     double children; /* ns that it has reported */

@@ -364,17 +364,6 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
     atomic_store_explicit(&level->count, row + 1, memory_order_release);
 }
 
-void
-hfi_series_clear(hfi_series *series) {
-    for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
-        hfi_layout_level *level = &series->base->level[i];
-        atomic_fetch_add_explicit(&level->moves, 1, memory_order_relaxed);
-        atomic_thread_fence(memory_order_release);
-        atomic_store_explicit(&level->count, 0, memory_order_relaxed);
-        atomic_fetch_add_explicit(&level->moves, 1, memory_order_release);
-    }
-}
-
 /* ---- cells ---------------------------------------------------------------------- */
 
 /* The last few thousand cells are kept, in a ring of records of one size; their sources

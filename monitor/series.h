@@ -47,8 +47,6 @@ void hfi_series_end(hfi_series *series);
  * highs are those values (per second), unless the row is narrower than `narrow_ns`. */
 void hfi_series_add(hfi_series *series, hf_monitor_level level, int64_t time_ns,
                     int64_t width_ns, const double *values, int64_t narrow_ns);
-/* Forget all rows. */
-void hfi_series_clear(hfi_series *series);
 /* From now on rows have columns for so many GPUs; in those before they are NaN. */
 void hfi_series_show_gpus(hfi_series *series, uint32_t count);
 

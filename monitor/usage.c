@@ -34,7 +34,7 @@ open_file(hfi_procfile *file, pid_t pid, const char *name) {
 }
 
 static long
-read_file(const hfi_process *process, const hfi_procfile *file, const char *name,
+read_file(const hfi_process_use *process, const hfi_procfile *file, const char *name,
           char *ret_text, size_t size) {
     char path[64];
     if (file->fd >= 0)
@@ -44,7 +44,7 @@ read_file(const hfi_process *process, const hfi_procfile *file, const char *name
 }
 
 int
-hfi_process_open(hfi_process *process, pid_t pid, int keep) {
+hfi_process_open(hfi_process_use *process, pid_t pid, int keep) {
     hfi_usage usage;
     memset(process, 0, sizeof *process);
     process->pid = pid;
@@ -62,7 +62,7 @@ hfi_process_open(hfi_process *process, pid_t pid, int keep) {
 }
 
 void
-hfi_process_close(hfi_process *process) {
+hfi_process_close(hfi_process_use *process) {
     hfi_procfile_close(&process->stat);
     hfi_procfile_close(&process->statm);
     hfi_procfile_close(&process->io);
@@ -81,7 +81,7 @@ hfi_usage_parse_io(const char *text, hfi_usage *usage) {
 }
 
 static void
-read_memory(const hfi_process *process, hfi_usage *usage) {
+read_memory(const hfi_process_use *process, hfi_usage *usage) {
     static long page;
     char text[128];
     const char *at = text;
@@ -99,7 +99,7 @@ read_memory(const hfi_process *process, hfi_usage *usage) {
 }
 
 int
-hfi_process_read(hfi_process *process, hfi_usage *ret_usage) {
+hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage) {
     static long ticks;
     char text[1024];
     struct timespec own;
@@ -243,7 +243,7 @@ hfi_process_peak(pid_t pid) {
 #include <mach/mach_time.h>
 
 int
-hfi_process_open(hfi_process *process, pid_t pid, int keep) {
+hfi_process_open(hfi_process_use *process, pid_t pid, int keep) {
     hfi_usage usage;
     (void)keep;
     memset(process, 0, sizeof *process);
@@ -253,12 +253,12 @@ hfi_process_open(hfi_process *process, pid_t pid, int keep) {
 }
 
 void
-hfi_process_close(hfi_process *process) {
+hfi_process_close(hfi_process_use *process) {
     process->pid = 0;
 }
 
 int
-hfi_process_read(hfi_process *process, hfi_usage *ret_usage) {
+hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage) {
     static mach_timebase_info_data_t base;
     struct rusage_info_v2 info;
     memset(ret_usage, 0, sizeof *ret_usage);

@@ -22,20 +22,20 @@ typedef struct hfi_usage {
 } hfi_usage;
 
 /* A process that is looked at again and again. */
-typedef struct hfi_process {
+typedef struct hfi_process_use {
     pid_t pid;
     hfi_procfile stat, statm, io; /* closed: they are opened for each reading */
     uint64_t start; /* when it started: the next of its number did later */
     clockid_t clock;
     int has_clock;
-} hfi_process;
+} hfi_process_use;
 
 /* 0 where there is no such process. With `keep` its files stay open, which makes
  * reading cheaper and takes three descriptors. */
-int hfi_process_open(hfi_process *process, pid_t pid, int keep);
-void hfi_process_close(hfi_process *process);
+int hfi_process_open(hfi_process_use *process, pid_t pid, int keep);
+void hfi_process_close(hfi_process_use *process);
 /* 0 where it is gone. What may not be read is 0. */
-int hfi_process_read(hfi_process *process, hfi_usage *ret_usage);
+int hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage);
 /* All processes of this user; how many were given. */
 size_t hfi_process_list(uid_t uid, pid_t *ret_pids, size_t size);
 /* Whether its environment, as it began, has this "NAME=VALUE". */

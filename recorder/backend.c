@@ -6,7 +6,8 @@
 #include "backend.h"
 
 int
-hfi_backend_write(const hfi_backend *backend, void *writer, const hfi_event *event) {
+hfi_backend_write(const hfi_backend *backend, void *writer,
+                  const hfi_log_event *event) {
     switch (event->kind) {
     case HFI_EVENT_ENTER:
         return backend->enter(writer, event->time, event->subject);

@@ -111,7 +111,8 @@ extern const hfi_backend hfi_otf2_backend;
 extern const hfi_backend hfi_profile_backend;
 
 /* Hand the event to the function above that takes it. */
-int hfi_backend_write(const hfi_backend *backend, void *writer, const hfi_event *event);
+int hfi_backend_write(const hfi_backend *backend, void *writer,
+                      const hfi_log_event *event);
 
 /* ---- scorep_backend.c ----
  *

@@ -172,7 +172,7 @@ hfi_event_log_rebase(hfi_event_log *log, uint64_t now) {
 }
 
 void
-hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_event *event) {
+hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_log_event *event) {
     uint64_t since = now - log->base;
     if (since >> HFI_LOG_TIME_BITS != 0)
         since = hfi_event_log_rebase(log, now);
@@ -185,8 +185,9 @@ hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_event *event) {
 }
 
 bool
-hfi_event_read_special(hfi_event_reader *reader, uint32_t what, hfi_event *ret_event) {
-    ret_event->kind = (hfi_event_kind)(what - HFI_LOG_SPECIAL);
+hfi_event_read_special(hfi_event_reader *reader, uint32_t what,
+                       hfi_log_event *ret_event) {
+    ret_event->kind = (hfi_log_event_kind)(what - HFI_LOG_SPECIAL);
     ret_event->untraced = false;
     if (ret_event->kind == HFI_EVENT_BASE) {
         reader->base = *reader->at++;

@@ -22,7 +22,7 @@
 #define HFI_LOG_LEAVE          1u
 #define HFI_LOG_UNTRACED       2u /* for the profile only: its enter was taken back */
 
-typedef enum hfi_event_kind {
+typedef enum hfi_log_event_kind {
     HFI_EVENT_ENTER,
     HFI_EVENT_LEAVE,
     HFI_EVENT_RECORDING_ON,
@@ -32,15 +32,15 @@ typedef enum hfi_event_kind {
     HFI_EVENT_PARAMETER_STRING,
     HFI_EVENT_FLUSHED, /* the program stood still until `value` */
     HFI_EVENT_BASE     /* not seen by readers */
-} hfi_event_kind;
+} hfi_log_event_kind;
 
-typedef struct hfi_event {
-    hfi_event_kind kind;
+typedef struct hfi_log_event {
+    hfi_log_event_kind kind;
     bool untraced;
     uint32_t subject; /* region or parameter */
     uint64_t time;    /* ticks */
     uint64_t value;
-} hfi_event;
+} hfi_log_event;
 
 typedef struct hfi_event_log {
     uint64_t *words;
@@ -89,13 +89,13 @@ void hfi_event_log_cut(hfi_event_log *log, uint64_t *next, uint64_t base);
 
 /* Take what else there is; false for what readers don't see. */
 bool hfi_event_read_special(hfi_event_reader *reader, uint32_t what,
-                            hfi_event *ret_event);
+                            hfi_log_event *ret_event);
 
 /* Ticks since the base, after it has been moved. */
 uint64_t hfi_event_log_rebase(hfi_event_log *log, uint64_t now);
 
 /* What else than enter and leave. There is room for one after each enter or leave. */
-void hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_event *event);
+void hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_log_event *event);
 
 static inline bool
 hfi_event_log_is_full(const hfi_event_log *log) {
@@ -125,7 +125,7 @@ hfi_event_log_what(uint64_t word) {
 /* The next event; false at the end. */
 static inline bool
 hfi_event_read(const hfi_event_log *log, hfi_event_reader *reader,
-               hfi_event *ret_event) {
+               hfi_log_event *ret_event) {
     while (reader->at != log->next) {
         uint64_t word = *reader->at++;
         uint32_t what = hfi_event_log_what(word);

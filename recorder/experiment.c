@@ -59,14 +59,14 @@ read_part(experiment *self, const char *name, uint32_t own) {
     if (asprintf(&path, "%s/parts/%s/part", self->directory, name) < 0)
         return HF_E_NOMEM;
     hfi_experiment_part part = {.number = (uint32_t)number};
-    hf_status status = hfi_part_file_read(path, &part.read, NULL);
+    hf_status status = hfi_trace_part_file_read(path, &part.read, NULL);
     free(path);
     if (status != HF_OK)
         return status == HF_E_NOMEM ? status : HF_OK;
     part.summary = part.read;
     status = add_part(self, part);
     if (status != HF_OK)
-        hfi_part_file_free(part.read);
+        hfi_trace_part_file_free(part.read);
     return status;
 }
 
@@ -170,7 +170,7 @@ hfi_experiment_write(const char *directory, uint32_t number,
     if (ret_others)
         *ret_others = count_others(&self);
     for (size_t i = 0; i < self.count; i++)
-        hfi_part_file_free(self.parts[i].read);
+        hfi_trace_part_file_free(self.parts[i].read);
     free(self.parts);
     return status;
 }

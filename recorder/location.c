@@ -66,7 +66,7 @@ typedef struct hfi_rewind {
  * it has been abandoned: there is no writer. */
 static void
 trace_catch_up(hfi_location *location) {
-    hfi_event event;
+    hfi_log_event event;
     if (!location->writer)
         return;
     while (hfi_event_read(&location->log, &location->traced, &event)) {
@@ -84,7 +84,7 @@ trace_catch_up(hfi_location *location) {
 
 static void
 profile_catch_up(hfi_location *location) {
-    hfi_event event;
+    hfi_log_event event;
     while (location->tree &&
            hfi_event_read(&location->log, &location->profiled, &event)) {
         if (event.kind == HFI_EVENT_ENTER &&
@@ -97,7 +97,7 @@ profile_catch_up(hfi_location *location) {
 
 static uint64_t
 count_events(const hfi_event_log *log, hfi_event_reader *reader) {
-    hfi_event event;
+    hfi_log_event event;
     uint64_t count = 0;
     while (hfi_event_read(log, reader, &event))
         count += !event.untraced;
@@ -156,7 +156,7 @@ make_room(hfi_location *location) {
     location->flush_ticks += stop - start;
     if (is_kept(location))
         hfi_event_log_add(&location->log, start,
-                          &(hfi_event){.kind = HFI_EVENT_FLUSHED, .value = stop});
+                          &(hfi_log_event){.kind = HFI_EVENT_FLUSHED, .value = stop});
     if (location->tree)
         hfi_calltree_add_flush(location->tree, stop - start);
 }
@@ -169,7 +169,7 @@ log_put(hfi_location *location, uint64_t now, uint32_t what) {
 }
 
 static void
-log_add(hfi_location *location, const hfi_event *event) {
+log_add(hfi_location *location, const hfi_log_event *event) {
     if (!location->logging)
         return;
     hfi_event_log_add(&location->log, hfi_clock_ticks(), event);
@@ -525,8 +525,8 @@ rewind_to(hfi_location *location, const hfi_rewind *point) {
             location->stack[i].untraced = true;
     if (location->logging)
         hfi_event_log_add(&location->log, point->time,
-                          &(hfi_event){.kind = HFI_EVENT_RECORDING_OFF});
-    log_add(location, &(hfi_event){.kind = HFI_EVENT_RECORDING_ON});
+                          &(hfi_log_event){.kind = HFI_EVENT_RECORDING_OFF});
+    log_add(location, &(hfi_log_event){.kind = HFI_EVENT_RECORDING_ON});
 }
 
 /* Nothing is dropped that holds the leave of what was open at the point. */
@@ -565,30 +565,30 @@ void
 hfi_location_mark_recording(hfi_location *location, bool on) {
     bool logging = location->logging;
     location->logging = location->log.words != NULL;
-    log_add(location, &(hfi_event){.kind = on ? HFI_EVENT_RECORDING_ON
-                                              : HFI_EVENT_RECORDING_OFF});
+    log_add(location, &(hfi_log_event){.kind = on ? HFI_EVENT_RECORDING_ON
+                                                  : HFI_EVENT_RECORDING_OFF});
     location->logging = logging;
 }
 
 void
 hfi_location_parameter_int(hfi_location *location, uint32_t parameter, int64_t value) {
-    log_add(location, &(hfi_event){.kind = HFI_EVENT_PARAMETER_INT,
-                                   .subject = parameter,
-                                   .value = (uint64_t)value});
+    log_add(location, &(hfi_log_event){.kind = HFI_EVENT_PARAMETER_INT,
+                                       .subject = parameter,
+                                       .value = (uint64_t)value});
 }
 
 void
 hfi_location_parameter_uint(hfi_location *location, uint32_t parameter,
                             uint64_t value) {
-    log_add(location, &(hfi_event){.kind = HFI_EVENT_PARAMETER_UINT,
-                                   .subject = parameter,
-                                   .value = value});
+    log_add(location, &(hfi_log_event){.kind = HFI_EVENT_PARAMETER_UINT,
+                                       .subject = parameter,
+                                       .value = value});
 }
 
 void
 hfi_location_parameter_string(hfi_location *location, uint32_t parameter,
                               uint32_t string) {
-    log_add(location, &(hfi_event){.kind = HFI_EVENT_PARAMETER_STRING,
-                                   .subject = parameter,
-                                   .value = string});
+    log_add(location, &(hfi_log_event){.kind = HFI_EVENT_PARAMETER_STRING,
+                                       .subject = parameter,
+                                       .value = string});
 }

@@ -328,7 +328,7 @@ count_run(writing *self, uint32_t kind) {
 
 /* The next event of those before `end`. */
 static bool
-next_event(writing *self, const uint64_t *end, hfi_event *ret_event) {
+next_event(writing *self, const uint64_t *end, hfi_log_event *ret_event) {
     while (self->reader.at < end && *self->reader.at) {
         uint32_t what = (uint32_t)*self->reader.at & ((1u << HFI_LOG_WHAT_BITS) - 1);
         ptrdiff_t words = 1;
@@ -349,7 +349,7 @@ next_event(writing *self, const uint64_t *end, hfi_event *ret_event) {
 
 /* Whether the event fits what came before; it is noted then. */
 static bool
-follow(writing *self, const hfi_event *event) {
+follow(writing *self, const hfi_log_event *event) {
     switch (event->kind) {
     case HFI_EVENT_ENTER:
         if (event->subject >= hfi_definitions_count_regions(self->definitions) ||
@@ -390,7 +390,7 @@ reserve_one(writing *self) {
 }
 
 static hf_status
-put(writing *self, const hfi_event *event) {
+put(writing *self, const hfi_log_event *event) {
     self->events += event->kind != HFI_EVENT_FLUSHED;
     return hfi_backend_write(self->backend, self->writer, event) == 0 ? HF_OK
                                                                       : HF_E_SYSTEM;
@@ -433,7 +433,7 @@ write_calls(writing *self, const uint64_t *end) {
 
 static hf_status
 write_window(writing *self, const uint64_t *words, size_t count) {
-    hfi_event event;
+    hfi_log_event event;
     self->reader.at = words;
     hf_status status = write_calls(self, words + count);
     while (status == HF_OK && next_event(self, words + count, &event)) {
@@ -484,9 +484,9 @@ hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
             &self, (const uint64_t *)(reader->bytes + reader->windows[i].offset),
             reader->windows[i].size / sizeof(uint64_t));
     while (status == HF_OK && self.depth)
-        status = put(&self, &(hfi_event){.kind = HFI_EVENT_LEAVE,
-                                         .subject = self.open[--self.depth],
-                                         .time = self.reader.last});
+        status = put(&self, &(hfi_log_event){.kind = HFI_EVENT_LEAVE,
+                                             .subject = self.open[--self.depth],
+                                             .time = self.reader.last});
     free(self.open);
     *ret_written = (hfi_events_written){self.events, self.nested, self.reader.last};
     return status;

@@ -32,13 +32,13 @@
 typedef struct otf2_archive {
     OTF2_Archive *archive; /* of this part; NULL: not begun */
     bool is_dead;          /* another process's, which left it */
-    hfi_part part;
-    hfi_part next;   /* of a child that is being forked */
-    uint64_t others; /* events of other processes, once all is written */
+    hfi_trace_part part;
+    hfi_trace_part next; /* of a child that is being forked */
+    uint64_t others;     /* events of other processes, once all is written */
 } otf2_archive;
 
 static hf_status
-open_part(const hfi_part *part, void **ret_archive) {
+open_part(const hfi_trace_part *part, void **ret_archive) {
     otf2_archive *self = calloc(1, sizeof *self);
     if (!self)
         return HF_E_NOMEM;
@@ -49,7 +49,7 @@ open_part(const hfi_part *part, void **ret_archive) {
 }
 
 hf_status
-hfi_otf2_open_dead(const hfi_part *part, void **ret_archive) {
+hfi_otf2_open_dead(const hfi_trace_part *part, void **ret_archive) {
     hf_status status = open_part(part, ret_archive);
     if (status == HF_OK)
         ((otf2_archive *)*ret_archive)->is_dead = true;
@@ -58,12 +58,12 @@ hfi_otf2_open_dead(const hfi_part *part, void **ret_archive) {
 
 /* The part is given up on failure. */
 static hf_status
-open_own(hfi_part *part, void **ret_archive) {
+open_own(hfi_trace_part *part, void **ret_archive) {
     hf_status status = open_part(part, ret_archive);
     if (status != HF_OK) {
         if (part->own)
-            hfi_part_remove(part->own);
-        hfi_part_leave(part, false);
+            hfi_trace_part_remove(part->own);
+        hfi_trace_part_leave(part, false);
     }
     return status;
 }
@@ -72,10 +72,10 @@ static hf_status
 otf2_open(const char *directory, const hfi_definitions *definitions, bool joins,
           void **ret_archive, hf_error *reterr) {
     (void)definitions; /* they come with the end */
-    hfi_part part = {.lock = -1};
+    hfi_trace_part part = {.lock = -1};
     hf_status status = HF_OK;
     if (joins)
-        status = hfi_part_join(directory, false, 0, &part, reterr);
+        status = hfi_trace_part_join(directory, false, 0, &part, reterr);
     else if (!(part.directory = realpath(directory, NULL)))
         status = hf_error_set_errno(reterr, errno, "opening %s", directory);
     return status == HF_OK ? open_own(&part, ret_archive) : status;
@@ -84,10 +84,11 @@ otf2_open(const char *directory, const hfi_definitions *definitions, bool joins,
 static hf_status
 otf2_share(void *archive, hf_error *reterr) {
     otf2_archive *self = archive;
-    hfi_part part;
+    hfi_trace_part part;
     if (self->part.lock >= 0)
         return HF_OK;
-    hf_status status = hfi_part_join(self->part.directory, true, 0, &part, reterr);
+    hf_status status =
+        hfi_trace_part_join(self->part.directory, true, 0, &part, reterr);
     if (status == HF_OK) {
         free(self->part.directory);
         self->part = part;
@@ -100,15 +101,15 @@ otf2_fork_begin(void *archive) {
     otf2_archive *self = archive;
     hf_status status = otf2_share(self, NULL);
     if (status == HF_OK)
-        status = hfi_part_join(self->part.directory, false, self->part.number + 1,
-                               &self->next, NULL);
+        status = hfi_trace_part_join(self->part.directory, false, self->part.number + 1,
+                                     &self->next, NULL);
     if (status != HF_OK)
         self->next.lock = -1; /* the child will say so */
 }
 
 static void
 otf2_fork_end(void *archive) {
-    hfi_part_leave(&((otf2_archive *)archive)->next, false);
+    hfi_trace_part_leave(&((otf2_archive *)archive)->next, false);
 }
 
 static hf_status
@@ -131,14 +132,14 @@ location_id(const otf2_archive *self, uint64_t location) {
 
 static hf_status
 otf2_log_path(void *archive, char **ret_path) {
-    const hfi_part *part = &((otf2_archive *)archive)->part;
+    const hfi_trace_part *part = &((otf2_archive *)archive)->part;
     return hfi_log_path(part->directory, part->number, ret_path);
 }
 
 /* Nothing of it is there before the first event, or the end. */
 static hf_status
 begin_archive(otf2_archive *self, hf_error *reterr) {
-    const hfi_part *part = &self->part;
+    const hfi_trace_part *part = &self->part;
     bool is_in_place = part->number == 0 && !self->is_dead;
     if (self->archive)
         return HF_OK;
@@ -162,12 +163,12 @@ close_archive(otf2_archive *self, hf_error *reterr) {
 }
 
 static hf_status
-write_part_file(const hfi_part *part, const hfi_recording_summary *summary,
+write_part_file(const hfi_trace_part *part, const hfi_recording_summary *summary,
                 hf_error *reterr) {
     char *path = NULL;
     if (asprintf(&path, "%s/part", part->own) < 0)
         return HF_E_NOMEM;
-    hf_status status = hfi_part_file_write(path, summary, reterr);
+    hf_status status = hfi_trace_part_file_write(path, summary, reterr);
     free(path);
     return status;
 }
@@ -177,7 +178,7 @@ write_part_file(const hfi_part *part, const hfi_recording_summary *summary,
 static hf_status
 finish_part(otf2_archive *self, bool is_last, const hfi_recording_summary *summary,
             hf_error *reterr) {
-    const hfi_part *part = &self->part;
+    const hfi_trace_part *part = &self->part;
     hf_status status = HF_OK;
     bool in_place = is_last && part->number == 0 && !self->is_dead;
     if (in_place)
@@ -208,9 +209,9 @@ remove_log(otf2_archive *self) {
  * afterwards; where that fails, it waits for a process that can read it, and so do the
  * parts. */
 static bool
-settle_others(const hfi_part *part) {
+settle_others(const hfi_trace_part *part) {
     hfi_recovered others = {0, 1, 0};
-    bool is_last = hfi_part_is_last(part);
+    bool is_last = hfi_trace_part_is_last(part);
     if (!is_last && part->number != 0)
         return false;
     (void)!hfi_recover_parts(part, &others, NULL);
@@ -222,14 +223,14 @@ finish_own(otf2_archive *self, const hfi_recording_summary *summary, hf_error *r
     bool is_alone = self->part.lock < 0, is_last = is_alone;
     hf_status status = HF_OK;
     if (!is_alone)
-        status = hfi_part_finish(&self->part, reterr);
+        status = hfi_trace_part_finish(&self->part, reterr);
     if (status == HF_OK && !is_alone)
         is_last = settle_others(&self->part);
     if (status == HF_OK)
         status = finish_part(self, is_last, summary, reterr);
     if (status == HF_OK)
         remove_log(self);
-    hfi_part_leave(&self->part, !is_alone && is_last && status == HF_OK);
+    hfi_trace_part_leave(&self->part, !is_alone && is_last && status == HF_OK);
     return status;
 }
 
@@ -258,7 +259,7 @@ finish_cut(otf2_archive *self, const hfi_recording_summary *summary, hf_error *r
     if (self->is_dead || !summary->profile)
         return HF_OK;
     if (!is_alone)
-        status = hfi_part_finish(&self->part, reterr);
+        status = hfi_trace_part_finish(&self->part, reterr);
     if (status == HF_OK)
         status = hfi_experiment_write(self->part.directory, self->part.number, summary,
                                       NULL, &self->others, reterr);
@@ -307,14 +308,14 @@ otf2_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_ot
     if (self->archive)
         (void)OTF2_Archive_Close(self->archive);
     if (!self->is_dead)
-        hfi_part_leave(&self->part, false);
+        hfi_trace_part_leave(&self->part, false);
     free(self);
     return status;
 }
 
 static void
 otf2_abandon(void *archive) {
-    hfi_part_leave(&((otf2_archive *)archive)->part, false);
+    hfi_trace_part_leave(&((otf2_archive *)archive)->part, false);
 }
 
 static hf_status

@@ -158,7 +158,7 @@ write_definitions(OTF2_Archive *archive, const merge *self) {
 static hf_status
 write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
     OTF2_Archive *archive;
-    hfi_part_remove(unfinished); /* of one that could not finish it */
+    hfi_trace_part_remove(unfinished); /* of one that could not finish it */
     hf_status status = hfi_otf2_create(unfinished, &archive, reterr);
     if (status != HF_OK)
         return status;

@@ -127,8 +127,8 @@ put_summary(const void *contents, FILE *file) {
 }
 
 hf_status
-hfi_part_file_write(const char *path, const hfi_recording_summary *summary,
-                    hf_error *reterr) {
+hfi_trace_part_file_write(const char *path, const hfi_recording_summary *summary,
+                          hf_error *reterr) {
     return hfi_whole_file_write(path, put_summary, summary, reterr);
 }
 
@@ -293,7 +293,7 @@ get_profile(cursor *at, hfi_recording_summary *summary) {
 }
 
 void
-hfi_part_file_free(hfi_recording_summary *summary) {
+hfi_trace_part_file_free(hfi_recording_summary *summary) {
     if (!summary)
         return;
     hfi_definitions_close((hfi_definitions *)summary->definitions);
@@ -339,8 +339,8 @@ read_summary(cursor *at, hfi_recording_summary *summary) {
 }
 
 hf_status
-hfi_part_file_read(const char *path, hfi_recording_summary **ret_summary,
-                   hf_error *reterr) {
+hfi_trace_part_file_read(const char *path, hfi_recording_summary **ret_summary,
+                         hf_error *reterr) {
     cursor *at = calloc(1, sizeof *at);
     hfi_recording_summary *summary = calloc(1, sizeof *summary);
     hf_status status = HF_E_NOMEM;
@@ -362,6 +362,6 @@ out:
     if (status == HF_OK)
         *ret_summary = summary;
     else
-        hfi_part_file_free(summary);
+        hfi_trace_part_file_free(summary);
     return status;
 }

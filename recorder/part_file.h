@@ -7,15 +7,15 @@
 #include "backend.h"
 
 /* Failures: HF_E_SYSTEM. The file is there whole or not at all. */
-HF_CHECK hf_status hfi_part_file_write(const char *path,
-                                       const hfi_recording_summary *summary,
-                                       hf_error *reterr);
+HF_CHECK hf_status hfi_trace_part_file_write(const char *path,
+                                             const hfi_recording_summary *summary,
+                                             hf_error *reterr);
 
 /* The caller frees the result. HF_NOT_FOUND: there is none. Failures: HF_E_SYSTEM,
  * HF_E_NOMEM, HF_E_CORRUPT. */
-HF_CHECK hf_status hfi_part_file_read(const char *path,
-                                      hfi_recording_summary **ret_summary,
-                                      hf_error *reterr);
-void hfi_part_file_free(hfi_recording_summary *summary);
+HF_CHECK hf_status hfi_trace_part_file_read(const char *path,
+                                            hfi_recording_summary **ret_summary,
+                                            hf_error *reterr);
+void hfi_trace_part_file_free(hfi_recording_summary *summary);
 
 #endif

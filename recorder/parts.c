@@ -81,7 +81,8 @@ pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
 }
 
 static hf_status
-take_number(hfi_part *part, const char *parts, uint32_t number, hf_error *reterr) {
+take_number(hfi_trace_part *part, const char *parts, uint32_t number,
+            hf_error *reterr) {
     for (;; number++) {
         if (asprintf(&part->own, "%s/%u", parts, number) < 0) {
             part->own = NULL;
@@ -100,7 +101,7 @@ take_number(hfi_part *part, const char *parts, uint32_t number, hf_error *reterr
 /* A program may have closed our descriptor, and given its number
  * to a file of its own. */
 static bool
-has_lock_file(const hfi_part *part) {
+has_lock_file(const hfi_trace_part *part) {
     struct stat now;
     return part->lock >= 0 && fstat(part->lock, &now) == 0 &&
            (uint64_t)now.st_ino == part->lock_inode;
@@ -108,17 +109,17 @@ has_lock_file(const hfi_part *part) {
 
 /* With the descriptor go all locks, unless a child has them. */
 static void
-part_fini(hfi_part *part) {
+part_fini(hfi_trace_part *part) {
     if (has_lock_file(part))
         close(part->lock);
     free(part->own);
     free(part->directory);
-    *part = (hfi_part){.lock = -1};
+    *part = (hfi_trace_part){.lock = -1};
 }
 
 /* The lock file of an experiment, with its gate closed behind us. */
 static hf_status
-enter(const char *directory, bool begin, hfi_part *part, char **ret_parts,
+enter(const char *directory, bool begin, hfi_trace_part *part, char **ret_parts,
       hf_error *reterr) {
     struct stat now;
     *ret_parts = NULL;
@@ -136,8 +137,9 @@ enter(const char *directory, bool begin, hfi_part *part, char **ret_parts,
 }
 
 hf_status
-hfi_part_visit(const char *directory, hfi_part *ret_part, hf_error *reterr) {
-    hfi_part part = {.lock = -1, .number = HFI_PART_NONE};
+hfi_trace_part_visit(const char *directory, hfi_trace_part *ret_part,
+                     hf_error *reterr) {
+    hfi_trace_part part = {.lock = -1, .number = HFI_PART_NONE};
     char *parts;
     hf_status status = enter(directory, true, &part, &parts, reterr);
     free(parts);
@@ -149,9 +151,9 @@ hfi_part_visit(const char *directory, hfi_part *ret_part, hf_error *reterr) {
 }
 
 hf_status
-hfi_part_join(const char *directory, bool begin, uint32_t number, hfi_part *ret_part,
-              hf_error *reterr) {
-    hfi_part part = {.lock = -1};
+hfi_trace_part_join(const char *directory, bool begin, uint32_t number,
+                    hfi_trace_part *ret_part, hf_error *reterr) {
+    hfi_trace_part part = {.lock = -1};
     char *parts;
     hf_status status = enter(directory, begin, &part, &parts, reterr);
     if (status == HF_OK)
@@ -168,7 +170,7 @@ hfi_part_join(const char *directory, bool begin, uint32_t number, hfi_part *ret_
 }
 
 static hf_status
-open_lock_file(hfi_part *part, hf_error *reterr) {
+open_lock_file(hfi_trace_part *part, hf_error *reterr) {
     char *path = NULL;
     if (asprintf(&path, "%s/parts/lock", part->directory) < 0)
         return HF_E_NOMEM;
@@ -180,7 +182,7 @@ open_lock_file(hfi_part *part, hf_error *reterr) {
 }
 
 hf_status
-hfi_part_finish(hfi_part *part, hf_error *reterr) {
+hfi_trace_part_finish(hfi_trace_part *part, hf_error *reterr) {
     hf_status status = HF_OK;
     if (!has_lock_file(part))
         status = open_lock_file(part, reterr);
@@ -190,19 +192,19 @@ hfi_part_finish(hfi_part *part, hf_error *reterr) {
 }
 
 static bool
-is_locked(const hfi_part *part, off_t from, off_t length) {
+is_locked(const hfi_trace_part *part, off_t from, off_t length) {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = length};
     return fcntl(part->lock, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 bool
-hfi_part_is_last(const hfi_part *part) {
+hfi_trace_part_is_last(const hfi_trace_part *part) {
     return !is_locked(part, 0, GATE);
 }
 
 bool
-hfi_part_is_alive(const hfi_part *part, uint32_t number) {
+hfi_trace_part_is_alive(const hfi_trace_part *part, uint32_t number) {
     return is_locked(part, (off_t)number, 1);
 }
 
@@ -214,15 +216,15 @@ remove_one(const char *path, const struct stat *unused, int type, struct FTW *pl
 }
 
 void
-hfi_part_remove(const char *path) {
+hfi_trace_part_remove(const char *path) {
     (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void
-hfi_part_leave(hfi_part *part, bool remove) {
+hfi_trace_part_leave(hfi_trace_part *part, bool remove) {
     char *parts = NULL;
     if (remove && asprintf(&parts, "%s/parts", part->directory) > 0)
-        hfi_part_remove(parts);
+        hfi_trace_part_remove(parts);
     free(parts);
     part_fini(part);
 }

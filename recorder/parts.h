@@ -12,13 +12,13 @@
 #include "backend.h"
 #include "holdfast/error.h"
 
-typedef struct hfi_part {
+typedef struct hfi_trace_part {
     char *directory; /* of the experiment; absolute, without symbolic links */
     char *own;       /* directory/parts/NUMBER */
     uint32_t number;
     int lock; /* descriptor of directory/parts/lock; -1: nowhere a part */
     uint64_t lock_inode;
-} hfi_part;
+} hfi_trace_part;
 
 /* The number of a process that only looks after the others. */
 #define HFI_PART_NONE UINT32_MAX
@@ -26,25 +26,26 @@ typedef struct hfi_part {
 /* Become a part of the experiment. With `begin` the first one may be made, else
  * HF_NOT_FOUND where no part is left. Numbers are tried from `number` on. Failures:
  * HF_E_SYSTEM, HF_E_NOMEM. The caller owns what the part holds. */
-HF_CHECK hf_status hfi_part_join(const char *directory, bool begin, uint32_t number,
-                                 hfi_part *ret_part, hf_error *reterr);
+HF_CHECK hf_status hfi_trace_part_join(const char *directory, bool begin,
+                                       uint32_t number, hfi_trace_part *ret_part,
+                                       hf_error *reterr);
 
-/* Pass the gate as one that records nothing; then as after hfi_part_finish(). What the
+/* Pass the gate as one that records nothing; then as after hfi_trace_part_finish(). What the
  * experiment lacks for that is made. HF_E_SYSTEM, HF_E_NOMEM. */
-HF_CHECK hf_status hfi_part_visit(const char *directory, hfi_part *ret_part,
-                                  hf_error *reterr);
+HF_CHECK hf_status hfi_trace_part_visit(const char *directory, hfi_trace_part *ret_part,
+                                        hf_error *reterr);
 
-/* Until hfi_part_leave() nobody else joins or finishes. Failures: HF_E_SYSTEM. */
-HF_CHECK hf_status hfi_part_finish(hfi_part *part, hf_error *reterr);
+/* Until hfi_trace_part_leave() nobody else joins or finishes. Failures: HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_trace_part_finish(hfi_trace_part *part, hf_error *reterr);
 /* Between those two: */
-bool hfi_part_is_last(const hfi_part *part);
-bool hfi_part_is_alive(const hfi_part *part, uint32_t number);
+bool hfi_trace_part_is_last(const hfi_trace_part *part);
+bool hfi_trace_part_is_alive(const hfi_trace_part *part, uint32_t number);
 /* Give the part up, unless a forked child has it. `remove`: with everything that only
  * recording needed. One that is given up already is fine. */
-void hfi_part_leave(hfi_part *part, bool remove);
+void hfi_trace_part_leave(hfi_trace_part *part, bool remove);
 
 /* Remove a directory with all that is in it, as far as that is possible. */
-void hfi_part_remove(const char *path);
+void hfi_trace_part_remove(const char *path);
 
 /* ---- trace_recovery.c: processes that did not close their recording ---- */
 
@@ -67,8 +68,8 @@ bool hfi_recovery_is_recorded(const char *directory);
 /* Make ended parts of all dead ones, as if they had closed their recordings. The gate
  * is closed; `self` itself is left out. HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT: of the
  * first that fails; the others are done. */
-HF_CHECK hf_status hfi_recover_parts(const hfi_part *self, hfi_recovered *ret_recovered,
-                                     hf_error *reterr);
+HF_CHECK hf_status hfi_recover_parts(const hfi_trace_part *self,
+                                     hfi_recovered *ret_recovered, hf_error *reterr);
 
 /* The log file of a part; the caller frees the path. Failures: HF_E_NOMEM. */
 HF_CHECK hf_status hfi_log_path(const char *directory, uint32_t number,
@@ -76,6 +77,6 @@ HF_CHECK hf_status hfi_log_path(const char *directory, uint32_t number,
 
 /* otf2_backend.c: the archive of a part whose process is dead. `part` outlives it, and
  * its directory exists. Failures: HF_E_NOMEM. */
-HF_CHECK hf_status hfi_otf2_open_dead(const hfi_part *part, void **ret_archive);
+HF_CHECK hf_status hfi_otf2_open_dead(const hfi_trace_part *part, void **ret_archive);
 
 #endif

@@ -184,8 +184,8 @@ find_logs(const char *directory, numbers *ret_found, hf_error *reterr) {
 
 /* `visitor` NULL: nobody has locks. */
 static bool
-is_alive(const hfi_part *visitor, uint32_t number, const hfi_log_reader *log) {
-    if (visitor && hfi_part_is_alive(visitor, number))
+is_alive(const hfi_trace_part *visitor, uint32_t number, const hfi_log_reader *log) {
+    if (visitor && hfi_trace_part_is_alive(visitor, number))
         return true;
     int alive = hfi_process_await_end(&hfi_log_reader_head(log)->process);
     return alive > 0 || (alive < 0 && number == 0);
@@ -267,14 +267,14 @@ write_part(const hfi_log_reader *log, void *archive, uint64_t *ret_events,
 }
 
 static hf_status
-recover_one(const hfi_part *self, uint32_t number, const hfi_log_reader *log,
+recover_one(const hfi_trace_part *self, uint32_t number, const hfi_log_reader *log,
             uint64_t *ret_events, hf_error *reterr) {
-    hfi_part part = {.directory = self->directory, .number = number, .lock = -1};
+    hfi_trace_part part = {.directory = self->directory, .number = number, .lock = -1};
     void *archive;
     if (asprintf(&part.own, "%s/parts/%u", part.directory, number) < 0)
         return HF_E_NOMEM;
     hf_status status = HF_OK;
-    hfi_part_remove(part.own); /* of one that could not finish it */
+    hfi_trace_part_remove(part.own); /* of one that could not finish it */
     if (mkdir(part.own, 0777) != 0)
         status = hf_error_set_errno(reterr, errno, "creating %s", part.own);
     if (status == HF_OK)
@@ -290,9 +290,9 @@ recover_one(const hfi_part *self, uint32_t number, const hfi_log_reader *log,
 /* Whether its process lived to write the head. A lone one,
  * number 0, may be doing so. */
 static bool
-was_begun(const hfi_part *self, uint32_t number, const char *path) {
+was_begun(const hfi_trace_part *self, uint32_t number, const char *path) {
     uint64_t mark = 0;
-    if (number == 0 || hfi_part_is_alive(self, number))
+    if (number == 0 || hfi_trace_part_is_alive(self, number))
         return true;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -304,7 +304,7 @@ was_begun(const hfi_part *self, uint32_t number, const char *path) {
 
 /* Add what became of it. HF_NOT_FOUND: there is nothing in it, or it is gone. */
 static hf_status
-recover_log(const hfi_part *self, uint32_t number, hfi_recovered *recovered,
+recover_log(const hfi_trace_part *self, uint32_t number, hfi_recovered *recovered,
             hf_error *reterr) {
     hfi_log_reader *log = NULL;
     char *path;
@@ -330,7 +330,7 @@ recover_log(const hfi_part *self, uint32_t number, hfi_recovered *recovered,
 }
 
 hf_status
-hfi_recover_parts(const hfi_part *self, hfi_recovered *ret_recovered,
+hfi_recover_parts(const hfi_trace_part *self, hfi_recovered *ret_recovered,
                   hf_error *reterr) {
     numbers found;
     hf_status status = find_logs(self->directory, &found, reterr);
@@ -392,16 +392,16 @@ has_parts(const char *directory) {
 static hf_status
 recover_visiting(const char *directory, hfi_recovered *ret_recovered,
                  hf_error *reterr) {
-    hfi_part visitor;
-    hf_status status = hfi_part_visit(directory, &visitor, reterr);
+    hfi_trace_part visitor;
+    hf_status status = hfi_trace_part_visit(directory, &visitor, reterr);
     if (status != HF_OK)
         return status;
     status = hfi_recover_parts(&visitor, ret_recovered, reterr);
-    bool is_last = hfi_part_is_last(&visitor) && ret_recovered->left == 0;
+    bool is_last = hfi_trace_part_is_last(&visitor) && ret_recovered->left == 0;
     if (status == HF_OK && (ret_recovered->processes || is_last))
         status =
             hfi_experiment_write(directory, HFI_PART_NONE, NULL, NULL, NULL, reterr);
-    hfi_part_leave(&visitor, status == HF_OK && is_last);
+    hfi_trace_part_leave(&visitor, status == HF_OK && is_last);
     return status;
 }
 

@@ -113,10 +113,8 @@ TESTED_IN = {"recorder": ("bindings",)}
 # Directories that are one noun: their parts mean nothing without each other.
 WHOLE_DIRECTORIES = {"monitor", "recorder", "report", "scorep", "views", "worker"}
 
-# Directories with more than LARGEST_CYCLE files that need each other, by the number of today. It may
-# only shrink; what is below a directory counts as its own unless it has a row too.
+# No more files than so many may need each other.
 LARGEST_CYCLE = 3
-CYCLES: dict[str, int] = {}
 
 # Sources without a test of their own name, by the test that runs them. The parts of the
 # store's engine and the codecs in python/ show themselves only through the whole.
@@ -275,31 +273,14 @@ def test_arrows_are_checked(tmp_path):
     assert wrong_include(ROOT / "kernel/commands/imagined.c", '"', "session/session.h", 0)
 
 
-def cycle_row(group: list[str]) -> str:
-    """The row of CYCLES for files that need each other: their nearest common directory's."""
-    common = os.path.commonpath([os.path.dirname(name) for name in group])
-    rows = [row for row in CYCLES if f"{common}/".startswith(f"{row}/")]
-    return max(rows, key=len, default="")
-
-
 @pytest.mark.parametrize("language", ["C", "Python"])
 def test_no_cycles(language):
     edges = layers.c_edges() if language == "C" else layers.python_edges()
     for group in layers.components(edges):
-        limit = CYCLES.get(cycle_row(group), LARGEST_CYCLE)
-        assert len(group) <= limit, (
-            f"{len(group)} files need each other, {limit} may (python tests/support/layers.py):\n"
+        assert len(group) <= LARGEST_CYCLE, (
+            f"{len(group)} files need each other (python tests/support/layers.py):\n"
             + layers.describe(group, edges)
         )
-
-
-def test_cycles_stay_broken():
-    largest = dict.fromkeys(CYCLES, 0)
-    for edges in (layers.c_edges(), layers.python_edges()):
-        for group in layers.components(edges):
-            if (row := cycle_row(group)) and len(group) > LARGEST_CYCLE:
-                largest[row] = max(largest[row], len(group))
-    assert CYCLES == largest, "lower the limits to these (0: without a row)"
 
 
 def test_engine_is_as_drawn():
@@ -321,6 +302,20 @@ def test_engine_is_as_drawn():
             for other in low
             if height[Path(other).stem] > height[Path(name).stem]
         ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("noun", ["cell", "worker"])
+def test_states_have_one_writer(noun):
+    """Members of a cell are written by its own file alone; of a worker the state is."""
+    members = r"\w+" if noun == "cell" else "state"
+    write = re.compile(rf"\b(?:{noun}|execution)(?:\.|->)({members}) (?:[|+]?=) ")
+    wrong = [
+        f"{relative(path)}: {match[0]}"
+        for path in sources(".c", under=("kernel/session", "kernel/workers"))
+        for match in write.finditer(path.read_text("utf-8"))
+        if path.name != f"{noun}.c"
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -421,6 +416,19 @@ def test_a_noun_names_one_file():
         if other != relative(path):
             twice.append(f"{relative(path)} and {other}")
     assert not twice, twice
+
+
+def test_a_type_is_defined_in_one_place():
+    """Two rooms, too, have no private types of one name."""
+    opening = re.compile(r"^(?:typedef )?(?:struct|enum|union) (hfi?_\w+) \{$", re.MULTILINE)
+    seen: dict[str, str] = {}
+    twice = []
+    for path in sources(".c", ".h", under=ROOMS):
+        for name in opening.findall(path.read_text("utf-8")):
+            if name in seen:
+                twice.append(f"{name} in {seen[name]} and {relative(path)}")
+            seen[name] = relative(path)
+    assert len(seen) > 200 and not twice, twice
 
 
 def test_every_c_file_opens_with_an_essay():

@@ -183,12 +183,14 @@ hfi_code_slots_are_known(void) {
 
 /* -- this thread's location -------------------------------------------------------- */
 
+static size_t live_frames(hfi_live_frame **ret_frames);
+
 /* Leave the functions that returned while events were off. A frame that is just being
  * entered can't be on the stack yet, though an older one at its address may be. */
 static void
 location_sync(hfi_owner entering) {
     hfi_live_frame *live;
-    size_t count = hfi_live_frames(&live);
+    size_t count = live_frames(&live);
     size_t first = count && live[0].owner == entering ? 1 : 0;
     hfi_location_keep_only(hfi_here.location, live ? live + first : NULL,
                            count - first);
@@ -280,8 +282,10 @@ describe(PyFrameObject *frame) {
                             has_region ? found.region : HFI_REGION_NONE};
 }
 
-size_t
-hfi_live_frames(hfi_live_frame **ret_frames) {
+/* The frames that run on this thread, innermost first; the caller frees
+ * *ret_frames. Without memory the list is shorter. */
+static size_t
+live_frames(hfi_live_frame **ret_frames) {
     hfi_live_frame *live = NULL;
     size_t count = 0;
     size_t capacity = 0;

@@ -229,10 +229,6 @@ hfi_frame_current(const PyThreadState *thread) {
 #endif
 }
 
-/* The frames that run on this thread, innermost first; the caller frees
- * *ret_frames. Without memory the list is shorter. */
-size_t hfi_live_frames(hfi_live_frame **ret_frames);
-
 /* python_threads.c: threads that start from now on call hfi_profile_join. */
 int hfi_threads_watch(void);
 int hfi_threads_unwatch(void);

@@ -161,7 +161,7 @@ hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value, PyObject *su
         hfi_entry_sink_clear(sink);
         int named = subject && sink->session && codec->number != HF_CODEC_MODULE &&
                     !is_quiet(codec->number);
-        hf_turn before;
+        hf_turn before = {.struct_size = sizeof before};
         if (named)
             begin_turn(sink->session, subject, NULL, &before);
         status = codec->encode(codec, value, &sink->base, reterr);
@@ -203,7 +203,7 @@ hfi_decode(hfi_state *state, hfi_attachment *attachment, hf_snapshot *snapshot,
         return NULL;
     void *value = NULL;
     hf_error error;
-    hf_turn before;
+    hf_turn before = {.struct_size = sizeof before};
     if (named)
         begin_turn(session, subject, entry, &before);
     hfi_error_init(&error);
@@ -258,7 +258,7 @@ quarantine(PyObject *module, PyObject *args) {
         return NULL;
     hfi_attachment *attachment = hfi_session_attachment(state, object);
     hf_error error = HF_ERROR_INIT;
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     if (!attachment)
         return NULL;
     if (hf_session_turn_of(attachment->session, 0, &turn)) {

@@ -15,26 +15,26 @@
 #include "commands/cellhead.h"
 
 static bool
-is_one_of(hfi_span word, const char *const *words) {
-    while (*words && !hfi_span_equal(word, *words))
+is_one_of(hfi_part word, const char *const *words) {
+    while (*words && !hfi_part_is(word, *words))
         words++;
     return *words != NULL;
 }
 
 void
-hfi_cellhead_parse(hfi_span cell, hfi_cellhead *ret_head) {
-    hfi_cellhead head = {{cell.start, 0}, {cell.start, 0}, {cell.start, 0}, {0, 0}};
-    hfi_span rest = cell;
-    hfi_span line;
+hfi_cellhead_parse(hfi_part cell, hfi_cellhead *ret_head) {
+    hfi_cellhead head = {{cell.data, 0}, {cell.data, 0}, {cell.data, 0}, {0, 0}};
+    hfi_part rest = cell;
+    hfi_part line;
 
     for (;;) {
-        head.before.length = (size_t)(rest.start - cell.start);
-        if (!hfi_span_next_line(&rest, &line))
+        head.before.size = (size_t)(rest.data - cell.data);
+        if (!hfi_part_next_line(&rest, &line))
             break;
-        line = hfi_span_trim(line);
-        if (!line.length || line.start[0] == '#')
+        line = hfi_part_trim(line);
+        if (!line.size || line.data[0] == '#')
             continue;
-        head.name = hfi_span_next_token(&line);
+        head.name = hfi_part_next_token(&line);
         head.argument = line;
         break;
     }
@@ -43,49 +43,49 @@ hfi_cellhead_parse(hfi_span cell, hfi_cellhead *ret_head) {
 }
 
 bool
-hfi_cellhead_lift(hfi_span cell, hfi_text *text) {
+hfi_cellhead_lift(hfi_part cell, hfi_textbuf *text) {
     static const char *const runners[] = {"%%time", "%%timeit", "%%capture", "%%prun",
                                           NULL};
     static const char *const lifted[] = {"%%execute_with_scorep", "%%isolated", NULL};
     hfi_cellhead head;
-    hfi_span above = {cell.start, 0};
+    hfi_part above = {cell.data, 0};
 
     hfi_cellhead_parse(cell, &head);
     while (is_one_of(head.name, runners))
         hfi_cellhead_parse(head.body, &head);
-    above.length = (size_t)(head.before.start + head.before.length - cell.start);
+    above.size = (size_t)(head.before.data + head.before.size - cell.data);
     if (!is_one_of(head.name, lifted) || !hfi_cellhead_has_code(above))
         return false;
-    hfi_text_add_span(text, head.name);
-    hfi_text_add(text, head.argument.length ? " " : "");
-    hfi_text_add_span(text, head.argument);
-    hfi_text_add(text, "\n");
-    hfi_text_add_span(text, above);
-    hfi_text_add_span(text, head.body);
+    hfi_textbuf_add_part(text, head.name);
+    hfi_textbuf_add(text, head.argument.size ? " " : "");
+    hfi_textbuf_add_part(text, head.argument);
+    hfi_textbuf_add(text, "\n");
+    hfi_textbuf_add_part(text, above);
+    hfi_textbuf_add_part(text, head.body);
     return true;
 }
 
 bool
-hfi_cellhead_has_code(hfi_span cell) {
+hfi_cellhead_has_code(hfi_part cell) {
     hfi_cellhead head;
 
     hfi_cellhead_parse(cell, &head);
-    return head.name.length > 0;
+    return head.name.size > 0;
 }
 
 void
-hfi_cellhead_blank(hfi_text *text, hfi_span lines, bool empty) {
-    hfi_span line;
+hfi_cellhead_blank(hfi_textbuf *text, hfi_part lines, bool empty) {
+    hfi_part line;
 
-    while (hfi_span_next_line(&lines, &line)) {
-        hfi_span inner = hfi_span_trim(line);
+    while (hfi_part_next_line(&lines, &line)) {
+        hfi_part inner = hfi_part_trim(line);
 
-        if (!empty && inner.length && inner.start[0] == '#') {
-            hfi_text_add_span(text, line);
+        if (!empty && inner.size && inner.data[0] == '#') {
+            hfi_textbuf_add_part(text, line);
         } else if (!empty) {
-            hfi_text_add(text, inner.length ? "# " : "#");
-            hfi_text_add_span(text, inner);
+            hfi_textbuf_add(text, inner.size ? "# " : "#");
+            hfi_textbuf_add_part(text, inner);
         }
-        hfi_text_add(text, "\n");
+        hfi_textbuf_add(text, "\n");
     }
 }

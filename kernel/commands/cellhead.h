@@ -5,32 +5,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "commands/text.h"
+#include "wire/textbuf.h"
 
 /* ---- cellhead.c: the command at the head of a cell, if there is one ---- */
 
 /* A cell cut at its first line that is neither blank nor a comment. */
 typedef struct hfi_cellhead {
-    hfi_span before; /* the lines above that line */
-    hfi_span name;   /* its first word, such as "%%execute_with_scorep"; may be empty */
-    hfi_span argument; /* the rest of it, trimmed */
-    hfi_span body;     /* the lines below it */
+    hfi_part before; /* the lines above that line */
+    hfi_part name;   /* its first word, such as "%%execute_with_scorep"; may be empty */
+    hfi_part argument; /* the rest of it, trimmed */
+    hfi_part body;     /* the lines below it */
 } hfi_cellhead;
 
-/* Every span points into `cell`. Without such a line all but `before` are empty. */
-void hfi_cellhead_parse(hfi_span cell, hfi_cellhead *ret_head);
+/* Every part points into `cell`. Without such a line all but `before` are empty. */
+void hfi_cellhead_parse(hfi_part cell, hfi_cellhead *ret_head);
 
 /* Is there a line that is neither blank nor a comment? */
-bool hfi_cellhead_has_code(hfi_span cell);
+bool hfi_cellhead_has_code(hfi_part cell);
 
 /* Where magics that run their body, %%time for one, stand above %%execute_with_scorep
  * or %%isolated: add the cell to the text with that command at its top, every line
  * below it with its old number, and return true. Otherwise the text stays as it is. */
-bool hfi_cellhead_lift(hfi_span cell, hfi_text *text);
+bool hfi_cellhead_lift(hfi_part cell, hfi_textbuf *text);
 
 /* Add `lines` to the text such that as many lines come out, none of them code: as
  * comments, or empty when `empty` is set (IPython wants a cell magic first). */
-void hfi_cellhead_blank(hfi_text *text, hfi_span lines, bool empty);
+void hfi_cellhead_blank(hfi_textbuf *text, hfi_part lines, bool empty);
 
 /* ---- pyline.c ----
  *
@@ -51,7 +51,7 @@ typedef enum hfi_pyline_kind {
 
 typedef struct hfi_pyline {
     hfi_pyline_kind kind;
-    hfi_span text; /* without LF or CR LF */
+    hfi_part text; /* without LF or CR LF */
     size_t indent; /* bytes of leading space and tab */
     bool carried;  /* MAGIC: the line before ended in a backslash */
 } hfi_pyline;
@@ -60,14 +60,14 @@ enum { HFI_PYLINE_DEPTH = 256 }; /* CPython stops at 200 brackets */
 
 /* Treat as opaque. No allocation: needs no release. */
 typedef struct hfi_pyline_scanner {
-    hfi_span rest;
+    hfi_part rest;
     char stack[HFI_PYLINE_DEPTH]; /* see pyline.c */
     size_t depth;
     bool joined; /* a backslash ended the line before */
     bool magic;  /* ... and it was a magic */
 } hfi_pyline_scanner;
 
-void hfi_pyline_begin(hfi_pyline_scanner *scanner, hfi_span source);
+void hfi_pyline_begin(hfi_pyline_scanner *scanner, hfi_part source);
 /* The next line; false at the end. The line points into the source. */
 bool hfi_pyline_next(hfi_pyline_scanner *scanner, hfi_pyline *ret_line);
 

@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/quoting.h"
+
 enum {
     IN_DEFAULT = 1 << HFI_MODE_DEFAULT,
     IN_MULTICELL = 1 << HFI_MODE_MULTICELL,
@@ -42,18 +44,20 @@ struct command {
 
 void
 hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentence) {
-    hfi_text_add(&outcome->err, name);
-    hfi_text_add(&outcome->err, sentence);
-    hfi_text_add(&outcome->err, "\n");
+    hfi_textbuf_add(&outcome->err, name);
+    hfi_textbuf_add(&outcome->err, sentence);
+    hfi_textbuf_add(&outcome->err, "\n");
 }
 
 void
 hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
-    hfi_text_add_span(&outcome->err, outcome->head.name);
-    hfi_text_add(&outcome->err, words);
-    hfi_text_add_excerpt(&outcome->err, outcome->head.argument);
-    hfi_text_add(&outcome->err, "\n");
+    hfi_textbuf_add_part(&outcome->err, outcome->head.name);
+    hfi_textbuf_add(&outcome->err, words);
+    hfi_quote_excerpt(&outcome->err, outcome->head.argument);
+    hfi_textbuf_add(&outcome->err, "\n");
 }
+
+static const hfi_viewer vampir = {"Vampir", "vampir", "traces.otf2"};
 
 static const struct command command_table[] = {
     {"%holdfast", hfi_mode_history, ANYWHERE, true, true, true},
@@ -81,36 +85,36 @@ static const struct command command_table[] = {
 };
 
 static const struct command *
-find_command(hfi_span name) {
+find_command(hfi_part name) {
     for (size_t i = 0; i < sizeof command_table / sizeof *command_table; i++)
-        if (hfi_span_equal(name, command_table[i].name))
+        if (hfi_part_is(name, command_table[i].name))
             return &command_table[i];
     return NULL;
 }
 
 static void
 refuse(hfi_outcome *outcome, const struct command *command) {
-    hfi_text_add(&outcome->err, command->name);
+    hfi_textbuf_add(&outcome->err, command->name);
     if (outcome->state.mode == HFI_MODE_MULTICELL)
-        hfi_text_add(&outcome->err, " was ignored: multi-cell mode is on. "
-                                    "%%finalize_multicellmode or "
-                                    "%%abort_multicellmode ends it.\n");
+        hfi_textbuf_add(&outcome->err, " was ignored: multi-cell mode is on. "
+                                       "%%finalize_multicellmode or "
+                                       "%%abort_multicellmode ends it.\n");
     else if (outcome->state.mode == HFI_MODE_WRITEFILE)
-        hfi_text_add(&outcome->err,
-                     " was ignored: write mode is on. %%end_writefile or "
-                     "%%abort_writefile ends it.\n");
+        hfi_textbuf_add(&outcome->err,
+                        " was ignored: write mode is on. %%end_writefile or "
+                        "%%abort_writefile ends it.\n");
     else if (command->modes & IN_MULTICELL)
-        hfi_text_add(&outcome->err, " was ignored: multi-cell mode is not on. "
-                                    "%%enable_multicellmode starts it.\n");
+        hfi_textbuf_add(&outcome->err, " was ignored: multi-cell mode is not on. "
+                                       "%%enable_multicellmode starts it.\n");
     else
-        hfi_text_add(&outcome->err, " was ignored: write mode is not on. "
-                                    "%%start_writefile starts it.\n");
+        hfi_textbuf_add(&outcome->err, " was ignored: write mode is not on. "
+                                       "%%start_writefile starts it.\n");
 }
 
 /* Report text that a command's cell should not have. */
 static void
 mention_ignored(hfi_outcome *outcome, const struct command *command) {
-    if (!command->takes_argument && outcome->head.argument.length)
+    if (!command->takes_argument && outcome->head.argument.size)
         hfi_outcome_ignore(outcome, " takes no argument; ignored: ");
     if (!command->takes_body && hfi_cellhead_has_code(outcome->head.body))
         hfi_outcome_complain(
@@ -130,7 +134,7 @@ decide(hfi_outcome *outcome) {
         refuse(outcome, command);
         return;
     }
-    if (!command->runs_body && memchr(outcome->cell.start, 0, outcome->cell.length)) {
+    if (!command->runs_body && memchr(outcome->cell.data, 0, outcome->cell.size)) {
         hfi_outcome_complain(
             outcome, command->name,
             ": there is a null byte in the cell; nothing was changed.");
@@ -144,10 +148,9 @@ static bool
 has_failed(const hfi_outcome *outcome) {
     const hfi_commands *commands = outcome->commands;
 
-    return hfi_text_failed(&outcome->lifted) || hfi_text_failed(&outcome->code) ||
-           hfi_text_failed(&outcome->out) || hfi_text_failed(&outcome->err) ||
-           hfi_text_failed(&outcome->note) || outcome->arguments.failed ||
-           outcome->environment.failed || hfi_text_failed(&commands->multicell.cells) ||
+    return outcome->lifted.failed || outcome->code.failed || outcome->out.failed ||
+           outcome->err.failed || outcome->note.failed || outcome->arguments.failed ||
+           outcome->environment.failed || commands->multicell.cells.failed ||
            hfi_writefile_failed(&commands->writefile);
 }
 
@@ -182,13 +185,13 @@ apply(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
     ret_directive->isolated = outcome->isolated && arguments;
     ret_directive->multicell = outcome->multicell;
     ret_directive->history = outcome->history;
-    ret_directive->launch_vampir =
-        outcome->state.launch_vampir && arguments && !outcome->isolated;
-    ret_directive->code_length = outcome->code.length;
-    ret_directive->code = hfi_text_take(&outcome->code);
-    ret_directive->out = hfi_text_take(&outcome->out);
-    ret_directive->err = hfi_text_take(&outcome->err);
-    ret_directive->note = hfi_text_take(&outcome->note);
+    bool opens = outcome->state.launch_vampir && arguments && !outcome->isolated;
+    ret_directive->viewer = opens ? &vampir : NULL;
+    ret_directive->code_length = outcome->code.size;
+    ret_directive->code = hfi_textbuf_take(&outcome->code);
+    ret_directive->out = hfi_textbuf_take(&outcome->out);
+    ret_directive->err = hfi_textbuf_take(&outcome->err);
+    ret_directive->note = hfi_textbuf_take(&outcome->note);
     if (outcome->environment.count)
         ret_directive->environment = outcome->environment.words;
     else
@@ -198,11 +201,11 @@ apply(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
 
 static void
 outcome_fini(hfi_outcome *outcome) {
-    hfi_text_fini(&outcome->lifted);
-    hfi_text_fini(&outcome->code);
-    hfi_text_fini(&outcome->out);
-    hfi_text_fini(&outcome->err);
-    hfi_text_fini(&outcome->note);
+    hfi_textbuf_fini(&outcome->lifted);
+    hfi_textbuf_fini(&outcome->code);
+    hfi_textbuf_fini(&outcome->out);
+    hfi_textbuf_fini(&outcome->err);
+    hfi_textbuf_fini(&outcome->note);
     hfi_wordlist_fini(&outcome->arguments);
     hfi_wordlist_fini(&outcome->environment);
     free(outcome->script_base);
@@ -213,7 +216,7 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
                   const char *cwd, const char *search_path,
                   hfi_directive *ret_directive, hf_error *reterr) {
     hfi_writefile_mark written = hfi_writefile_get_mark(&commands->writefile);
-    size_t marked_length = commands->multicell.cells.length;
+    size_t marked_length = commands->multicell.cells.size;
     size_t marked_count = commands->multicell.count;
     bool awaits = commands->multicell.awaits;
     hfi_wordlist arguments = HFI_WORDLIST_INIT;
@@ -226,18 +229,18 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
 
     *ret_directive = (hfi_directive)HFI_DIRECTIVE_INIT;
     if (hfi_cellhead_lift(outcome.cell, &outcome.lifted))
-        outcome.cell = (hfi_span){outcome.lifted.data, outcome.lifted.length};
+        outcome.cell = (hfi_part){outcome.lifted.data, outcome.lifted.size};
     hfi_cellhead_parse(outcome.cell, &outcome.head);
     decide(&outcome);
     if (!has_failed(&outcome) && outcome.kind == HFI_RUN_INSTRUMENTED) {
         hfi_wordlist_copy(&arguments, &commands->arguments);
         if (outcome.lines)
-            hfi_wordlist_add(&arguments, hfi_span_of("--lines"));
+            hfi_wordlist_add(&arguments, hfi_part_text("--lines"));
         words = arguments.failed ? NULL : hfi_wordlist_take(&arguments);
     }
     if (has_failed(&outcome) || (outcome.kind == HFI_RUN_INSTRUMENTED && !words)) {
         hfi_wordlist_fini(&arguments);
-        hfi_text_truncate(&commands->multicell.cells, marked_length);
+        hfi_textbuf_truncate(&commands->multicell.cells, marked_length);
         commands->multicell.count = marked_count;
         commands->multicell.awaits = awaits;
         hfi_writefile_rewind(&commands->writefile, written);

@@ -46,6 +46,13 @@ typedef enum hfi_directive_kind {
     HFI_RUN_INSTRUMENTED, /* in a fresh cell worker */
 } hfi_directive_kind;
 
+/* A program that shows what a recorded cell wrote. Static; the frontend starts it. */
+typedef struct hfi_viewer {
+    const char *name;    /* for people */
+    const char *program; /* found in PATH; its argument is the file */
+    const char *file;    /* what it opens, in the trace's directory */
+} hfi_viewer;
+
 /* What to do with one cell. Before anything runs, and whatever the kind is, publish
  * `out` as stream stdout, `err` as stream stderr and `note` as display_data
  * (text/plain), and send `environment` to the main worker. The strings are UTF-8 where
@@ -57,18 +64,18 @@ typedef struct hfi_directive {
     char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
     const char *run_mode; /* RUN_INSTRUMENTED: as in --run; NULL: not chosen */
     bool isolated;        /* RUN_INSTRUMENTED: a fresh process, but no recording */
-    bool multicell;     /* RUN_INSTRUMENTED: code was generated from the marked cells */
-    bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
-    char *out;          /* NULL: nothing */
-    char *err;          /* NULL: nothing */
-    char *note;         /* NULL: nothing */
-    char **environment; /* NULL, or name, value, name, value, ..., NULL */
-    hfi_history history; /* RUN_PLAIN: what of the cell is the frontend's */
+    bool multicell; /* RUN_INSTRUMENTED: code was generated from the marked cells */
+    const hfi_viewer *viewer; /* RUN_INSTRUMENTED: opens the trace; NULL: none does */
+    char *out;                /* NULL: nothing */
+    char *err;                /* NULL: nothing */
+    char *note;               /* NULL: nothing */
+    char **environment;       /* NULL, or name, value, name, value, ..., NULL */
+    hfi_history history;      /* RUN_PLAIN: what of the cell is the frontend's */
 } hfi_directive;
 
 #define HFI_DIRECTIVE_INIT                                                             \
     {                                                                                  \
-        HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0, {                     \
+        HFI_ANSWER, 0, 0, 0, 0, false, false, 0, 0, 0, 0, 0, {                         \
             HFI_HISTORY_NONE, -1, -1, 0                                                \
         }                                                                              \
     }

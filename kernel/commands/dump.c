@@ -47,7 +47,7 @@ word_at(const unsigned char *p, size_t size) {
 /* MurmurHash2 by Austin Appleby. */
 static uint32_t
 murmur2(hfi_part text) {
-    const unsigned char *p = text.data;
+    const unsigned char *p = (const unsigned char *)text.data;
     size_t left = text.size;
     uint32_t hash = SEED ^ (uint32_t)text.size;
     for (; left >= 4; p += 4, left -= 4) {

@@ -17,27 +17,27 @@
 
 /* Decimal digits and nothing else, up to 15 of them. */
 static bool
-read_number(hfi_span word, long long *ret_number) {
+read_number(hfi_part word, long long *ret_number) {
     long long number = 0;
-    if (word.length == 0 || word.length > 15)
+    if (word.size == 0 || word.size > 15)
         return false;
-    for (size_t i = 0; i < word.length; i++) {
-        if (word.start[i] < '0' || word.start[i] > '9')
+    for (size_t i = 0; i < word.size; i++) {
+        if (word.data[i] < '0' || word.data[i] > '9')
             return false;
-        number = number * 10 + (word.start[i] - '0');
+        number = number * 10 + (word.data[i] - '0');
     }
     *ret_number = number;
     return true;
 }
 
 static bool
-read_size(hfi_span word, unsigned long long *ret_bytes) {
+read_size(hfi_part word, unsigned long long *ret_bytes) {
     static const char units[] = "KkMmGgTt";
     const char *unit =
-        word.length > 1 ? memchr(units, word.start[word.length - 1], 8) : NULL;
+        word.size > 1 ? memchr(units, word.data[word.size - 1], 8) : NULL;
     unsigned shift = unit ? 10u * (unsigned)((unit - units) / 2 + 1) : 0;
     long long number;
-    word.length -= unit != NULL;
+    word.size -= unit != NULL;
     if (!read_number(word, &number) || number > (long long)(UINT64_MAX >> 1 >> shift))
         return false;
     *ret_bytes = (unsigned long long)number << shift;
@@ -45,41 +45,41 @@ read_size(hfi_span word, unsigned long long *ret_bytes) {
 }
 
 static hfi_history_kind
-kind_of(hfi_span word) {
+kind_of(hfi_part word) {
     for (size_t i = HFI_HISTORY_UNDO; i <= HFI_HISTORY_LOAD; i++)
-        if (hfi_span_equal(word, hfi_history_name((hfi_history_kind)i)))
+        if (hfi_part_is(word, hfi_history_name((hfi_history_kind)i)))
             return (hfi_history_kind)i;
-    return hfi_span_equal(word, "history") ? HFI_HISTORY_LIMIT : HFI_HISTORY_SHOW;
+    return hfi_part_is(word, "history") ? HFI_HISTORY_LIMIT : HFI_HISTORY_SHOW;
 }
 
 hfi_history
-hfi_history_parse(hfi_span words) {
+hfi_history_parse(hfi_part words) {
     static const hfi_history none = {HFI_HISTORY_NONE, -1, -1, 0};
     hfi_history history = {HFI_HISTORY_SHOW, -1, -1, 0};
-    hfi_span rest = hfi_span_trim(words), first = hfi_span_next_token(&rest);
+    hfi_part rest = hfi_part_trim(words), first = hfi_part_next_token(&rest);
     history.kind = kind_of(first);
-    hfi_span one = hfi_span_next_token(&rest), two = hfi_span_next_token(&rest);
+    hfi_part one = hfi_part_next_token(&rest), two = hfi_part_next_token(&rest);
     bool good = true;
     switch (history.kind) {
     case HFI_HISTORY_UNDO:
-        good = one.length == 0;
+        good = one.size == 0;
         break;
     case HFI_HISTORY_CHECKOUT:
-        good = read_number(one, &history.from) && two.length == 0;
+        good = read_number(one, &history.from) && two.size == 0;
         break;
     case HFI_HISTORY_DIFF:
-        good = (one.length == 0 || read_number(one, &history.from)) &&
-               (two.length == 0 || read_number(two, &history.to)) && rest.length == 0;
+        good = (one.size == 0 || read_number(one, &history.from)) &&
+               (two.size == 0 || read_number(two, &history.to)) && rest.size == 0;
         break;
     case HFI_HISTORY_SAVE:
     case HFI_HISTORY_LOAD:
-        good = one.length > 0;
+        good = one.size > 0;
         break;
     case HFI_HISTORY_LIMIT:
-        if (one.length == 0)
+        if (one.size == 0)
             history.kind = HFI_HISTORY_SHOW;
         else
-            good = read_size(one, &history.limit_bytes) && two.length == 0;
+            good = read_size(one, &history.limit_bytes) && two.size == 0;
         break;
     default:
         break;

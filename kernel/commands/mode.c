@@ -14,6 +14,7 @@
  */
 #include "commands/outcome.h"
 
+#include "commands/quoting.h"
 #include "commands/writefile.h"
 #include "commands/history.h"
 
@@ -21,16 +22,16 @@
 #include <string.h>
 
 static bool
-take_option(hfi_outcome *outcome, hfi_span word) {
+take_option(hfi_outcome *outcome, hfi_part word) {
     static const char *const modes[] = {"--run=auto", "--run=in-process",
                                         "--run=forked", "--run=isolated"};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (hfi_span_equal(word, modes[i])) {
+        if (hfi_part_is(word, modes[i])) {
             outcome->run_mode = modes[i] + strlen("--run=");
             return true;
         }
     }
-    if (!hfi_span_equal(word, "--lines"))
+    if (!hfi_part_is(word, "--lines"))
         return false;
     outcome->lines = true;
     return true;
@@ -41,18 +42,19 @@ take_option(hfi_outcome *outcome, hfi_span word) {
  * run it in another process than the user wants. */
 static bool
 choose_options(hfi_outcome *outcome) {
-    hfi_span rest = outcome->head.argument;
+    hfi_part rest = outcome->head.argument;
 
-    while (rest.length) {
-        hfi_span word = hfi_span_next_token(&rest);
+    while (rest.size) {
+        hfi_part word = hfi_part_next_token(&rest);
         if (take_option(outcome, word))
             continue;
         outcome->kind = HFI_REFUSE;
-        hfi_text_add_span(&outcome->err, outcome->head.name);
-        hfi_text_add(&outcome->err,
-                     " takes no argument but --run=auto|in-process|forked|isolated and "
-                     "--lines; this is unknown: ");
-        hfi_text_add_excerpt(&outcome->err, word);
+        hfi_textbuf_add_part(&outcome->err, outcome->head.name);
+        hfi_textbuf_add(
+            &outcome->err,
+            " takes no argument but --run=auto|in-process|forked|isolated and "
+            "--lines; this is unknown: ");
+        hfi_quote_excerpt(&outcome->err, word);
         return false;
     }
     return true;
@@ -70,8 +72,8 @@ may_sample_lines(hfi_outcome *outcome) {
     if (!outcome->lines || !why)
         return true;
     outcome->kind = HFI_REFUSE;
-    hfi_text_add_span(&outcome->err, outcome->head.name);
-    hfi_text_add(&outcome->err, why);
+    hfi_textbuf_add_part(&outcome->err, outcome->head.name);
+    hfi_textbuf_add(&outcome->err, why);
     return false;
 }
 
@@ -83,9 +85,9 @@ skip_run_commands(hfi_outcome *outcome) {
 
     for (;;) {
         hfi_cellhead_parse(outcome->head.body, &next);
-        if (hfi_span_equal(next.name, "%%execute_with_scorep"))
+        if (hfi_part_is(next.name, "%%execute_with_scorep"))
             outcome->isolated = false;
-        else if (!hfi_span_equal(next.name, "%%isolated"))
+        else if (!hfi_part_is(next.name, "%%isolated"))
             return true;
         outcome->head = next;
         if (!choose_options(outcome))
@@ -94,45 +96,45 @@ skip_run_commands(hfi_outcome *outcome) {
 }
 
 static void
-mark_cell(hfi_outcome *outcome, hfi_span cell) {
+mark_cell(hfi_outcome *outcome, hfi_part cell) {
     hfi_multicell *multicell = &outcome->commands->multicell;
 
-    hfi_text_add_format(&outcome->out,
-                        "Cell marked for multicell mode. It will be executed at "
-                        "position %zu\n",
-                        multicell->count);
+    hfi_textbuf_format(&outcome->out,
+                       "Cell marked for multicell mode. It will be executed at "
+                       "position %zu\n",
+                       multicell->count);
     hfi_multicell_add(multicell, cell);
 }
 
 static void
-record_cell(hfi_outcome *outcome, hfi_span cell, bool instrumented) {
+record_cell(hfi_outcome *outcome, hfi_part cell, bool instrumented) {
     instrumented = instrumented || outcome->state.script_multicell;
     if (hfi_scriptcell_add(&outcome->commands->writefile, cell, instrumented,
                            &outcome->err))
-        hfi_text_add_format(&outcome->out,
-                            "Python commands %s instrumentation recorded.\n",
-                            instrumented ? "with" : "without");
+        hfi_textbuf_format(&outcome->out,
+                           "Python commands %s instrumentation recorded.\n",
+                           instrumented ? "with" : "without");
 }
 
 static void
 run_in_fresh_process(hfi_outcome *outcome) {
-    hfi_span body = outcome->head.body;
-    hfi_span above = {outcome->cell.start, 0};
+    hfi_part body = outcome->head.body;
+    hfi_part above = {outcome->cell.data, 0};
     hfi_cellhead next;
     size_t skipped;
 
     if (!hfi_cellhead_has_code(body)) {
-        hfi_text_add_span(&outcome->err, outcome->head.name);
-        hfi_text_add(&outcome->err, ": there is no code below it.\n");
+        hfi_textbuf_add_part(&outcome->err, outcome->head.name);
+        hfi_textbuf_add(&outcome->err, ": there is no code below it.\n");
         return;
     }
     hfi_cellhead_parse(body, &next);
     /* A comment above another cell magic would hide it from IPython. */
-    skipped = hfi_span_begins(next.name, "%%") ? next.before.length : 0;
-    body = (hfi_span){body.start + skipped, body.length - skipped};
-    above.length = (size_t)(body.start - outcome->cell.start);
-    hfi_cellhead_blank(&outcome->code, above, hfi_span_begins(next.name, "%%"));
-    hfi_text_add_span(&outcome->code, body);
+    skipped = hfi_part_begins(next.name, "%%") ? next.before.size : 0;
+    body = (hfi_part){body.data + skipped, body.size - skipped};
+    above.size = (size_t)(body.data - outcome->cell.data);
+    hfi_cellhead_blank(&outcome->code, above, hfi_part_begins(next.name, "%%"));
+    hfi_textbuf_add_part(&outcome->code, body);
     outcome->kind = HFI_RUN_INSTRUMENTED;
 }
 
@@ -177,7 +179,7 @@ hfi_mode_plain(hfi_outcome *outcome) {
     } else if (outcome->state.mode == HFI_MODE_WRITEFILE) {
         record_cell(outcome, outcome->cell, false);
     } else {
-        hfi_text_add_span(&outcome->code, outcome->cell);
+        hfi_textbuf_add_part(&outcome->code, outcome->cell);
         outcome->kind = HFI_RUN_PLAIN;
     }
 }
@@ -194,8 +196,9 @@ hfi_mode_enable_multicell(hfi_outcome *outcome) {
         return;
     }
     outcome->state.mode = HFI_MODE_MULTICELL;
-    hfi_text_add(&outcome->out, "Multicell mode enabled. The following cells will be "
-                                "marked for instrumented execution.\n");
+    hfi_textbuf_add(&outcome->out,
+                    "Multicell mode enabled. The following cells will be "
+                    "marked for instrumented execution.\n");
 }
 
 void
@@ -223,7 +226,7 @@ hfi_mode_finalize_multicell(hfi_outcome *outcome) {
 void
 hfi_mode_abort_multicell(hfi_outcome *outcome) {
     outcome->state.mode = HFI_MODE_DEFAULT;
-    hfi_text_add(&outcome->out, "Multicell mode aborted.\n");
+    hfi_textbuf_add(&outcome->out, "Multicell mode aborted.\n");
 }
 
 /* write mode */
@@ -231,12 +234,12 @@ hfi_mode_abort_multicell(hfi_outcome *outcome) {
 void
 hfi_mode_start_writefile(hfi_outcome *outcome) {
     hfi_wordlist words = HFI_WORDLIST_INIT;
-    hfi_span name = hfi_span_of("jupyter_to_script");
+    hfi_part name = hfi_part_text("jupyter_to_script");
     bool closed = hfi_wordlist_split(&words, outcome->head.argument);
     hf_error error = HF_ERROR_INIT;
 
     if (words.count)
-        name = hfi_span_of(words.words[0]);
+        name = hfi_part_text(words.words[0]);
     if (words.failed)
         outcome->err.failed = true;
     else if (!closed || words.count > 1)
@@ -248,12 +251,12 @@ hfi_mode_start_writefile(hfi_outcome *outcome) {
     else if (error.status == HF_E_NOMEM)
         outcome->err.failed = true;
     else
-        hfi_text_add_format(&outcome->err, "%%%%start_writefile: %s\n", error.message);
+        hfi_textbuf_format(&outcome->err, "%%%%start_writefile: %s\n", error.message);
     if (outcome->script_base)
-        hfi_text_add_format(&outcome->out,
-                            "Started converting to Python script. See files:\n"
-                            "%s_run.sh\n%s.py\n",
-                            outcome->script_base, outcome->script_base);
+        hfi_textbuf_format(&outcome->out,
+                           "Started converting to Python script. See files:\n"
+                           "%s_run.sh\n%s.py\n",
+                           outcome->script_base, outcome->script_base);
     hfi_wordlist_fini(&words);
 }
 
@@ -267,18 +270,18 @@ hfi_mode_end_writefile(hfi_outcome *outcome) {
     if (status == HF_E_NOMEM) {
         outcome->err.failed = true;
     } else if (status != HF_OK) {
-        hfi_text_add_format(&outcome->err,
-                            "%%%%end_writefile: %s. Nothing recorded is lost: try "
-                            "again, or end with %%%%abort_writefile.\n",
-                            error.message);
+        hfi_textbuf_format(&outcome->err,
+                           "%%%%end_writefile: %s. Nothing recorded is lost: try "
+                           "again, or end with %%%%abort_writefile.\n",
+                           error.message);
     } else {
         outcome->state.mode = HFI_MODE_DEFAULT;
-        hfi_text_add(&outcome->out, "Finished converting to Python script.\n");
+        hfi_textbuf_add(&outcome->out, "Finished converting to Python script.\n");
     }
 }
 
 void
 hfi_mode_abort_writefile(hfi_outcome *outcome) {
     outcome->state.mode = HFI_MODE_DEFAULT;
-    hfi_text_add(&outcome->out, "Writefile mode aborted.\n");
+    hfi_textbuf_add(&outcome->out, "Writefile mode aborted.\n");
 }

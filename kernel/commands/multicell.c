@@ -24,6 +24,8 @@
 
 #include <string.h>
 
+#include "commands/quoting.h"
+
 static const char runner_top[] =
     "# The cells that were marked in multi-cell mode, in the order of marking.\n";
 
@@ -74,65 +76,65 @@ static const char run_awaiting[] = "            result = py.eval(program, names)
 
 void
 hfi_multicell_fini(hfi_multicell *multicell) {
-    hfi_text_fini(&multicell->cells);
+    hfi_textbuf_fini(&multicell->cells);
     *multicell = (hfi_multicell)HFI_MULTICELL_INIT;
 }
 
 static bool
-contains(hfi_span cell, const char *word) {
+contains(hfi_part cell, const char *word) {
     size_t length = strlen(word);
 
-    while (cell.length >= length) {
-        const char *at = memchr(cell.start, word[0], cell.length - length + 1);
+    while (cell.size >= length) {
+        const char *at = memchr(cell.data, word[0], cell.size - length + 1);
 
         if (!at)
             return false;
         if (!memcmp(at, word, length))
             return true;
-        cell.length -= (size_t)(at - cell.start) + 1;
-        cell.start = at + 1;
+        cell.size -= (size_t)(at - cell.data) + 1;
+        cell.data = at + 1;
     }
     return false;
 }
 
 /* One literal for each line of the cell: long cells stay readable in the program. */
 void
-hfi_multicell_add(hfi_multicell *multicell, hfi_span cell) {
-    hfi_text *cells = &multicell->cells;
-    hfi_span line;
+hfi_multicell_add(hfi_multicell *multicell, hfi_part cell) {
+    hfi_textbuf *cells = &multicell->cells;
+    hfi_part line;
 
     multicell->awaits =
         multicell->awaits || contains(cell, "await") || contains(cell, "async");
-    hfi_text_add_format(cells, "    # position %zu\n    (\n", multicell->count++);
-    if (!cell.length)
-        hfi_text_add(cells, "        \"\"\n");
-    while (hfi_span_next_line(&cell, &line)) {
-        const char *end = line.start + line.length;
+    hfi_textbuf_format(cells, "    # position %zu\n    (\n", multicell->count++);
+    if (!cell.size)
+        hfi_textbuf_add(cells, "        \"\"\n");
+    while (hfi_part_next_line(&cell, &line)) {
+        const char *end = line.data + line.size;
 
-        hfi_text_add(cells, "        ");
-        hfi_text_add_literal(cells, line, '"');
-        if (end != cell.start) {
+        hfi_textbuf_add(cells, "        ");
+        hfi_quote_literal(cells, line, '"');
+        if (end != cell.data) {
             /* There was a line end: put it in front of the closing quote. */
-            if (!hfi_text_failed(cells))
-                hfi_text_truncate(cells, cells->length - 1);
-            hfi_text_add(cells, "\\n\"");
+            if (!cells->failed)
+                hfi_textbuf_truncate(cells, cells->size - 1);
+            hfi_textbuf_add(cells, "\\n\"");
         }
-        hfi_text_add(cells, "\n");
+        hfi_textbuf_add(cells, "\n");
     }
-    hfi_text_add(cells, "    ),\n");
+    hfi_textbuf_add(cells, "    ),\n");
 }
 
 void
-hfi_multicell_generate(const hfi_multicell *multicell, hfi_text *program) {
+hfi_multicell_generate(const hfi_multicell *multicell, hfi_textbuf *program) {
     bool awaits = multicell->awaits;
 
-    hfi_text_add(program, runner_top);
-    hfi_text_add_format(program, runner_format, awaits ? "async " : "",
-                        awaits ? run_awaiting : run_plain);
-    hfi_text_add(program, "try:\n    ");
-    hfi_text_add(program, awaits ? "await " : "");
-    hfi_text_add(program, "_holdfast_multicell([\n");
+    hfi_textbuf_add(program, runner_top);
+    hfi_textbuf_format(program, runner_format, awaits ? "async " : "",
+                       awaits ? run_awaiting : run_plain);
+    hfi_textbuf_add(program, "try:\n    ");
+    hfi_textbuf_add(program, awaits ? "await " : "");
+    hfi_textbuf_add(program, "_holdfast_multicell([\n");
     if (multicell->cells.data)
-        hfi_text_add(program, multicell->cells.data);
-    hfi_text_add(program, "    ])\nfinally:\n    del _holdfast_multicell\n");
+        hfi_textbuf_add(program, multicell->cells.data);
+    hfi_textbuf_add(program, "    ])\nfinally:\n    del _holdfast_multicell\n");
 }

@@ -5,22 +5,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "commands/text.h"
+#include "wire/textbuf.h"
 
 typedef struct hfi_multicell {
-    hfi_text cells; /* the marked cells as elements of a Python list */
-    size_t count;   /* of marked cells */
-    bool awaits;    /* one of them may use await at its top level */
+    hfi_textbuf cells; /* the marked cells as elements of a Python list */
+    size_t count;      /* of marked cells */
+    bool awaits;       /* one of them may use await at its top level */
 } hfi_multicell;
 
 #define HFI_MULTICELL_INIT                                                             \
-    { HFI_TEXT_INIT, 0, false }
+    { {0}, 0, false }
 
 void hfi_multicell_fini(hfi_multicell *multicell);
 /* Mark a cell; its position was `count` before. Check `cells`
  * for failure afterwards. */
-void hfi_multicell_add(hfi_multicell *multicell, hfi_span cell);
+void hfi_multicell_add(hfi_multicell *multicell, hfi_part cell);
 /* Add the program that runs the marked cells in IPython's shell. */
-void hfi_multicell_generate(const hfi_multicell *multicell, hfi_text *program);
+void hfi_multicell_generate(const hfi_multicell *multicell, hfi_textbuf *program);
 
 #endif

@@ -12,7 +12,7 @@
 #include "commands/command.h"
 #include "commands/dump.h"
 #include "commands/multicell.h"
-#include "commands/text.h"
+#include "commands/wordlist.h"
 #include "commands/writefile.h"
 
 typedef enum hfi_mode {
@@ -24,17 +24,17 @@ typedef enum hfi_mode {
 enum { HFI_MARSHALLER_SIZE = 64 };
 
 /* What is copied and put back as a whole. */
-typedef struct hfi_state {
+typedef struct hfi_command_state {
     hfi_mode mode;
     bool launch_vampir;
     bool script_multicell; /* write mode: multi-cell mode is on inside it */
     char marshaller[HFI_MARSHALLER_SIZE];
     bool in_memory; /* the marshaller's mode: memory, else disk */
-} hfi_state;
+} hfi_command_state;
 
 struct hfi_commands {
     char *python;
-    hfi_state state;
+    hfi_command_state state;
     hfi_wordlist arguments;        /* of the Score-P bindings */
     hfi_wordlist script_arguments; /* the same, of the script being recorded */
     hfi_multicell multicell;
@@ -45,12 +45,12 @@ struct hfi_commands {
 /* One call of hfi_commands_feed. */
 typedef struct hfi_outcome {
     hfi_commands *commands;
-    hfi_span cell;     /* whole */
+    hfi_part cell;     /* whole */
     hfi_cellhead head; /* its command */
     const char *cwd;
     const char *search_path;
 
-    hfi_state state; /* the next one */
+    hfi_command_state state; /* the next one */
     hfi_directive_kind kind;
     const char *run_mode; /* NULL: not chosen */
     bool isolated;
@@ -59,8 +59,8 @@ typedef struct hfi_outcome {
     bool replaces_arguments; /* `arguments` becomes that of the mode */
     hfi_wordlist arguments;
     hfi_wordlist environment;
-    hfi_text lifted; /* the cell, where a command was moved to its top */
-    hfi_text code, out, err, note;
+    hfi_textbuf lifted; /* the cell, where a command was moved to its top */
+    hfi_textbuf code, out, err, note;
     char *script_base; /* of the recording that begins */
     hfi_history history;
 } hfi_outcome;

@@ -34,7 +34,7 @@ enum {
 #define SPEC    ':'
 
 void
-hfi_pyline_begin(hfi_pyline_scanner *scanner, hfi_span source) {
+hfi_pyline_begin(hfi_pyline_scanner *scanner, hfi_part source) {
     scanner->rest = source;
     scanner->depth = 0;
     scanner->joined = false;
@@ -60,9 +60,9 @@ is_string(int what) {
 /* Does the name that ends before `at` hold an f (or t, the
  * fork server strings of 3.14)? */
 static bool
-has_fields(hfi_span line, size_t at) {
+has_fields(hfi_part line, size_t at) {
     for (size_t n = 0; n < 2 && at > 0; n++) {
-        char c = line.start[--at];
+        char c = line.data[--at];
 
         if (c == 'f' || c == 'F' || c == 't' || c == 'T')
             return true;
@@ -73,25 +73,25 @@ has_fields(hfi_span line, size_t at) {
 }
 
 static bool
-is_triple(hfi_span line, size_t at) {
-    return at + 2 < line.length && line.start[at + 1] == line.start[at] &&
-           line.start[at + 2] == line.start[at];
+is_triple(hfi_part line, size_t at) {
+    return at + 2 < line.size && line.data[at + 1] == line.data[at] &&
+           line.data[at + 2] == line.data[at];
 }
 
 /* Each of the scan functions looks at line[at] and returns where to go on. */
 
 static size_t
-scan_string(hfi_pyline_scanner *scanner, hfi_span line, size_t at) {
+scan_string(hfi_pyline_scanner *scanner, hfi_part line, size_t at) {
     int what = top(scanner);
     char quote = what & STRING_DOUBLE ? '"' : '\'';
-    char c = line.start[at];
+    char c = line.data[at];
 
     if (c == '\\') {
-        scanner->joined = at + 1 == line.length;
+        scanner->joined = at + 1 == line.size;
         return at + 2;
     }
     if (c == '{' && what & STRING_FIELDS) {
-        if (at + 1 < line.length && line.start[at + 1] == '{')
+        if (at + 1 < line.size && line.data[at + 1] == '{')
             return at + 2;
         push(scanner, FIELD);
         return at + 1;
@@ -103,11 +103,11 @@ scan_string(hfi_pyline_scanner *scanner, hfi_span line, size_t at) {
 }
 
 static size_t
-scan_quote(hfi_pyline_scanner *scanner, hfi_span line, size_t at) {
+scan_quote(hfi_pyline_scanner *scanner, hfi_part line, size_t at) {
     int what = STRING;
     bool triple = is_triple(line, at);
 
-    what |= line.start[at] == '"' ? STRING_DOUBLE : 0;
+    what |= line.data[at] == '"' ? STRING_DOUBLE : 0;
     what |= triple ? STRING_TRIPLE : 0;
     what |= has_fields(line, at) ? STRING_FIELDS : 0;
     push(scanner, what);
@@ -125,9 +125,9 @@ scan_spec(hfi_pyline_scanner *scanner, char c, size_t at) {
 
 /* Is this the = of `name = %magic` or `name = !command`? */
 static bool
-is_assigned_magic(hfi_span line, size_t at) {
-    for (at++; at < line.length; at++) {
-        char c = line.start[at];
+is_assigned_magic(hfi_part line, size_t at) {
+    for (at++; at < line.size; at++) {
+        char c = line.data[at];
 
         if (c == '%' || c == '!')
             return true;
@@ -138,13 +138,13 @@ is_assigned_magic(hfi_span line, size_t at) {
 }
 
 static size_t
-scan_code(hfi_pyline_scanner *scanner, hfi_span line, size_t at, char *last,
+scan_code(hfi_pyline_scanner *scanner, hfi_part line, size_t at, char *last,
           bool *assigned) {
-    char c = line.start[at];
+    char c = line.data[at];
     int what = top(scanner);
 
     if (c == '#')
-        return line.length;
+        return line.size;
     if (c != ' ' && c != '\t')
         *last = c;
     if (c == '"' || c == '\'')
@@ -156,7 +156,7 @@ scan_code(hfi_pyline_scanner *scanner, hfi_span line, size_t at, char *last,
     else if (c == ':' && what == FIELD)
         scanner->stack[scanner->depth - 1] = SPEC;
     else if (c == '\\')
-        scanner->joined = at + 1 == line.length;
+        scanner->joined = at + 1 == line.size;
     else if (c == '=' && !scanner->depth)
         *assigned = *assigned || is_assigned_magic(line, at);
     return at + 1;
@@ -178,24 +178,24 @@ end_line(hfi_pyline_scanner *scanner) {
 
 /* Follow one line of Python. True when it is a magic after all. */
 static bool
-scan_line(hfi_pyline_scanner *scanner, hfi_span line) {
+scan_line(hfi_pyline_scanner *scanner, hfi_part line) {
     size_t depth = scanner->depth;
     bool assigned = false;
     char last = 0;
 
     scanner->joined = false;
-    for (size_t at = 0; at < line.length && !assigned;) {
+    for (size_t at = 0; at < line.size && !assigned;) {
         int what = top(scanner);
 
         if (is_string(what))
             at = scan_string(scanner, line, at);
         else if (what == SPEC)
-            at = scan_spec(scanner, line.start[at], at);
+            at = scan_spec(scanner, line.data[at], at);
         else
             at = scan_code(scanner, line, at, &last, &assigned);
     }
     if (assigned)
-        scanner->joined = line.start[line.length - 1] == '\\';
+        scanner->joined = line.data[line.size - 1] == '\\';
     else
         end_line(scanner);
     return assigned || (last == '?' && !depth && !scanner->depth);
@@ -205,20 +205,20 @@ bool
 hfi_pyline_next(hfi_pyline_scanner *scanner, hfi_pyline *ret_line) {
     hfi_pyline line = {HFI_PYLINE_INSIDE, {0, 0}, 0, false};
     bool fresh = !scanner->depth && !scanner->joined;
-    hfi_span inner;
+    hfi_part inner;
 
-    if (!hfi_span_next_line(&scanner->rest, &line.text))
+    if (!hfi_part_next_line(&scanner->rest, &line.text))
         return false;
-    inner = hfi_span_trim(line.text);
-    line.indent = (size_t)(inner.start - line.text.start);
+    inner = hfi_part_trim(line.text);
+    line.indent = (size_t)(inner.data - line.text.data);
     if (scanner->magic) {
         line.kind = HFI_PYLINE_MAGIC;
         line.carried = true;
-    } else if (fresh && !inner.length) {
+    } else if (fresh && !inner.size) {
         line.kind = HFI_PYLINE_BLANK;
-    } else if (fresh && inner.start[0] == '#') {
+    } else if (fresh && inner.data[0] == '#') {
         line.kind = HFI_PYLINE_COMMENT;
-    } else if (fresh && memchr("%!?", inner.start[0], 3)) {
+    } else if (fresh && memchr("%!?", inner.data[0], 3)) {
         line.kind = HFI_PYLINE_MAGIC;
     } else {
         bool magic = scan_line(scanner, line.text);
@@ -227,7 +227,7 @@ hfi_pyline_next(hfi_pyline_scanner *scanner, hfi_pyline *ret_line) {
             line.kind = magic ? HFI_PYLINE_MAGIC : HFI_PYLINE_CODE;
     }
     if (line.kind == HFI_PYLINE_MAGIC)
-        scanner->joined = inner.length && inner.start[inner.length - 1] == '\\';
+        scanner->joined = inner.size && inner.data[inner.size - 1] == '\\';
     scanner->magic = line.kind == HFI_PYLINE_MAGIC && scanner->joined;
     *ret_line = line;
     return true;

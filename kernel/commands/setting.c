@@ -16,28 +16,30 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commands/quoting.h"
+
 void
 hfi_setting_environment(hfi_outcome *outcome) {
     hfi_wordlist *pairs = &outcome->environment;
 
     hfi_wordlist_read_environment(pairs, outcome->head.body, "%%scorep_env",
                                   &outcome->err);
-    if (!pairs->count && !hfi_text_failed(&outcome->err) && !outcome->err.length)
+    if (!pairs->count && !outcome->err.failed && !outcome->err.size)
         hfi_outcome_complain(outcome, "%%scorep_env", ": no line NAME=value below it.");
     for (size_t i = 0; i + 1 < pairs->count; i += 2) {
-        hfi_span name = hfi_span_of(pairs->words[i]);
-        hfi_span value = hfi_span_of(pairs->words[i + 1]);
+        hfi_part name = hfi_part_text(pairs->words[i]);
+        hfi_part value = hfi_part_text(pairs->words[i + 1]);
 
         if (outcome->state.mode == HFI_MODE_WRITEFILE)
             hfi_writefile_add_environment(&outcome->commands->writefile, name, value);
         else
-            hfi_text_add_format(&outcome->out, "env: %s=%s\n", pairs->words[i],
-                                pairs->words[i + 1]);
+            hfi_textbuf_format(&outcome->out, "env: %s=%s\n", pairs->words[i],
+                               pairs->words[i + 1]);
     }
     if (outcome->state.mode != HFI_MODE_WRITEFILE)
         return;
     if (pairs->count)
-        hfi_text_add(&outcome->out, "Score-P environment recorded.\n");
+        hfi_textbuf_add(&outcome->out, "Score-P environment recorded.\n");
     hfi_wordlist_fini(pairs);
 }
 
@@ -54,15 +56,16 @@ hfi_setting_arguments(hfi_outcome *outcome) {
     }
     outcome->replaces_arguments = true;
     if (outcome->state.mode == HFI_MODE_WRITEFILE) {
-        hfi_text_add(&outcome->out, "Score-P bindings arguments recorded.\n");
+        hfi_textbuf_add(&outcome->out, "Score-P bindings arguments recorded.\n");
         return;
     }
-    hfi_text_add(&outcome->out, "Score-P Python binding arguments set successfully: [");
+    hfi_textbuf_add(&outcome->out,
+                    "Score-P Python binding arguments set successfully: [");
     for (size_t i = 0; i < list->count; i++) {
-        hfi_text_add(&outcome->out, i ? ", " : "");
-        hfi_text_add_repr(&outcome->out, hfi_span_of(list->words[i]));
+        hfi_textbuf_add(&outcome->out, i ? ", " : "");
+        hfi_quote_repr(&outcome->out, hfi_part_text(list->words[i]));
     }
-    hfi_text_add(&outcome->out, "]\n");
+    hfi_textbuf_add(&outcome->out, "]\n");
 }
 
 static bool
@@ -89,11 +92,11 @@ set_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
 
 static void
 complain_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
-    hfi_text_add(&outcome->err, "%%marshalling_settings: not known, ignored: ");
-    hfi_text_add_excerpt(&outcome->err, hfi_span_of(name));
-    hfi_text_add(&outcome->err, "=");
-    hfi_text_add_excerpt(&outcome->err, hfi_span_of(value));
-    hfi_text_add(&outcome->err, "\n");
+    hfi_textbuf_add(&outcome->err, "%%marshalling_settings: not known, ignored: ");
+    hfi_quote_excerpt(&outcome->err, hfi_part_text(name));
+    hfi_textbuf_add(&outcome->err, "=");
+    hfi_quote_excerpt(&outcome->err, hfi_part_text(value));
+    hfi_textbuf_add(&outcome->err, "\n");
 }
 
 void
@@ -111,15 +114,16 @@ hfi_setting_marshalling(hfi_outcome *outcome) {
         outcome->err.failed = true;
     hfi_wordlist_fini(&pairs);
     if (unknown > HFI_WORDLIST_COMPLAINTS)
-        hfi_text_add_format(&outcome->err,
-                            "%%%%marshalling_settings: %zu more are not known.\n",
-                            unknown - HFI_WORDLIST_COMPLAINTS);
-    hfi_text_add_format(&outcome->out, "Kernel uses '%s' marshaller in '%s' mode.\n",
-                        outcome->state.marshaller,
-                        outcome->state.in_memory ? "memory" : "disk");
-    hfi_text_add(&outcome->note,
-                 "Holdfast accepts this setting so that existing notebooks run. It has "
-                 "no effect: variables are handed over in shared memory.");
+        hfi_textbuf_format(&outcome->err,
+                           "%%%%marshalling_settings: %zu more are not known.\n",
+                           unknown - HFI_WORDLIST_COMPLAINTS);
+    hfi_textbuf_format(&outcome->out, "Kernel uses '%s' marshaller in '%s' mode.\n",
+                       outcome->state.marshaller,
+                       outcome->state.in_memory ? "memory" : "disk");
+    hfi_textbuf_add(
+        &outcome->note,
+        "Holdfast accepts this setting so that existing notebooks run. It has "
+        "no effect: variables are handed over in shared memory.");
 }
 
 void
@@ -133,22 +137,22 @@ hfi_setting_serializer(hfi_outcome *outcome) {
 
 static bool
 is_in_path(const char *program, const char *search_path) {
-    hfi_span rest = hfi_span_of(search_path ? search_path : "");
+    hfi_part rest = hfi_part_text(search_path ? search_path : "");
     bool found = false;
 
-    while (rest.length && !found) {
-        const char *colon = memchr(rest.start, ':', rest.length);
-        hfi_span directory = rest;
-        hfi_text path = HFI_TEXT_INIT;
+    while (rest.size && !found) {
+        const char *colon = memchr(rest.data, ':', rest.size);
+        hfi_part directory = rest;
+        hfi_textbuf path = {0};
 
         if (colon)
-            directory.length = (size_t)(colon - rest.start);
-        rest.start += directory.length + (colon ? 1 : 0);
-        rest.length -= directory.length + (colon ? 1 : 0);
-        hfi_text_add_span(&path, directory);
-        hfi_text_add_format(&path, "/%s", program);
-        found = directory.length && path.data && access(path.data, X_OK) == 0;
-        hfi_text_fini(&path);
+            directory.size = (size_t)(colon - rest.data);
+        rest.data += directory.size + (colon ? 1 : 0);
+        rest.size -= directory.size + (colon ? 1 : 0);
+        hfi_textbuf_add_part(&path, directory);
+        hfi_textbuf_format(&path, "/%s", program);
+        found = directory.size && path.data && access(path.data, X_OK) == 0;
+        hfi_textbuf_fini(&path);
     }
     return found;
 }
@@ -162,12 +166,13 @@ hfi_setting_enable_vampir(hfi_outcome *outcome) {
         return;
     }
     outcome->state.launch_vampir = true;
-    hfi_text_add(&outcome->out, "Vampir opens the trace of each instrumented cell from "
-                                "now on.\n");
+    hfi_textbuf_add(&outcome->out,
+                    "Vampir opens the trace of each instrumented cell from "
+                    "now on.\n");
 }
 
 void
 hfi_setting_disable_vampir(hfi_outcome *outcome) {
     outcome->state.launch_vampir = false;
-    hfi_text_add(&outcome->out, "Vampir launching disabled.\n");
+    hfi_textbuf_add(&outcome->out, "Vampir launching disabled.\n");
 }

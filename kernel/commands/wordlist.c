@@ -6,10 +6,12 @@
  * values are taken literally, quotes included, as %env does: a value that means one
  * thing here and another there would be worse than one quote too many.
  */
-#include "commands/text.h"
+#include "commands/wordlist.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "commands/quoting.h"
 
 void
 hfi_wordlist_free(char **words) {
@@ -45,19 +47,19 @@ reserve(hfi_wordlist *list) {
 }
 
 void
-hfi_wordlist_add(hfi_wordlist *list, hfi_span word) {
+hfi_wordlist_add(hfi_wordlist *list, hfi_part word) {
     char *copy;
 
     if (!reserve(list))
         return;
-    copy = malloc(word.length + 1);
+    copy = malloc(word.size + 1);
     if (!copy) {
         list->failed = true;
         return;
     }
-    if (word.length)
-        memcpy(copy, word.start, word.length);
-    copy[word.length] = '\0';
+    if (word.size)
+        memcpy(copy, word.data, word.size);
+    copy[word.size] = '\0';
     list->words[list->count++] = copy;
     list->words[list->count] = NULL;
 }
@@ -76,7 +78,7 @@ hfi_wordlist_take(hfi_wordlist *list) {
 void
 hfi_wordlist_copy(hfi_wordlist *list, const hfi_wordlist *from) {
     for (size_t i = 0; i < from->count; i++)
-        hfi_wordlist_add(list, hfi_span_of(from->words[i]));
+        hfi_wordlist_add(list, hfi_part_text(from->words[i]));
 }
 
 static bool
@@ -85,19 +87,19 @@ is_gap(char c) {
 }
 
 static void
-advance(hfi_span *source, size_t count) {
-    source->start += count;
-    source->length -= count;
+advance(hfi_part *source, size_t count) {
+    source->data += count;
+    source->size -= count;
 }
 
 /* Skip what stands between words. */
 static void
-skip_gap(hfi_span *source) {
-    while (source->length) {
-        if (source->start[0] == '#') {
-            const char *end = memchr(source->start, '\n', source->length);
-            advance(source, end ? (size_t)(end - source->start) : source->length);
-        } else if (is_gap(source->start[0])) {
+skip_gap(hfi_part *source) {
+    while (source->size) {
+        if (source->data[0] == '#') {
+            const char *end = memchr(source->data, '\n', source->size);
+            advance(source, end ? (size_t)(end - source->data) : source->size);
+        } else if (is_gap(source->data[0])) {
             advance(source, 1);
         } else {
             return;
@@ -107,11 +109,11 @@ skip_gap(hfi_span *source) {
 
 /* One word into `word`. False: a quote is not closed. */
 static bool
-read_word(hfi_span *source, hfi_text *word) {
+read_word(hfi_part *source, hfi_textbuf *word) {
     char quote = 0;
 
-    while (source->length && (quote || !is_gap(source->start[0]))) {
-        char c = source->start[0];
+    while (source->size && (quote || !is_gap(source->data[0]))) {
+        char c = source->data[0];
 
         advance(source, 1);
         if (quote && c == quote) {
@@ -119,79 +121,79 @@ read_word(hfi_span *source, hfi_text *word) {
         } else if (!quote && (c == '\'' || c == '"')) {
             quote = c;
         } else {
-            if (c == '\\' && quote != '\'' && source->length) {
-                c = source->start[0];
+            if (c == '\\' && quote != '\'' && source->size) {
+                c = source->data[0];
                 advance(source, 1);
             }
-            hfi_text_add_span(word, (hfi_span){&c, 1});
+            hfi_textbuf_add_part(word, (hfi_part){&c, 1});
         }
     }
     return !quote;
 }
 
 bool
-hfi_wordlist_split(hfi_wordlist *list, hfi_span source) {
+hfi_wordlist_split(hfi_wordlist *list, hfi_part source) {
     bool closed = true;
 
     skip_gap(&source);
-    while (source.length && closed) {
-        hfi_text word = HFI_TEXT_INIT;
+    while (source.size && closed) {
+        hfi_textbuf word = {0};
 
         closed = read_word(&source, &word);
-        list->failed = list->failed || hfi_text_failed(&word);
-        hfi_wordlist_add(list, (hfi_span){word.data, word.length});
-        hfi_text_fini(&word);
+        list->failed = list->failed || word.failed;
+        hfi_wordlist_add(list, (hfi_part){word.data, word.size});
+        hfi_textbuf_fini(&word);
         skip_gap(&source);
     }
     return closed;
 }
 
 bool
-hfi_wordlist_is_name(hfi_span span) {
-    for (size_t i = 0; i < span.length; i++) {
-        char c = span.start[i];
+hfi_wordlist_is_name(hfi_part part) {
+    for (size_t i = 0; i < part.size; i++) {
+        char c = part.data[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 
         if (!letter && !(i && c >= '0' && c <= '9'))
             return false;
     }
-    return span.length > 0;
+    return part.size > 0;
 }
 
 static void
-complain(hfi_text *err, const char *subject, hfi_span line) {
-    hfi_text_add_format(err, "%s: not NAME=value, ignored: ", subject);
-    hfi_text_add_excerpt(err, line);
-    hfi_text_add(err, "\n");
+complain(hfi_textbuf *err, const char *subject, hfi_part line) {
+    hfi_textbuf_format(err, "%s: not NAME=value, ignored: ", subject);
+    hfi_quote_excerpt(err, line);
+    hfi_textbuf_add(err, "\n");
 }
 
 void
-hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *subject,
-                              hfi_text *err) {
-    hfi_span line;
+hfi_wordlist_read_environment(hfi_wordlist *list, hfi_part source, const char *subject,
+                              hfi_textbuf *err) {
+    hfi_part line;
     size_t bad = 0;
 
-    while (hfi_span_next_line(&source, &line)) {
-        hfi_span name = line = hfi_span_trim(line);
-        hfi_span value = {0, 0};
+    while (hfi_part_next_line(&source, &line)) {
+        hfi_part name = line = hfi_part_trim(line);
+        hfi_part value = {0, 0};
         const char *mark;
 
-        if (!line.length || line.start[0] == '#')
+        if (!line.size || line.data[0] == '#')
             continue;
-        mark = memchr(line.start, '=', line.length);
-        name.length = mark ? (size_t)(mark - line.start) : 0;
-        name = hfi_span_trim(name);
+        mark = memchr(line.data, '=', line.size);
+        name.size = mark ? (size_t)(mark - line.data) : 0;
+        name = hfi_part_trim(name);
         if (!hfi_wordlist_is_name(name)) {
             if (++bad <= HFI_WORDLIST_COMPLAINTS)
                 complain(err, subject, line);
             continue;
         }
-        value.start = mark + 1;
-        value.length = (size_t)(line.start + line.length - value.start);
+        value.data = mark + 1;
+        value.size = (size_t)(line.data + line.size - value.data);
         hfi_wordlist_add(list, name);
-        hfi_wordlist_add(list, hfi_span_trim(value));
+        hfi_wordlist_add(list, hfi_part_trim(value));
     }
     if (bad > HFI_WORDLIST_COMPLAINTS)
-        hfi_text_add_format(err, "%s: %zu more lines are not NAME=value.\n", subject,
-                            bad - HFI_WORDLIST_COMPLAINTS);
+        hfi_textbuf_format(err, "%s: %zu more lines are not NAME=value.\n", subject,
+                           bad - HFI_WORDLIST_COMPLAINTS);
 }

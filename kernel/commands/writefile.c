@@ -10,7 +10,7 @@
  *
  * The shell script finds the Python script beside itself, so that it runs from any
  * directory and both may be copied to a cluster together. Values that the user wrote go
- * through hfi_text_add_word; nothing of them is seen by the shell as its own.
+ * through hfi_quote_word; nothing of them is seen by the shell as its own.
  */
 #include "commands/writefile.h"
 
@@ -22,42 +22,44 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "commands/quoting.h"
+
 void
 hfi_writefile_fini(hfi_writefile *writefile) {
     free(writefile->base);
-    hfi_text_fini(&writefile->future);
-    hfi_text_fini(&writefile->script);
-    hfi_text_fini(&writefile->environment);
+    hfi_textbuf_fini(&writefile->future);
+    hfi_textbuf_fini(&writefile->script);
+    hfi_textbuf_fini(&writefile->environment);
     *writefile = (hfi_writefile)HFI_WRITEFILE_INIT;
 }
 
 bool
 hfi_writefile_failed(const hfi_writefile *writefile) {
-    return hfi_text_failed(&writefile->future) || hfi_text_failed(&writefile->script) ||
-           hfi_text_failed(&writefile->environment);
+    return writefile->future.failed || writefile->script.failed ||
+           writefile->environment.failed;
 }
 
 hfi_writefile_mark
 hfi_writefile_get_mark(const hfi_writefile *writefile) {
-    return (hfi_writefile_mark){writefile->future.length, writefile->script.length,
-                                writefile->environment.length, writefile->count};
+    return (hfi_writefile_mark){writefile->future.size, writefile->script.size,
+                                writefile->environment.size, writefile->count};
 }
 
 void
 hfi_writefile_rewind(hfi_writefile *writefile, hfi_writefile_mark mark) {
-    hfi_text_truncate(&writefile->future, mark.future);
-    hfi_text_truncate(&writefile->script, mark.script);
-    hfi_text_truncate(&writefile->environment, mark.environment);
+    hfi_textbuf_truncate(&writefile->future, mark.future);
+    hfi_textbuf_truncate(&writefile->script, mark.script);
+    hfi_textbuf_truncate(&writefile->environment, mark.environment);
     writefile->count = mark.count;
 }
 
 void
-hfi_writefile_add_environment(hfi_writefile *writefile, hfi_span name, hfi_span value) {
-    hfi_text_add(&writefile->environment, "export ");
-    hfi_text_add_span(&writefile->environment, name);
-    hfi_text_add(&writefile->environment, "=");
-    hfi_text_add_word(&writefile->environment, value);
-    hfi_text_add(&writefile->environment, "\n");
+hfi_writefile_add_environment(hfi_writefile *writefile, hfi_part name, hfi_part value) {
+    hfi_textbuf_add(&writefile->environment, "export ");
+    hfi_textbuf_add_part(&writefile->environment, name);
+    hfi_textbuf_add(&writefile->environment, "=");
+    hfi_quote_word(&writefile->environment, value);
+    hfi_textbuf_add(&writefile->environment, "\n");
 }
 
 static hf_status
@@ -91,30 +93,30 @@ check_directory(const char *base, hf_error *reterr) {
 /* base + ending; NULL: no memory. */
 static char *
 path_of(const char *base, const char *ending) {
-    hfi_text path = HFI_TEXT_INIT;
+    hfi_textbuf path = {0};
 
-    hfi_text_add(&path, base);
-    hfi_text_add(&path, ending);
-    if (hfi_text_failed(&path))
-        hfi_text_fini(&path);
-    return hfi_text_take(&path);
+    hfi_textbuf_add(&path, base);
+    hfi_textbuf_add(&path, ending);
+    if (path.failed)
+        hfi_textbuf_fini(&path);
+    return hfi_textbuf_take(&path);
 }
 
 hf_status
-hfi_writefile_resolve(hfi_span name, const char *cwd, char **ret_base,
+hfi_writefile_resolve(hfi_part name, const char *cwd, char **ret_base,
                       hf_error *reterr) {
-    hfi_text base = HFI_TEXT_INIT;
+    hfi_textbuf base = {0};
     char *script = NULL, *shell = NULL;
     hf_status status;
 
-    if (name.length >= 3 && !memcmp(name.start + name.length - 3, ".py", 3))
-        name.length -= 3;
-    if (!name.length || name.start[name.length - 1] == '/')
+    if (name.size >= 3 && !memcmp(name.data + name.size - 3, ".py", 3))
+        name.size -= 3;
+    if (!name.size || name.data[name.size - 1] == '/')
         return hf_error_set(reterr, HF_E_INVALID, "the script needs a file name");
-    if (name.start[0] != '/')
-        hfi_text_add_format(&base, "%s/", strcmp(cwd, "/") ? cwd : "");
-    hfi_text_add_span(&base, name);
-    if (!hfi_text_failed(&base)) {
+    if (name.data[0] != '/')
+        hfi_textbuf_format(&base, "%s/", strcmp(cwd, "/") ? cwd : "");
+    hfi_textbuf_add_part(&base, name);
+    if (!base.failed) {
         script = path_of(base.data, ".py");
         shell = path_of(base.data, "_run.sh");
     }
@@ -127,19 +129,19 @@ hfi_writefile_resolve(hfi_span name, const char *cwd, char **ret_base,
     if (status == HF_OK)
         status = check_target(shell, reterr);
     if (status == HF_OK)
-        *ret_base = hfi_text_take(&base);
-    hfi_text_fini(&base);
+        *ret_base = hfi_textbuf_take(&base);
+    hfi_textbuf_fini(&base);
     free(script);
     free(shell);
     return status;
 }
 
 static hf_status
-write_all(int fd, const hfi_text *text) {
+write_all(int fd, const hfi_textbuf *text) {
     size_t done = 0;
 
-    while (done < text->length) {
-        ssize_t count = write(fd, text->data + done, text->length - done);
+    while (done < text->size) {
+        ssize_t count = write(fd, text->data + done, text->size - done);
 
         if (count < 0 && errno != EINTR)
             return HF_E_SYSTEM;
@@ -150,14 +152,14 @@ write_all(int fd, const hfi_text *text) {
 
 /* Write `text` beside the target, then put it in its place. */
 static hf_status
-replace_file(const char *base, const char *ending, mode_t mode, const hfi_text *text,
+replace_file(const char *base, const char *ending, mode_t mode, const hfi_textbuf *text,
              hf_error *reterr) {
     char *path = path_of(base, ending);
     char *part = path ? path_of(path, ".part") : NULL;
     hf_status status = HF_OK;
     int fd = -1;
 
-    if (!part || hfi_text_failed(text)) {
+    if (!part || text->failed) {
         status = hf_error_set(reterr, HF_E_NOMEM, "out of memory");
         goto out;
     }
@@ -179,51 +181,54 @@ out:
 }
 
 /* The name of the script within its directory. */
-static hfi_span
+static hfi_part
 file_name(const hfi_writefile *writefile) {
-    return hfi_span_of(strrchr(writefile->base, '/') + 1);
+    return hfi_part_text(strrchr(writefile->base, '/') + 1);
 }
 
 static void
-generate_script(const hfi_writefile *writefile, hfi_text *text) {
-    hfi_text_add(text, "# Written by Holdfast from the cells of a notebook.\n"
-                       "# To run it with the notebook's settings: ");
-    hfi_text_add_span(text, file_name(writefile));
-    hfi_text_add(text, "_run.sh\n"
-                       "# Cells that were not marked for instrumentation stand inside\n"
-                       "# \"with scorep.instrumenter.disable():\".\n");
-    hfi_text_add(text, writefile->future.data ? writefile->future.data : "");
-    hfi_text_add(text, "import os\n\nimport scorep\n");
-    hfi_text_add(text, writefile->script.data ? writefile->script.data : "");
+generate_script(const hfi_writefile *writefile, hfi_textbuf *text) {
+    hfi_textbuf_add(text, "# Written by Holdfast from the cells of a notebook.\n"
+                          "# To run it with the notebook's settings: ");
+    hfi_textbuf_add_part(text, file_name(writefile));
+    hfi_textbuf_add(text,
+                    "_run.sh\n"
+                    "# Cells that were not marked for instrumentation stand inside\n"
+                    "# \"with scorep.instrumenter.disable():\".\n");
+    hfi_textbuf_add(text, writefile->future.data ? writefile->future.data : "");
+    hfi_textbuf_add(text, "import os\n\nimport scorep\n");
+    hfi_textbuf_add(text, writefile->script.data ? writefile->script.data : "");
 }
 
 /* The script is found beside the shell script, so that both may be moved together. */
 static void
 generate_shell(const hfi_writefile *writefile, const char *python,
-               const hfi_wordlist *arguments, hfi_text *text) {
-    hfi_text_add(text, "#!/bin/sh\n"
-                       "# Written by Holdfast: runs the Python script beside it with "
-                       "the settings of\n# the notebook. Any working directory will "
-                       "do.\n"
-                       "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit "
-                       "1\n");
-    hfi_text_add(text, writefile->environment.data ? writefile->environment.data : "");
-    hfi_text_add(text, "exec ");
-    hfi_text_add_word(text, hfi_span_of(python));
-    hfi_text_add(text, " -m holdfast.scorep ");
+               const hfi_wordlist *arguments, hfi_textbuf *text) {
+    hfi_textbuf_add(text,
+                    "#!/bin/sh\n"
+                    "# Written by Holdfast: runs the Python script beside it with "
+                    "the settings of\n# the notebook. Any working directory will "
+                    "do.\n"
+                    "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit "
+                    "1\n");
+    hfi_textbuf_add(text,
+                    writefile->environment.data ? writefile->environment.data : "");
+    hfi_textbuf_add(text, "exec ");
+    hfi_quote_word(text, hfi_part_text(python));
+    hfi_textbuf_add(text, " -m holdfast.scorep ");
     for (size_t i = 0; i < arguments->count; i++) {
-        hfi_text_add_word(text, hfi_span_of(arguments->words[i]));
-        hfi_text_add(text, " ");
+        hfi_quote_word(text, hfi_part_text(arguments->words[i]));
+        hfi_textbuf_add(text, " ");
     }
-    hfi_text_add(text, "\"$here\"/");
-    hfi_text_add_word(text, file_name(writefile));
-    hfi_text_add(text, ".py \"$@\"\n");
+    hfi_textbuf_add(text, "\"$here\"/");
+    hfi_quote_word(text, file_name(writefile));
+    hfi_textbuf_add(text, ".py \"$@\"\n");
 }
 
 hf_status
 hfi_writefile_save(const hfi_writefile *writefile, const char *python,
                    const hfi_wordlist *arguments, hf_error *reterr) {
-    hfi_text script = HFI_TEXT_INIT, shell = HFI_TEXT_INIT;
+    hfi_textbuf script = {0}, shell = {0};
     hf_status status;
 
     generate_script(writefile, &script);
@@ -231,7 +236,7 @@ hfi_writefile_save(const hfi_writefile *writefile, const char *python,
     status = replace_file(writefile->base, ".py", 0666, &script, reterr);
     if (status == HF_OK)
         status = replace_file(writefile->base, "_run.sh", 0777, &shell, reterr);
-    hfi_text_fini(&script);
-    hfi_text_fini(&shell);
+    hfi_textbuf_fini(&script);
+    hfi_textbuf_fini(&shell);
     return status;
 }

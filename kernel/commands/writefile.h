@@ -7,18 +7,18 @@
 #include <holdfast/error.h>
 #include <holdfast/status.h>
 
-#include "commands/text.h"
+#include "commands/wordlist.h"
 
 typedef struct hfi_writefile {
-    char *base;           /* absolute path of both files without their endings */
-    hfi_text future;      /* from __future__ lines of all cells: they must come first */
-    hfi_text script;      /* the cells */
-    hfi_text environment; /* export lines of the shell script */
-    size_t count;         /* of cells that gave code */
+    char *base;         /* absolute path of both files without their endings */
+    hfi_textbuf future; /* from __future__ lines of all cells: they must come first */
+    hfi_textbuf script; /* the cells */
+    hfi_textbuf environment; /* export lines of the shell script */
+    size_t count;            /* of cells that gave code */
 } hfi_writefile;
 
 #define HFI_WRITEFILE_INIT                                                             \
-    { 0, HFI_TEXT_INIT, HFI_TEXT_INIT, HFI_TEXT_INIT, 0 }
+    { 0, {0}, {0}, {0}, 0 }
 
 /* How much was recorded, to come back to. */
 typedef struct hfi_writefile_mark {
@@ -35,12 +35,12 @@ void hfi_writefile_rewind(hfi_writefile *writefile, hfi_writefile_mark mark);
  * .py dropped. HF_E_INVALID: the name is empty or ends in a slash, its directory is
  * missing, is not one or can't be written, or one of the files can't be replaced;
  * HF_E_NOMEM. The caller frees. */
-HF_CHECK hf_status hfi_writefile_resolve(hfi_span name, const char *cwd,
+HF_CHECK hf_status hfi_writefile_resolve(hfi_part name, const char *cwd,
                                          char **ret_base, hf_error *reterr);
 
 /* Export a variable in the shell script. */
-void hfi_writefile_add_environment(hfi_writefile *writefile, hfi_span name,
-                                   hfi_span value);
+void hfi_writefile_add_environment(hfi_writefile *writefile, hfi_part name,
+                                   hfi_part value);
 
 /* Write both files, each whole or not at all. HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_writefile_save(const hfi_writefile *writefile,
@@ -51,7 +51,7 @@ HF_CHECK hf_status hfi_writefile_save(const hfi_writefile *writefile,
 
 /* Record a cell; `err` gets what the user should know about it. True: there was code.
  * Ask hfi_writefile_failed afterwards. */
-bool hfi_scriptcell_add(hfi_writefile *writefile, hfi_span cell, bool instrumented,
-                        hfi_text *err);
+bool hfi_scriptcell_add(hfi_writefile *writefile, hfi_part cell, bool instrumented,
+                        hfi_textbuf *err);
 
 #endif

@@ -184,7 +184,7 @@ hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
             continue;
         }
         ask(kernel, assistant, request);
-        if (assistant->ready)
+        if (assistant->state == HFI_WORKER_READY)
             assistant->deadline_ns = now_ns + PATIENCE_NS;
     }
     release_unused(kernel);

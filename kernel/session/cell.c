@@ -15,16 +15,6 @@
 
 #include "workers/program.h"
 
-const char *
-hfi_cell_state_name(hfi_cell_state state) {
-    static const char *const names[] = {
-#define HFI_STATE(name, text) #name,
-        HFI_CELL_STATES(HFI_STATE)
-#undef HFI_STATE
-    };
-    return names[state];
-}
-
 int
 hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to) {
     static const unsigned targets[HFI_CELL_STATE_COUNT][HFI_CELL_STATE_COUNT] = {
@@ -106,4 +96,81 @@ void
 hfi_cell_start(hfi_cell *cell, hfi_plan plan) {
     cell->plan = plan;
     hfi_cell_move(cell, HFI_CELL_STARTING);
+}
+
+void
+hfi_cell_take(hfi_cell *cell, hfi_request *request) {
+    *cell = (hfi_cell){
+        .state = cell->state, .request = request, .begin_ns = hfi_clock_ns()};
+    hfi_cell_move(cell, HFI_CELL_TAKEN);
+}
+
+void
+hfi_cell_fork(hfi_cell *cell, long long id) {
+    cell->plan = HFI_PLAN_FORKED;
+    cell->request->id = id;
+    hfi_cell_move(cell, HFI_CELL_FORKING);
+}
+
+hfi_request *
+hfi_cell_end(hfi_cell *cell) {
+    hfi_request *request = cell->request;
+    hfi_cell_move(cell, HFI_CELL_IDLE);
+    cell->request = NULL;
+    return request;
+}
+
+void
+hfi_cell_fini(hfi_cell *cell) {
+    hfi_directive_fini(&cell->directive);
+    hfi_textbuf_fini(&cell->run_reason);
+}
+
+/* ---- what becomes known of it --------------------------------------------------- */
+
+void
+hfi_cell_set_options(hfi_cell *cell, json_t *body, long long number) {
+    json_t *history = json_object_get(body, "store_history");
+    json_t *stop = json_object_get(body, "stop_on_error");
+    cell->silent = json_is_true(json_object_get(body, "silent"));
+    cell->store_history = !cell->silent && !json_is_false(history);
+    cell->stop_on_error = !json_is_false(stop);
+    cell->number = number;
+}
+
+void
+hfi_cell_hush(hfi_cell *cell) {
+    cell->silent = 1;
+    cell->stop_on_error = 0;
+}
+
+void
+hfi_cell_input(hfi_cell *cell, int is_wanted) {
+    cell->input_wanted = is_wanted;
+}
+
+void
+hfi_cell_committed(hfi_cell *cell, double bytes_copied) {
+    cell->commit_bytes_copied = bytes_copied;
+}
+
+void
+hfi_cell_explain(hfi_cell *cell, hfi_part reason) {
+    hfi_textbuf_clear(&cell->run_reason);
+    hfi_textbuf_add_part(&cell->run_reason, reason);
+}
+
+void
+hfi_cell_answered(hfi_cell *cell) {
+    cell->replied_ns = hfi_clock_ns();
+}
+
+void
+hfi_cell_fail(hfi_cell *cell, const char *fate) {
+    cell->fate = fate;
+}
+
+void
+hfi_cell_finish(hfi_cell *cell, int failed) {
+    cell->failed = failed;
 }

@@ -92,7 +92,8 @@ typedef enum hfi_plan {
 } hfi_plan;
 
 /* The request that runs. All but `request`, `state` and `plan` is an
- * execute_request's. */
+ * execute_request's. Members are written by cell.c alone, but `directive`, which the
+ * user's commands fill in. */
 typedef struct hfi_cell {
     hfi_cell_state state; /* changed by hfi_cell_move alone */
     hfi_plan plan;
@@ -114,14 +115,38 @@ typedef struct hfi_cell {
     hfi_textbuf run_reason; /* why it took the run_mode that it took; may be empty */
 } hfi_cell;
 
-const char *hfi_cell_state_name(hfi_cell_state state);
 /* Whether the table has this move. */
 int hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to);
 /* The one way to change the state; asserts that the table has
  * it, and notes the time. */
 void hfi_cell_move(hfi_cell *cell, hfi_cell_state to);
+/* To TAKEN, as another cell: the request, which the cell has until hfi_cell_end. */
+void hfi_cell_take(hfi_cell *cell, hfi_request *request);
+/* To FORKING; the fork's answer will have this id. */
+void hfi_cell_fork(hfi_cell *cell, long long id);
 /* To STARTING, under this plan. */
 void hfi_cell_start(hfi_cell *cell, hfi_plan plan);
+/* To IDLE; the caller owns the request again. */
+hfi_request *hfi_cell_end(hfi_cell *cell);
+/* Free what it holds beside the request. */
+void hfi_cell_fini(hfi_cell *cell);
+
+/* What the execute_request wants; its execution count. */
+void hfi_cell_set_options(hfi_cell *cell, json_t *body, long long number);
+/* Nothing was run that others should see, nor that should keep them from running. */
+void hfi_cell_hush(hfi_cell *cell);
+/* A worker blocks in input(); or no more. */
+void hfi_cell_input(hfi_cell *cell, int is_wanted);
+/* The commit before it is done, and copied so much. */
+void hfi_cell_committed(hfi_cell *cell, double bytes_copied);
+/* Why it runs where it runs. */
+void hfi_cell_explain(hfi_cell *cell, hfi_part reason);
+/* Its worker's reply came. */
+void hfi_cell_answered(hfi_cell *cell);
+/* An error of ours ends it, which is static text. */
+void hfi_cell_fail(hfi_cell *cell, const char *fate);
+/* How it has ended. */
+void hfi_cell_finish(hfi_cell *cell, int failed);
 
 /* The code that a worker is to run for an execute_request; borrowed. */
 hfi_part hfi_cell_code(const hfi_cell *cell);

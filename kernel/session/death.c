@@ -21,7 +21,6 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -227,25 +226,24 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
     hfi_standby_replenish(kernel);
 }
 
-/* It never got ready, and is killed for want of patience. */
-static int
-is_late(const hfi_worker *worker) {
-    return !worker->exited && !worker->silent && !worker->ready;
-}
-
 /* How it ended. */
 static void
 write_exit_reason(const hfi_worker *worker, char *ret_text, size_t size) {
-    if (*worker->cause != '\0')
+    switch (worker->fault) {
+    case HFI_FAULT_UNINTERRUPTED:
         snprintf(ret_text, size, "%s", worker->cause);
-    else if (worker->overdue)
+        break;
+    case HFI_FAULT_HUNG:
         snprintf(ret_text, size, "was ended, since it took too long,");
-    else if (!is_late(worker))
-        hfi_program_exit_reason(hfi_worker_status_is_known(worker), worker->status,
-                                ret_text, size);
-    else
+        break;
+    case HFI_FAULT_LATE:
         snprintf(ret_text, size, "was not ready within %lld seconds",
                  hfi_workers_ready_ns() / 1000000000LL);
+        break;
+    case HFI_FAULT_NONE:
+        hfi_program_exit_reason(hfi_worker_status_is_known(worker), worker->status,
+                                ret_text, size);
+    }
 }
 
 /* Whether the main worker is at a request, and not still on its way there. */
@@ -260,19 +258,19 @@ static hfi_end
 end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
     int outside =
         hfi_restart_is_from_outside(hfi_worker_status_is_known(worker), worker->status);
-    if (worker->ready && is_at_request(kernel))
+    if (worker->ready_ns != 0 && is_at_request(kernel))
         return HFI_END_OF_CELL;
     if (known)
         return HFI_END_AT_VALUE;
-    return outside && !worker->overdue ? HFI_END_FROM_OUTSIDE : HFI_END_BY_ITSELF;
+    return outside && worker->fault != HFI_FAULT_HUNG ? HFI_END_FROM_OUTSIDE
+                                                      : HFI_END_BY_ITSELF;
 }
 
 /* One that the fork server has not forked yet stays in the list, without a channel: the
  * fork server's answer must find the one that it belongs to. */
 static void
 dismiss(hf_kernel *kernel, hfi_worker *worker) {
-    if (worker->pid > 0 || worker->exited || worker->role == HFI_SLEEPER ||
-        worker->role == HFI_FORKED) {
+    if (worker->pid > 0 || worker->role == HFI_SLEEPER || worker->role == HFI_FORKED) {
         hfi_worker_forget(hfi_workers_server(kernel), worker);
     } else { /* also one that was released, whose patience has ended */
         if (worker->owned)
@@ -285,10 +283,10 @@ static void
 bury(hf_kernel *kernel, hfi_worker *worker) {
     char exit_reason[384];
     hfi_worker **list = &hfi_workers_server(kernel)->workers;
-    const char *name = *worker->cause != '\0' ? "KeyboardInterrupt" : "CellDied";
+    const char *name =
+        worker->fault == HFI_FAULT_UNINTERRUPTED ? "KeyboardInterrupt" : "CellDied";
     write_exit_reason(worker, exit_reason, sizeof exit_reason);
-    int known = hfi_quarantine_note(kernel, worker, is_late(worker), exit_reason,
-                                    sizeof exit_reason);
+    int known = hfi_quarantine_note(kernel, worker, exit_reason, sizeof exit_reason);
     if (worker == hfi_workers_main(kernel))
         hfi_restart_note(kernel, end_of(kernel, worker, known));
     if (worker->owned)
@@ -299,7 +297,7 @@ bury(hf_kernel *kernel, hfi_worker *worker) {
     if (worker == hfi_workers_main(kernel)) {
         bury_main(kernel, name, exit_reason);
     } else if (worker == hfi_workers_cell(kernel)) {
-        bury_cell(kernel, is_late(worker), known, name, exit_reason);
+        bury_cell(kernel, worker->fault == HFI_FAULT_LATE, known, name, exit_reason);
     } else if (worker == hfi_rollback_worker(kernel)) {
         hfi_log("the rollback %s", exit_reason);
         if (hfi_rollback_is_waking(kernel)) {
@@ -314,7 +312,7 @@ bury(hf_kernel *kernel, hfi_worker *worker) {
         hfi_assistant_died(kernel);
     } else if (hfi_standby_remove(kernel, worker)) {
         hfi_log("a standby %s", exit_reason);
-        if (!worker->ready)
+        if (worker->ready_ns == 0)
             hfi_standby_note_failure(kernel, 1);
         hfi_standby_replenish(kernel);
     }
@@ -324,14 +322,15 @@ bury(hf_kernel *kernel, hfi_worker *worker) {
 
 static int
 is_due(const hfi_worker *worker, long long now_ns) {
-    return worker->exited || (worker->deadline_ns > 0 && now_ns >= worker->deadline_ns);
+    return hfi_worker_is_over(worker) ||
+           (worker->deadline_ns > 0 && now_ns >= worker->deadline_ns);
 }
 
 /* The same after its last frames are read: by them it may be ready, or the cell may
  * have ended. */
 static int
 is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
-    if (worker->owned && !worker->silent)
+    if (worker->owned && hfi_worker_is_heard(worker))
         hfi_emit(kernel,
                  &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT, .worker = worker});
     return is_due(worker, now_ns);
@@ -352,12 +351,11 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
         hfi_stream_tick(&at->stream, now_ns);
         if (hfi_handover_holds(kernel, at))
             continue; /* what it said last is not read yet */
-        if (at->deadline_ns > 0 && now_ns >= at->deadline_ns && !at->exited &&
-            !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
+        if (at->deadline_ns > 0 && now_ns >= at->deadline_ns &&
+            hfi_worker_is_starting(at) && hfi_quarantine_spares(kernel, at, now_ns))
             at->deadline_ns = now_ns + SPARED_NS;
         if (is_due(at, now_ns) && is_due_at_last(kernel, at, now_ns)) {
-            at->killed |= !at->exited;
-            hfi_worker_kill(at, SIGKILL);
+            hfi_worker_give_up(at);
             if (awaits_trace(kernel, at, now_ns))
                 continue;
             bury(kernel, at);

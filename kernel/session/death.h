@@ -29,7 +29,7 @@ int hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
                           long long now_ns);
 /* A worker is dead, and the store not yet reaped: what it was at is added to its
  * exit reason. 1: it was loading it, and it goes into quarantine now. */
-int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
-                        char *exit_reason, size_t size);
+int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, char *exit_reason,
+                        size_t size);
 
 #endif

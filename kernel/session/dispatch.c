@@ -114,7 +114,7 @@ pass_input(hf_kernel *kernel, const hfi_request *reply) {
         hfi_log("stdin: nobody waits for a %s", reply->message.type);
         return;
     }
-    kernel->cell.input_wanted = 0;
+    hfi_cell_input(&kernel->cell, 0);
     hfi_frame_init(&frame, "input_reply", 1);
     hfi_frame_add_text(
         &frame, "value",

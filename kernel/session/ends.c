@@ -144,19 +144,16 @@ hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue) {
 /* Nothing runs any more. */
 static void
 end(hf_kernel *kernel) {
-    hfi_request *request = kernel->cell.request;
     int executed = hfi_cell_is_execution(&kernel->cell);
     int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
-    hfi_cell_move(&kernel->cell, HFI_CELL_IDLE);
-    kernel->cell.request = NULL;
+    hfi_request *request = hfi_cell_end(&kernel->cell);
     /* What was sent by now is dropped too, but nothing that answers the idle. */
     if (stop)
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     hfi_publish_idle(kernel, request);
     if (executed) {
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
-        hfi_directive_fini(&kernel->cell.directive);
-        hfi_textbuf_fini(&kernel->cell.run_reason);
+        hfi_cell_fini(&kernel->cell);
         hfi_publish_keep_parent(kernel, request->message.header);
         if (stop)
             hfi_ends_abort(kernel, &kernel->queue);
@@ -174,7 +171,7 @@ hfi_ends_report(hf_kernel *kernel) {
 
 void
 hfi_ends_finish(hf_kernel *kernel, int error) {
-    kernel->cell.failed = error;
+    hfi_cell_finish(&kernel->cell, error);
     if (hfi_cell_is_execution(&kernel->cell))
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FINISHED});
     hfi_cell_move(&kernel->cell, HFI_CELL_REPLIED);
@@ -187,7 +184,7 @@ hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value) {
     if (kernel->cell.request == NULL || hfi_ends_report(kernel))
         return;
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FAILS});
-    kernel->cell.fate = name;
+    hfi_cell_fail(&kernel->cell, name);
     hfi_reply_error(kernel, kernel->cell.request, kernel->cell.silent, name, value);
     hfi_ends_finish(kernel, 1);
 }

@@ -136,6 +136,7 @@ hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *
 /* Why it died, for the user; static text has no number in it. */
 static void
 name_cause(const hf_kernel *kernel, hfi_worker *worker) {
+    worker->fault = HFI_FAULT_UNINTERRUPTED;
     snprintf(worker->cause, sizeof worker->cause,
              "was ended, since the cell went on for %lld seconds after its interrupt",
              hfi_cell_has_begun(&kernel->cell)

@@ -120,17 +120,6 @@ read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
                                        getenv("PATH"), directive, reterr);
 }
 
-static void
-read_options(hf_kernel *kernel, json_t *body) {
-    hfi_cell *execution = &kernel->cell;
-    json_t *history = json_object_get(body, "store_history");
-    json_t *stop = json_object_get(body, "stop_on_error");
-    execution->silent = json_is_true(json_object_get(body, "silent"));
-    execution->store_history = !execution->silent && !json_is_false(history);
-    execution->stop_on_error = !json_is_false(stop);
-    execution->number = kernel->count + 1;
-}
-
 /* What clients see of a request before anything of its worker's. */
 static void
 announce(hf_kernel *kernel) {
@@ -210,11 +199,9 @@ fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
     hfi_ends_fail(kernel, name, value);
 }
 
-/* Nothing was run that others should see, nor that should keep them from running. */
 static void
 refuse(hf_kernel *kernel, const char *why) {
-    kernel->cell.silent = 1;
-    kernel->cell.stop_on_error = 0;
+    hfi_cell_hush(&kernel->cell);
     fail_at_once(kernel, "ProtocolError", why);
 }
 
@@ -225,7 +212,7 @@ begin_execute(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     int interrupted = kernel->interrupt_next;
     kernel->interrupt_next = 0;
-    read_options(kernel, body);
+    hfi_cell_set_options(&kernel->cell, body, kernel->count + 1);
     if (kernel->cell.request->message.fault[0] != '\0') {
         refuse(kernel, kernel->cell.request->message.fault);
         return;
@@ -257,7 +244,7 @@ hfi_execute_interrupt(hf_kernel *kernel) {
     hfi_dispatch_shell(kernel); /* the cell that is meant may not have been read yet */
     hfi_execute_next(kernel);
     hfi_subshell_interrupt(kernel);
-    cell->input_wanted = 0;
+    hfi_cell_input(cell, 0);
     switch (cell->state) {
     case HFI_CELL_IDLE: /* the main worker commits, and a client sees a cell run */
         kernel->interrupt_next = kernel->queue.first != NULL;
@@ -363,14 +350,6 @@ begin(hf_kernel *kernel) {
     }
 }
 
-static void
-take(hf_kernel *kernel, hfi_request *request) {
-    hfi_cell *cell = &kernel->cell;
-    hfi_cell_move(cell, HFI_CELL_TAKEN);
-    *cell = (hfi_cell){
-        .state = cell->state, .request = request, .begin_ns = hfi_clock_ns()};
-}
-
 void
 hfi_execute_next(hf_kernel *kernel) {
     while (kernel->cell.state == HFI_CELL_IDLE && hfi_commits_pending(kernel) == 0 &&
@@ -379,7 +358,7 @@ hfi_execute_next(hf_kernel *kernel) {
         hfi_request *request = hfi_queue_pop(&kernel->queue);
         if (request == NULL)
             return;
-        take(kernel, request);
+        hfi_cell_take(&kernel->cell, request);
         begin(kernel);
     }
 }

@@ -39,20 +39,20 @@
 #define LIMIT_SHARE 32 /* of the capacity: what old steps alone may keep */
 
 /* A commit that changed a variable. */
-typedef struct hfi_step {
+typedef struct hfi_history_step {
     hf_snapshot *snapshot;
     int64_t generation;     /* its name */
     int64_t origin;         /* of the step whose variables it has again; 0: its own */
     int64_t unix_ns;        /* when it was published */
     hfi_textbuf cells;      /* numbers of the cells that it is made of: "3, 4" */
     json_t *unserializable; /* name: reason, of what it doesn't have */
-} hfi_step;
+} hfi_history_step;
 
 /* Each has a lease, of which a process has 32. */
 #define HFI_STEPS_MAX 28
 
 typedef struct hfi_generations {
-    hfi_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
+    hfi_history_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
     size_t count;
     long long dropped;    /* steps that aren't kept any more */
     hfi_textbuf cells;    /* that ran since the newest one */
@@ -76,7 +76,7 @@ hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes) {
 /* ---- steps ----------------------------------------------------------------------- */
 
 static void
-step_fini(hfi_step *step) {
+step_fini(hfi_history_step *step) {
     hf_snapshot_release(step->snapshot);
     hfi_textbuf_fini(&step->cells);
     json_decref(step->unserializable);
@@ -196,8 +196,8 @@ hfi_generations_published(hf_kernel *kernel, int64_t origin) {
         return;
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    hfi_step *step = &line->steps[line->count++];
-    *step = (hfi_step){
+    hfi_history_step *step = &line->steps[line->count++];
+    *step = (hfi_history_step){
         .snapshot = snapshot,
         .generation = (int64_t)hf_snapshot_generation(snapshot),
         .origin = origin,
@@ -213,7 +213,7 @@ hfi_generations_published(hf_kernel *kernel, int64_t origin) {
 /* ---- what the main worker gets --------------------------------------------------- */
 
 static void
-write_step(hfi_frame *frame, const hfi_step *step) {
+write_step(hfi_frame *frame, const hfi_history_step *step) {
     hf_generation name;
     char key[24];
     hf_snapshot_export(step->snapshot, &name);
@@ -261,7 +261,7 @@ const hfi_owner hfi_generations_owner = {offsetof(hf_kernel, generations),
 
 /* ---- ways back ------------------------------------------------------------------- */
 
-static const hfi_step *
+static const hfi_history_step *
 find_step(const hfi_generations *line, int64_t generation) {
     for (size_t i = 0; i < line->count; i++)
         if (line->steps[i].generation == generation)
@@ -271,9 +271,10 @@ find_step(const hfi_generations *line, int64_t generation) {
 
 /* The step whose variables the newest one has, which may be another one's. NULL where
  * it isn't kept. */
-static const hfi_step *
+static const hfi_history_step *
 find_origin(const hfi_generations *line) {
-    const hfi_step *step = line->count > 0 ? &line->steps[line->count - 1] : NULL;
+    const hfi_history_step *step =
+        line->count > 0 ? &line->steps[line->count - 1] : NULL;
     while (step != NULL && step->origin != 0)
         step = find_step(line, step->origin);
     return step;
@@ -281,7 +282,7 @@ find_origin(const hfi_generations *line) {
 
 /* The same for any step. */
 static int64_t
-origin_of(const hfi_generations *line, const hfi_step *step) {
+origin_of(const hfi_generations *line, const hfi_history_step *step) {
     while (step->origin != 0 && find_step(line, step->origin) != NULL)
         step = find_step(line, step->origin);
     return step->origin != 0 ? step->origin : step->generation;
@@ -344,7 +345,7 @@ send_checkout(hf_kernel *kernel, uint64_t generation, int with_state) {
 
 /* 0 if it failed, and the client got the error. */
 static int
-go_to(hf_kernel *kernel, const hfi_step *step) {
+go_to(hf_kernel *kernel, const hfi_history_step *step) {
     hfi_generations *line = kernel->generations;
     hf_error error = HF_ERROR_INIT;
     uint64_t generation = 0;
@@ -364,7 +365,7 @@ go_to(hf_kernel *kernel, const hfi_step *step) {
 static int
 undo(hf_kernel *kernel) {
     hfi_generations *line = kernel->generations;
-    const hfi_step *now = find_origin(line);
+    const hfi_history_step *now = find_origin(line);
     if (now == NULL || now == line->steps) {
         fail(kernel, line->dropped > 0 ? "the step before isn't kept any more"
                                        : "there is no step before");
@@ -372,14 +373,15 @@ undo(hf_kernel *kernel) {
     }
     hfi_textbuf_clear(&line->undone);
     hfi_textbuf_append(&line->undone, now->cells.data, now->cells.size);
-    const hfi_step *before = now - 1; /* a return in between is what it returned to */
+    const hfi_history_step *before =
+        now - 1; /* a return in between is what it returned to */
     return go_to(kernel, before);
 }
 
 static int
 checkout(hf_kernel *kernel, int64_t generation) {
     char text[64];
-    const hfi_step *step = find_step(kernel->generations, generation);
+    const hfi_history_step *step = find_step(kernel->generations, generation);
     if (step != NULL)
         return go_to(kernel, step);
     snprintf(text, sizeof text, "there is no step %lld", (long long)generation);

@@ -100,12 +100,6 @@ hfi_handover_cancel(hf_kernel *kernel) {
 
 /* ---- where it runs -------------------------------------------------------------- */
 
-static void
-note_reason(hf_kernel *kernel, hfi_part reason) {
-    hfi_textbuf_clear(&kernel->cell.run_reason);
-    hfi_textbuf_append(&kernel->cell.run_reason, reason.data, reason.size);
-}
-
 /* `is_protected`: the sleeping fork has the notebook as it is. */
 static void
 start_in_main(hf_kernel *kernel, int is_protected) {
@@ -121,21 +115,19 @@ ask_fork(hf_kernel *kernel) {
     long long id = ++kernel->next_id;
     hfi_worker *fork;
     if (hfi_workers_split(kernel, HFI_FORKED, id, &fork, &error) != HF_OK) {
-        note_reason(kernel, hfi_part_text(error.message));
+        hfi_cell_explain(&kernel->cell, hfi_part_text(error.message));
         hfi_handover_start_cell(kernel, 0);
         return;
     }
     hfi_workers_set_cell(kernel, fork);
-    fork->ready = 1; /* it has the notebook already */
-    kernel->cell.plan = HFI_PLAN_FORKED;
-    kernel->cell.request->id = id;
-    hfi_cell_move(&kernel->cell, HFI_CELL_FORKING);
+    hfi_worker_note_ready(fork); /* it has the notebook already */
+    hfi_cell_fork(&kernel->cell, id);
 }
 
 /* Another process has to run the cell, which hasn't begun. */
 static void
 go_to_cell_worker(hf_kernel *kernel, hfi_part reason) {
-    note_reason(kernel, reason);
+    hfi_cell_explain(&kernel->cell, reason);
     release_cell(kernel);
     hfi_handover_start_cell(kernel, 0);
 }
@@ -151,7 +143,7 @@ hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
         go_to_cell_worker(kernel, hfi_map_part(map, "error"));
         return;
     }
-    hfi_workers_cell(kernel)->pid = pid;
+    hfi_worker_note_forked(hfi_workers_cell(kernel), pid);
     send_cell(kernel, HFI_PLAN_FORKED);
 }
 
@@ -165,7 +157,7 @@ hfi_handover_refused(hf_kernel *kernel, hfi_worker *worker, const msgpack_object
 static void
 start_where(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_part run_mode = hfi_map_part(reply, "run");
-    note_reason(kernel, hfi_map_part(reply, "run_reason"));
+    hfi_cell_explain(&kernel->cell, hfi_map_part(reply, "run_reason"));
     if (hfi_part_equal(run_mode, hfi_part_text("in-process")))
         start_in_main(kernel, hfi_map_flag(reply, "protected"));
     else if (hfi_part_equal(run_mode, hfi_part_text("forked")) &&
@@ -232,7 +224,7 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
         end_idle_commit(kernel, spent_ns, status, &error);
         return;
     }
-    kernel->cell.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
+    hfi_cell_committed(&kernel->cell, hfi_map_real(report, "bytes_copied", 0));
     if (status != HF_OK)
         hfi_commits_fail(
             kernel,
@@ -267,7 +259,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hf_error error = HF_ERROR_INIT;
     hfi_textbuf metadata = {0};
     int failed = hfi_ends_read(reply).failed;
-    kernel->cell.replied_ns = hfi_clock_ns();
+    hfi_cell_answered(&kernel->cell);
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED,
                                   .map = reply,
@@ -303,7 +295,7 @@ void
 hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf metadata = {0};
     int failed = hfi_ends_read(reply).failed;
-    kernel->cell.replied_ns = hfi_clock_ns();
+    hfi_cell_answered(&kernel->cell);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
     hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,

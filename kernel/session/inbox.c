@@ -96,10 +96,9 @@ on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
     if (worker == NULL)
         return;
-    worker->status = (int)hfi_map_integer(map, "status", 0);
     if (worker->owned)
         hfi_inbox_read(kernel, worker); /* what it said before */
-    worker->exited = 1;
+    hfi_worker_note_exit(worker, (int)hfi_map_integer(map, "status", 0));
 }
 
 static void
@@ -112,12 +111,6 @@ on_imported(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
 }
 
 /* ---- frames of workers ---------------------------------------------------------- */
-
-static void
-silence(hfi_worker *worker, long long now_ns) {
-    worker->silent = 1;
-    worker->deadline_ns = now_ns + HFI_DEATH_WAIT_NS;
-}
 
 static hfi_part
 parent_of(const hf_kernel *kernel, const hfi_worker *worker,
@@ -172,14 +165,15 @@ on_input_request(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
     hfi_textbuf_format(&content, "{\"prompt\":");
     hfi_textbuf_append_json(&content, prompt.data, prompt.size);
     hfi_textbuf_format(&content, ",\"password\":%s}", hidden ? "true" : "false");
-    kernel->cell.input_wanted |= subshell.size == 0;
+    if (subshell.size == 0)
+        hfi_cell_input(&kernel->cell, 1);
     hfi_send(kernel, HFI_STDIN, asks, "input_request", hfi_textbuf_part(&content));
     hfi_textbuf_fini(&content);
 }
 
 static void
 on_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    worker->ready = 1;
+    hfi_worker_note_ready(worker);
     worker->deadline_ns = 0;
     worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
     if (worker == hfi_rollback_worker(kernel) && hfi_rollback_ready(kernel))
@@ -348,7 +342,7 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     uint64_t written[2];
     if (hfi_handover_holds(kernel, worker))
         return;
-    if (worker->control == NULL || worker->silent) {
+    if (!hfi_worker_is_heard(worker)) {
         hfi_workers_drain(kernel, worker);
         return;
     }
@@ -366,7 +360,7 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     if (status != HF_AGAIN && status != HF_OK)
         hfi_log("a worker broke the protocol: %s", error.message);
     if ((status != HF_AGAIN && status != HF_OK) || end != HF_OK)
-        silence(worker, hfi_clock_ns());
+        hfi_worker_note_silence(worker, HFI_DEATH_WAIT_NS);
 }
 
 void

@@ -320,7 +320,7 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
          at = at->next) {
         if (is_calm(at, now_ns) || hfi_handover_holds(kernel, at))
             continue;
-        if (at->control != NULL && !at->silent)
+        if (hfi_worker_is_heard(at))
             add_fd(items, &count, hfi_control_fd(at->control),
                    hfi_control_is_full(at->control));
         add_fd(items, &count, at->output[0], 0);
@@ -510,8 +510,7 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);
     hfi_request_close(kernel->cell.request);
-    hfi_directive_fini(&kernel->cell.directive);
-    hfi_textbuf_fini(&kernel->cell.run_reason);
+    hfi_cell_fini(&kernel->cell);
     if (kernel->commands != NULL)
         kernel->command_table->close(kernel->commands);
     close_owners(kernel);

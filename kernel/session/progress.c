@@ -54,7 +54,7 @@ waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
         return "saving the notebook's variables for the cell";
     if (hfi_cell_has_begun(execution) || !hfi_cell_is_in_worker(execution))
         return NULL;
-    return hfi_workers_cell(kernel) != NULL && hfi_workers_cell(kernel)->ready
+    return hfi_workers_cell(kernel) != NULL && hfi_workers_cell(kernel)->ready_ns != 0
                ? "binding the notebook's variables in the cell's process"
                : "starting a process for the cell";
 }

@@ -68,29 +68,30 @@ end_of(const hf_turn *turn) {
 
 static int
 is_at_something(const hf_kernel *kernel, const hfi_worker *worker, hf_turn *ret_turn) {
-    return worker->pid > 0 && !worker->exited &&
+    return worker->pid > 0 && !hfi_worker_is_over(worker) &&
            hf_session_turn_of(kernel->store, worker->pid, ret_turn);
 }
 
 int
 hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
                       long long now_ns) {
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     return is_at_something(kernel, worker, &turn) && now_ns < end_of(&turn);
 }
 
 void
 hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     if (now_ns < kernel->quarantine->due_ns)
         return;
     kernel->quarantine->due_ns = now_ns + LOOK_NS;
     for (hfi_worker *at = hfi_workers_server(kernel)->workers; at != NULL;
          at = at->next) {
-        if (!at->owned || at->overdue || !is_at_something(kernel, at, &turn) ||
-            now_ns < end_of(&turn))
+        if (!at->owned || at->fault == HFI_FAULT_HUNG ||
+            !is_at_something(kernel, at, &turn) || now_ns < end_of(&turn))
             continue;
-        at->overdue = 1;
+        if (at->fault == HFI_FAULT_NONE)
+            at->fault = HFI_FAULT_HUNG;
         hfi_worker_kill(at, SIGKILL);
     }
 }
@@ -133,10 +134,9 @@ is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
 
 /* 1 where nobody loads it any more, from now on. */
 static int
-quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn,
-           int is_late) {
+quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
     hf_error error = HF_ERROR_INIT;
-    int hung = is_late || worker->overdue || *worker->cause != '\0';
+    int hung = worker->fault != HFI_FAULT_NONE;
     uint32_t cause =
         hung ? HF_CAUSE_HUNG : HF_CAUSE_DIED | ((uint32_t)worker->status & 0xffffu);
     int convicted = is_convicted(kernel, worker, turn);
@@ -160,9 +160,9 @@ add_way_out(const hf_kernel *kernel, char *exit_reason, size_t size) {
 }
 
 int
-hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
-                    char *exit_reason, size_t size) {
-    hf_turn turn;
+hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, char *exit_reason,
+                    size_t size) {
+    hf_turn turn = {.struct_size = sizeof turn};
     size_t used = strlen(exit_reason);
     int known = 0;
     if (worker->pid <= 0 || !hf_session_turn_of(kernel->store, worker->pid, &turn))
@@ -171,7 +171,7 @@ hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
     if (!worker->owned)
         return 0;
     if (turn.kind == HF_TURN_DECODE)
-        known = quarantine(kernel, worker, &turn, is_late);
+        known = quarantine(kernel, worker, &turn);
     snprintf(exit_reason + used, size - used, " while it was %s %s",
              turn.kind == HF_TURN_DECODE ? "loading" : "saving", turn.label);
     if (known)

@@ -170,7 +170,7 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     }
     release_former(kernel);
     rollback->state = HFI_ROLLBACK_ASLEEP;
-    rollback->worker->pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    hfi_worker_note_forked(rollback->worker, (pid_t)hfi_map_integer(map, "pid", 0));
     rollback->is_whole = obstacle.size == 0;
     rollback->cost_ns = (long long)(hfi_map_real(map, "seconds", 0) * 1e9);
 }
@@ -253,7 +253,7 @@ succeed(hf_kernel *kernel) {
 
 static int
 can_wake(const hfi_worker *worker) {
-    return worker->control != NULL && !worker->silent && !worker->exited;
+    return worker->control != NULL && hfi_worker_lives(worker);
 }
 
 hfi_rollback_outcome

@@ -176,9 +176,10 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
                  &(hfi_event){
                      .kind = HFI_EVENT_WORKER_LOOKED_AT,
                      .worker = at}); /* it may have died since the loop last looked */
-        if (at->silent || at->exited)
+        if (!hfi_worker_lives(at))
             continue;
-        if (at->ready || (!fresh && (chosen == NULL || !chosen->ready)))
+        if (at->state == HFI_WORKER_READY ||
+            (!fresh && (chosen == NULL || chosen->state != HFI_WORKER_READY)))
             chosen = at;
     }
     if (chosen != NULL)

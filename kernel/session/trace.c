@@ -1,7 +1,7 @@
 /* trace.c - what becomes of the trace that a cell wrote.
  *
- * Whichever process ran the cell: the client gets the place of its trace, and Vampir is
- * started on it where the user has asked for that. A Vampir that can't be started is
+ * Whichever process ran the cell: the client gets the place of its trace, and a viewer
+ * is started on it if the cell's directive names one. A viewer that can't be started is
  * named on stderr and costs nothing else; the cell is done.
  *
  * A process that dies leaves what it recorded in a file. A program makes a trace of it
@@ -178,26 +178,28 @@ hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
 
 static void
 open_it(hf_kernel *kernel, hfi_part trace) {
-    if (trace.size == 0 || !kernel->cell.directive.launch_vampir)
+    const hfi_viewer *viewer = kernel->cell.directive.viewer;
+    if (trace.size == 0 || viewer == NULL)
         return;
     hfi_textbuf path = {0}, text = {0};
     hf_error error = HF_ERROR_INIT;
     int launched = 0;
     hfi_trace_path(kernel, trace, &path);
-    hfi_textbuf_append(&path, "/traces.otf2", strlen("/traces.otf2"));
+    hfi_textbuf_format(&path, "/%s", viewer->file);
     const char *file = hfi_textbuf_string(&path);
-    char *const argv[] = {"vampir", (char *)(uintptr_t)file,
+    char *const argv[] = {(char *)(uintptr_t)viewer->program, (char *)(uintptr_t)file,
                           NULL}; /* exec takes it so */
     if (path.failed)
-        hfi_textbuf_format(&text, "Vampir is not started: no memory\n");
+        hfi_textbuf_format(&text, "%s is not started: no memory\n", viewer->name);
     else if (access(file, R_OK) != 0)
-        hfi_textbuf_format(&text, "Vampir is not started: the cell wrote no %s\n",
-                           file);
+        hfi_textbuf_format(&text, "%s is not started: the cell wrote no %s\n",
+                           viewer->name, file);
     else if (hfi_program_detach(argv, &error) != HF_OK)
-        hfi_textbuf_format(&text, "Vampir is not started: %s\n", error.message);
+        hfi_textbuf_format(&text, "%s is not started: %s\n", viewer->name,
+                           error.message);
     else {
         launched = 1;
-        hfi_textbuf_format(&text, "Vampir opens %s\n", file);
+        hfi_textbuf_format(&text, "%s opens %s\n", viewer->name, file);
     }
     hfi_publish_stream(kernel, launched ? HFI_STDOUT : HFI_STDERR,
                        kernel->cell.request->message.header, hfi_textbuf_part(&text));

@@ -142,8 +142,8 @@ hfi_workers_drain(hf_kernel *kernel, hfi_worker *worker) {
 
 void
 hfi_workers_forked(hfi_worker *worker, pid_t pid) {
-    worker->pid = pid;
-    if (worker->owned && !worker->ready && !worker->silent)
+    hfi_worker_note_forked(worker, pid);
+    if (worker->owned && hfi_worker_is_starting(worker))
         worker->deadline_ns = hfi_clock_ns() + hfi_workers_ready_ns();
     else if (worker->deadline_ns == 0)
         worker->deadline_ns = hfi_clock_ns() + HFI_DEATH_WAIT_NS;
@@ -179,7 +179,8 @@ hfi_workers_end(hf_kernel *kernel) {
         !hfi_cell_waits_for_commit(&kernel->cell)) {
         hfi_frame_init(&frame, "exit", 0);
         hfi_workers_send_main(kernel, &frame);
-        while (!kernel->workers->main->silent && hfi_clock_ns() < deadline &&
+        while (hfi_worker_is_heard(kernel->workers->main) &&
+               hfi_clock_ns() < deadline &&
                hfi_control_fill(kernel->workers->main->control, NULL) == HF_OK)
             nanosleep(&pause, NULL);
     }

@@ -139,8 +139,9 @@ hfi_message_fini(hfi_message *message) {
     memset(message, 0, sizeof *message);
 }
 
-void
-hfi_date_write(hfi_textbuf *writer) {
+/* "2026-01-31T12:00:00.123456Z" */
+static void
+write_date(hfi_textbuf *writer) {
     struct timeval now;
     struct tm parts;
     gettimeofday(&now, NULL);
@@ -160,6 +161,6 @@ hfi_header_write(hfi_textbuf *writer, const char *type, const char *session,
                        ",\"username\":\"kernel\",\"session\":\"%s\","
                        "\"version\":\"" HFI_PROTOCOL_VERSION "\",\"date\":\"",
                        session);
-    hfi_date_write(writer);
+    write_date(writer);
     hfi_textbuf_append(writer, "\"}", 2);
 }

@@ -56,9 +56,6 @@ typedef struct hfi_outgoing {
 void hfi_header_write(hfi_textbuf *writer, const char *type, const char *session,
                       unsigned long long number);
 
-/* "2026-01-31T12:00:00.123456Z" */
-void hfi_date_write(hfi_textbuf *writer);
-
 /* ---- jsontext.c: whether bytes are one JSON object, before they are parsed ---- */
 
 #define HFI_JSON_DEPTH_MAX  500  /* Python's own decoder gives up below 1,000 */

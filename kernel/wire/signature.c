@@ -51,7 +51,8 @@ make_hmac(hfi_part key) {
     EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
     EVP_MAC_CTX *hmac = algorithm != NULL ? EVP_MAC_CTX_new(algorithm) : NULL;
     EVP_MAC_free(algorithm); /* the context holds it */
-    if (hmac == NULL || EVP_MAC_init(hmac, key.data, key.size, parameters) == 1)
+    if (hmac == NULL ||
+        EVP_MAC_init(hmac, (const unsigned char *)key.data, key.size, parameters) == 1)
         return hmac;
     EVP_MAC_CTX_free(hmac);
     return NULL;
@@ -91,7 +92,8 @@ digest_parts(const hfi_signer *signer, const hfi_part *parts, size_t count,
              uint8_t ret_digest[HFI_DIGEST_SIZE]) {
     int good = EVP_MAC_init(signer->hmac, NULL, 0, NULL) == 1; /* with the same key */
     for (size_t i = 0; good && i < count; i++)
-        good = EVP_MAC_update(signer->hmac, parts[i].data, parts[i].size) == 1;
+        good = EVP_MAC_update(signer->hmac, (const unsigned char *)parts[i].data,
+                              parts[i].size) == 1;
     size_t size = 0;
     return good && EVP_MAC_final(signer->hmac, ret_digest, &size, HFI_DIGEST_SIZE) == 1;
 }
@@ -163,7 +165,7 @@ digit_value(unsigned char digit) {
 /* Nonzero where the text spells the digest. Every byte is looked at. */
 static int
 spells_digest(hfi_part text, const uint8_t digest[HFI_DIGEST_SIZE]) {
-    const unsigned char *p = text.data;
+    const unsigned char *p = (const unsigned char *)text.data;
     unsigned difference = 0;
     if (text.size != HFI_SIGNATURE_TEXT)
         return 0;

@@ -57,16 +57,45 @@ hfi_textbuf_clear(hfi_textbuf *writer) {
     if (writer->capacity >
         KEPT_MAX) /* one long line is no reason to hold it for ever */
         hfi_textbuf_fini(writer);
-    writer->size = 0;
-    writer->failed = 0;
+    hfi_textbuf_truncate(writer, 0);
 }
 
 void
 hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size) {
-    if (size > 0 && reserve(writer, size)) {
+    if (size == SIZE_MAX)
+        writer->failed = 1;
+    if (!reserve(writer, size + 1))
+        return;
+    if (size > 0)
         memcpy(writer->data + writer->size, data, size);
-        writer->size += size;
+    writer->size += size;
+    writer->data[writer->size] = '\0';
+}
+
+void
+hfi_textbuf_add(hfi_textbuf *writer, const char *text) {
+    hfi_textbuf_append(writer, text, strlen(text));
+}
+
+void
+hfi_textbuf_add_part(hfi_textbuf *writer, hfi_part part) {
+    hfi_textbuf_append(writer, part.data, part.size);
+}
+
+char *
+hfi_textbuf_take(hfi_textbuf *writer) {
+    char *data = writer->data;
+    memset(writer, 0, sizeof *writer);
+    return data;
+}
+
+void
+hfi_textbuf_truncate(hfi_textbuf *writer, size_t size) {
+    if (size < writer->size) {
+        writer->size = size;
+        writer->data[size] = '\0';
     }
+    writer->failed = 0;
 }
 
 size_t
@@ -98,6 +127,8 @@ hfi_textbuf_string(hfi_textbuf *writer) {
     return writer->data;
 }
 
+/* ---- UTF-8 and JSON ------------------------------------------------------------- */
+
 /* Length that a first byte promises; 0 where none may begin so. */
 static size_t
 sequence_length(unsigned char first) {
@@ -112,10 +143,10 @@ sequence_length(unsigned char first) {
     return 0;
 }
 
-/* Length of the well-formed character at `p`, or 0 (Unicode 15, table 3-7). */
-static size_t
-character_length(const unsigned char *p, size_t size) {
-    size_t length = sequence_length(p[0]);
+size_t
+hfi_utf8_length(const char *data, size_t size) {
+    const unsigned char *p = (const unsigned char *)data;
+    size_t length = size > 0 ? sequence_length(p[0]) : 0;
     if (length == 0 || length > size)
         return 0;
     for (size_t i = 1; i < length; i++)
@@ -141,10 +172,9 @@ hfi_utf8_whole(const char *data, size_t size) {
 
 int
 hfi_utf8_is_valid(const char *data, size_t size) {
-    const unsigned char *p = (const unsigned char *)data;
     size_t length;
     for (size_t i = 0; i < size; i += length)
-        if ((length = character_length(p + i, size - i)) == 0)
+        if ((length = hfi_utf8_length(data + i, size - i)) == 0)
             return 0;
     return 1;
 }
@@ -156,7 +186,7 @@ hfi_textbuf_append_json(hfi_textbuf *writer, const char *data, size_t size) {
     size_t done = 0, i = 0;
     hfi_textbuf_append(writer, "\"", 1);
     while (i < size) {
-        size_t length = p[i] < 0x80 ? 1 : character_length(p + i, size - i);
+        size_t length = p[i] < 0x80 ? 1 : hfi_utf8_length(data + i, size - i);
         if (length && p[i] != 0x7f && !hfi_json_must_escape(p[i])) {
             i += length;
             continue;
@@ -170,4 +200,61 @@ hfi_textbuf_append_json(hfi_textbuf *writer, const char *data, size_t size) {
     }
     hfi_textbuf_append(writer, data + done, size - done);
     hfi_textbuf_append(writer, "\"", 1);
+}
+
+/* ---- borrowed bytes ------------------------------------------------------------- */
+
+static bool
+is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\f';
+}
+
+hfi_part
+hfi_part_trim(hfi_part part) {
+    while (part.size && is_blank(part.data[0])) {
+        part.data++;
+        part.size--;
+    }
+    while (part.size && is_blank(part.data[part.size - 1]))
+        part.size--;
+    return part;
+}
+
+bool
+hfi_part_begins(hfi_part part, const char *prefix) {
+    size_t length = strlen(prefix);
+
+    return part.size >= length && !memcmp(part.data, prefix, length);
+}
+
+bool
+hfi_part_next_line(hfi_part *rest, hfi_part *ret_line) {
+    const char *end;
+    hfi_part line = *rest;
+
+    if (!rest->size)
+        return false;
+    end = memchr(rest->data, '\n', rest->size);
+    if (end)
+        line.size = (size_t)(end - rest->data);
+    rest->data += line.size + (end ? 1 : 0);
+    rest->size -= line.size + (end ? 1 : 0);
+    if (line.size && line.data[line.size - 1] == '\r')
+        line.size--;
+    *ret_line = line;
+    return true;
+}
+
+hfi_part
+hfi_part_next_token(hfi_part *rest) {
+    hfi_part token = hfi_part_trim(*rest);
+    hfi_part behind = token;
+
+    token.size = 0;
+    while (token.size < behind.size && !is_blank(behind.data[token.size]))
+        token.size++;
+    behind.data += token.size;
+    behind.size -= token.size;
+    *rest = hfi_part_trim(behind);
+    return token;
 }

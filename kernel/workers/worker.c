@@ -5,7 +5,8 @@
  * and the frontend never waits: a fork that fails shows as an end of file.
  *
  * A worker stays in the list from the request on until its death is certain: reported
- * by the fork server, or past a deadline. `owned` says whether the session still uses
+ * by the fork server, or past a deadline. Its states and moves are a table in worker.h,
+ * as those of a cell. `owned` says whether the session still uses
  * it. A released worker has its channel closed and some time to leave; then it is
  * killed. Nothing here waits for a worker: the fork server is the parent of all and
  * reaps them.
@@ -22,6 +23,7 @@
  */
 #include "workers/worker.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -37,6 +39,95 @@
 
 #define DRAIN_PIECE 65536
 #define DRAIN_TURNS 32 /* more than a pipe holds; a flood must not hold up the loop */
+
+/* ---- states --------------------------------------------------------------------- */
+
+int
+hfi_worker_can_move(hfi_worker_state from, hfi_worker_state to) {
+    static const unsigned targets[HFI_WORKER_STATE_COUNT][HFI_WORKER_STATE_COUNT] = {
+#define HFI_MOVE(from, to, why) [HFI_WORKER_##from][HFI_WORKER_##to] = 1,
+        HFI_WORKER_MOVES(HFI_MOVE)
+#undef HFI_MOVE
+    };
+    return targets[from][to] != 0;
+}
+
+void
+hfi_worker_move(hfi_worker *worker, hfi_worker_state to) {
+    assert(hfi_worker_can_move(worker->state, to));
+    worker->state = to;
+}
+
+int
+hfi_worker_is_starting(const hfi_worker *worker) {
+    return worker->state == HFI_WORKER_FORKING || worker->state == HFI_WORKER_STARTING;
+}
+
+int
+hfi_worker_lives(const hfi_worker *worker) {
+    return hfi_worker_is_starting(worker) || worker->state == HFI_WORKER_READY;
+}
+
+int
+hfi_worker_is_heard(const hfi_worker *worker) {
+    return worker->control != NULL &&
+           (hfi_worker_lives(worker) || worker->state == HFI_WORKER_EXITED);
+}
+
+int
+hfi_worker_is_over(const hfi_worker *worker) {
+    return !hfi_worker_lives(worker) && worker->state != HFI_WORKER_SILENT;
+}
+
+int
+hfi_worker_status_is_known(const hfi_worker *worker) {
+    return worker->state == HFI_WORKER_EXITED || worker->state == HFI_WORKER_DEAD;
+}
+
+void
+hfi_worker_note_forked(hfi_worker *worker, pid_t pid) {
+    worker->pid = pid;
+    if (worker->state == HFI_WORKER_FORKING)
+        hfi_worker_move(worker, HFI_WORKER_STARTING);
+}
+
+void
+hfi_worker_note_ready(hfi_worker *worker) {
+    if (worker->ready_ns == 0)
+        worker->ready_ns = hfi_clock_ns();
+    if (hfi_worker_is_starting(worker))
+        hfi_worker_move(worker, HFI_WORKER_READY);
+}
+
+void
+hfi_worker_note_silence(hfi_worker *worker, long long patience_ns) {
+    if (!hfi_worker_is_heard(worker))
+        return;
+    hfi_worker_move(worker, worker->state == HFI_WORKER_EXITED ? HFI_WORKER_DEAD
+                                                               : HFI_WORKER_SILENT);
+    worker->deadline_ns = hfi_clock_ns() + patience_ns;
+}
+
+void
+hfi_worker_note_exit(hfi_worker *worker, int status) {
+    worker->status = status;
+    if (worker->state == HFI_WORKER_SILENT)
+        hfi_worker_move(worker, HFI_WORKER_DEAD);
+    else if (hfi_worker_lives(worker))
+        hfi_worker_move(worker, HFI_WORKER_EXITED);
+}
+
+void
+hfi_worker_give_up(hfi_worker *worker) {
+    if (hfi_worker_is_starting(worker) && worker->fault == HFI_FAULT_NONE)
+        worker->fault = HFI_FAULT_LATE;
+    if (worker->pid <= 0 || hfi_worker_is_over(worker))
+        return;
+    hfi_worker_kill(worker, SIGKILL);
+    hfi_worker_move(worker, HFI_WORKER_KILLED);
+}
+
+/* ---- the fork server ------------------------------------------------------------ */
 
 hf_status
 hfi_fork_server_start(hfi_fork_server *server, const char *const *argv, int session_fd,
@@ -98,6 +189,8 @@ hfi_fork_server_end(hfi_fork_server *server, int timeout_ms) {
         hfi_worker_forget(server, server->workers);
     return pid > 0 ? hfi_program_end(pid, timeout_ms) : -1;
 }
+
+/* ---- its forks ------------------------------------------------------------------ */
 
 static hf_status
 make_tally(hfi_worker *worker, hf_error *reterr) {
@@ -334,7 +427,7 @@ hfi_worker_release(hfi_worker *worker, int patience_ms) {
 
 void
 hfi_worker_kill(hfi_worker *worker, int number) {
-    if (worker->pid > 0 && !worker->exited)
+    if (worker->pid > 0 && !hfi_worker_is_over(worker))
         kill(worker->pid, number);
 }
 

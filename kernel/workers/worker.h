@@ -1,4 +1,22 @@
-/* worker.h - the fork server, and the workers that are forked from it. */
+/* worker.h - the fork server, and the workers that are forked from it.
+ *
+ * A worker's state is one of HFI_WORKER_STATES, and changes only by hfi_worker_move,
+ * along one of HFI_WORKER_MOVES:
+ *
+ *     FORKING┬►STARTING┬►READY┬►SILENT┬►KILLED
+ *            │         │      │       └►DEAD
+ *            │         │      ├►KILLED
+ *            │         │      └►EXITED─►DEAD
+ *            │         ├►SILENT
+ *            │         ├►KILLED
+ *            │         └►EXITED
+ *            ├►READY
+ *            └►SILENT
+ *
+ * KILLED, EXITED and DEAD are the ends: the worker is buried there (session/death.c),
+ * and freed by hfi_worker_forget. tests/kernel/test_worker.c compares this picture with
+ * the table. Whether the session still uses a worker is another question: `owned`.
+ */
 #ifndef HFI_WORKER_H
 #define HFI_WORKER_H
 
@@ -29,34 +47,82 @@ typedef struct hfi_tally {
     _Atomic uint64_t read[2];
 } hfi_tally;
 
+/* X(name, what is known of the process) */
+#define HFI_WORKER_STATES(X)                                                           \
+    X(FORKING, "its parent was asked for it")                                          \
+    X(STARTING, "it is forked, and not ready yet")                                     \
+    X(READY, "it takes requests")                                                      \
+    X(SILENT, "its channel is at its end, or broke the protocol: it isn't read again") \
+    X(KILLED, "we killed it, since its patience ended before its exit was reported")   \
+    X(EXITED, "the fork server reported its exit: its last frames are still read")     \
+    X(DEAD, "both: its exit is reported, and its channel at its end")
+
+/* X(from, to, why) */
+#define HFI_WORKER_MOVES(X)                                                            \
+    X(FORKING, STARTING, "its parent says which pid it has")                           \
+    X(FORKING, READY, "its own word came first; or it has the notebook already")       \
+    X(FORKING, SILENT, "the fork failed")                                              \
+    X(STARTING, READY, "it says so")                                                   \
+    X(STARTING, SILENT, "its channel ended, or broke the protocol")                    \
+    X(STARTING, KILLED, "it wasn't ready in time")                                     \
+    X(STARTING, EXITED, "the fork server says so")                                     \
+    X(READY, SILENT, "its channel ended, or broke the protocol")                       \
+    X(READY, KILLED, "it didn't answer, or was released and didn't leave")             \
+    X(READY, EXITED, "the fork server says so")                                        \
+    X(SILENT, KILLED, "its exit wasn't reported in time")                              \
+    X(SILENT, DEAD, "the fork server reports its exit")                                \
+    X(EXITED, DEAD, "its last frames are read")
+
+typedef enum hfi_worker_state {
+#define HFI_STATE(name, text) HFI_WORKER_##name,
+    HFI_WORKER_STATES(HFI_STATE)
+#undef HFI_STATE
+        HFI_WORKER_STATE_COUNT
+} hfi_worker_state;
+
+/* Why we ended a worker, or gave it up. */
+typedef enum hfi_worker_fault {
+    HFI_FAULT_NONE,
+    HFI_FAULT_LATE,          /* it wasn't ready in time */
+    HFI_FAULT_HUNG,          /* it was at one value for too long */
+    HFI_FAULT_UNINTERRUPTED, /* its cell went on after an interrupt: see `cause` */
+} hfi_worker_fault;
+
 typedef struct hfi_worker {
     struct hfi_worker *next; /* in the fork server's list */
     hfi_role role;
-    int owned; /* the session still has it as main_worker, cell or standby */
-    pid_t pid; /* 0: not known yet */
-    int ready;
+    hfi_worker_state state; /* changed by hfi_worker_move alone */
+    int owned;            /* the session still has it as main_worker, cell or standby */
+    pid_t pid;            /* 0: not known yet */
+    long long ready_ns;   /* ready since then, in whichever state now; 0: never was */
     hfi_control *control; /* NULL once closed */
     int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
     hfi_tally *tally;     /* of them; shared with it */
     int tally_fd;         /* until it was sent; -1 then */
     hfi_stream stream;
-    int texts;             /* reads in a row that brought text alone */
-    long long text_ns;     /* the last of them */
-    long long calm_ns;     /* not looked at before; 0: at once */
-    int silent;            /* its channel is at its end, or broke the protocol */
-    int exited;            /* the fork server reported its end */
-    int status;            /* raw wait status; see hfi_worker_status_is_known */
-    int killed;            /* by us before that, after its channel's end */
-    int overdue;           /* at one value for too long, and killed for it */
-    char cause[80];        /* as an exit reason: why we ended it; may be empty */
+    int texts;         /* reads in a row that brought text alone */
+    long long text_ns; /* the last of them */
+    long long calm_ns; /* not looked at before; 0: at once */
+    int status;        /* raw wait status; see hfi_worker_status_is_known */
+    hfi_worker_fault fault;
+    char cause[80];        /* as an exit reason, of HFI_FAULT_UNINTERRUPTED */
     long long deadline_ns; /* not ready, silent or leaving: end of patience; 0: none */
 } hfi_worker;
 
+/* Whether the table has this move. */
+int hfi_worker_can_move(hfi_worker_state from, hfi_worker_state to);
+/* The one way to change the state; asserts that the table has it. */
+void hfi_worker_move(hfi_worker *worker, hfi_worker_state to);
+
+/* Whether it is FORKING or STARTING; FORKING, STARTING or READY. */
+int hfi_worker_is_starting(const hfi_worker *worker);
+int hfi_worker_lives(const hfi_worker *worker);
+/* Whether what comes on its channel is still read. */
+int hfi_worker_is_heard(const hfi_worker *worker);
+/* KILLED, EXITED or DEAD. */
+int hfi_worker_is_over(const hfi_worker *worker);
 /* Whether `status` says how it ended. If we killed it, its status says only that. */
-static inline int
-hfi_worker_status_is_known(const hfi_worker *worker) {
-    return worker->exited && !worker->killed;
-}
+int hfi_worker_status_is_known(const hfi_worker *worker);
 
 typedef struct hfi_fork_server {
     pid_t pid;
@@ -103,7 +169,21 @@ void hfi_worker_drain_to(hfi_worker *worker, const uint64_t until[2], hfi_part p
                          long long now_ns);
 /* Close the channel: the worker leaves by itself, or is killed after `patience_ms`. */
 void hfi_worker_release(hfi_worker *worker, int patience_ms);
+/* Send a signal, unless its end is known; the state stays as it is. */
 void hfi_worker_kill(hfi_worker *worker, int number);
+
+/* What happens to it. Each is ignored in a state in which it means nothing. */
+/* Its parent has forked it: its pid is known. */
+void hfi_worker_note_forked(hfi_worker *worker, pid_t pid);
+/* It takes requests. */
+void hfi_worker_note_ready(hfi_worker *worker);
+/* Its channel is at its end: its exit has to be reported within `patience_ns`. */
+void hfi_worker_note_silence(hfi_worker *worker, long long patience_ns);
+/* The fork server reports its exit. */
+void hfi_worker_note_exit(hfi_worker *worker, int status);
+/* Its patience is at its end: it is killed, unless it is over or not forked yet. */
+void hfi_worker_give_up(hfi_worker *worker);
+
 /* Take it out of the list and free it. */
 void hfi_worker_forget(hfi_fork_server *server, hfi_worker *worker);
 

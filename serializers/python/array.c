@@ -282,14 +282,3 @@ void
 hfi_array_view_fini(hfi_array_view *view) {
     Py_CLEAR(view->owner);
 }
-
-int
-hfi_array_view_is_compact(const hfi_array_view *view) {
-    Py_ssize_t expected = (Py_ssize_t)view->itemsize;
-    for (int i = view->dimensions - 1; i >= 0; i--) {
-        if (view->shape[i] != 1 && view->strides[i] != expected && view->size)
-            return 0;
-        expected *= view->shape[i];
-    }
-    return 1;
-}

@@ -36,8 +36,6 @@ int hfi_array_is_plain(PyObject *array);
  * `__buffer__` may run. */
 int hfi_array_view_get(PyObject *array, hfi_array_view *ret_view);
 void hfi_array_view_fini(hfi_array_view *view);
-/* Elements in C order without gaps, from `data` on? */
-int hfi_array_view_is_compact(const hfi_array_view *view);
 /* The elements of an array of objects in the order in which they lie in memory,
  * borrowed from the array; NULL among them means None. 1; 0 where the array isn't one
  * block of object references; -1 with an exception. Runs no Python code. */

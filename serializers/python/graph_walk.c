@@ -59,13 +59,27 @@ find_mark(hfi_graph_walk *at, PyObject *object) {
         type->tp_traverse(object, find_plain_object, &at->mark);
 }
 
+/* Room for one more in an array of things of `size` bytes; the array, or NULL. */
+static void *
+make_room(hfi_graph_walk *at, void *array, size_t count, size_t *room, size_t size) {
+    if (count < *room)
+        return array;
+    size_t larger = *room * 2 + 64;
+    void *grown = realloc(array, larger * size);
+    if (grown)
+        *room = larger;
+    else
+        at->failed = HFI_NO_MEMORY;
+    return grown;
+}
+
 static void
 add_number(hfi_graph_walk *at, uint64_t value) {
     hfi_graph *graph = at->graph;
     if (graph->number_count == NUMBERS_MAX)
         return;
-    void *numbers = hfi_graph_walk_room(at, graph->numbers, graph->number_count,
-                                        &at->numbers_room, sizeof *graph->numbers);
+    void *numbers = make_room(at, graph->numbers, graph->number_count,
+                              &at->numbers_room, sizeof *graph->numbers);
     if (!numbers)
         return;
     graph->numbers = numbers;
@@ -136,25 +150,11 @@ push(hfi_graph_walk *at, PyObject *object) {
     return 0;
 }
 
-void *
-hfi_graph_walk_room(hfi_graph_walk *at, void *array, size_t count, size_t *room,
-                    size_t size) {
-    if (count < *room)
-        return array;
-    size_t larger = *room * 2 + 64;
-    void *grown = realloc(array, larger * size);
-    if (grown)
-        *room = larger;
-    else
-        at->failed = HFI_NO_MEMORY;
-    return grown;
-}
-
 void
 hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *roots = hfi_graph_walk_room(at, graph->roots, graph->count, &at->roots_room,
-                                      sizeof *graph->roots);
+    void *roots = make_room(at, graph->roots, graph->count, &at->roots_room,
+                            sizeof *graph->roots);
     if (!roots)
         return;
     graph->roots = roots;
@@ -167,8 +167,8 @@ hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
 static void
 add_code(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *codes = hfi_graph_walk_room(at, graph->codes, graph->code_count,
-                                      &at->codes_room, sizeof *graph->codes);
+    void *codes = make_room(at, graph->codes, graph->code_count, &at->codes_room,
+                            sizeof *graph->codes);
     if (!codes)
         return;
     graph->codes = codes;
@@ -185,8 +185,8 @@ hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
     if (!*ret_new)
         return &at->notes[*index];
     *index = (uint32_t)at->note_count;
-    void *notes = hfi_graph_walk_room(at, at->notes, at->note_count, &at->note_room,
-                                      sizeof *at->notes);
+    void *notes =
+        make_room(at, at->notes, at->note_count, &at->note_room, sizeof *at->notes);
     if (!notes)
         return NULL;
     at->notes = notes;
@@ -219,8 +219,8 @@ visit_class(hfi_graph_walk *at, PyObject *object) {
 
 void
 hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object) {
-    void *held = hfi_graph_walk_room(at, at->held, at->held_count, &at->held_room,
-                                     sizeof(PyObject *));
+    void *held =
+        make_room(at, at->held, at->held_count, &at->held_room, sizeof(PyObject *));
     if (held) {
         at->held = held;
         at->held[at->held_count++] = object;
@@ -232,8 +232,8 @@ hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object) {
 /* Ask about an object when the stack is empty. */
 static int
 wonder(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
-    void *questions = hfi_graph_walk_room(at, at->questions, at->question_count,
-                                          &at->question_room, sizeof *at->questions);
+    void *questions = make_room(at, at->questions, at->question_count,
+                                &at->question_room, sizeof *at->questions);
     if (!questions)
         return at->failed;
     at->questions = questions;
@@ -373,8 +373,8 @@ walk_elements(hfi_graph_walk *at, PyObject *array) {
 
 static void
 add_weak(hfi_graph_walk *at, PyObject *reference) {
-    void *weak = hfi_graph_walk_room(at, at->weak, at->weak_count, &at->weak_room,
-                                     sizeof *at->weak);
+    void *weak =
+        make_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
     if (!weak)
         return;
     at->weak = weak;

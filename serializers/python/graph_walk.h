@@ -88,9 +88,6 @@ hfi_graph_note *hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *re
 void hfi_graph_walk_answered(hfi_graph_walk *at, hfi_graph_question *question);
 /* Keep an object alive until the walk is over. */
 void hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object);
-/* Room for one more in an array of things of `size` bytes; the array, or NULL. */
-void *hfi_graph_walk_room(hfi_graph_walk *at, void *array, size_t count, size_t *room,
-                          size_t size);
 /* Give back all that the walk took, but not its graph. May run finalizers. */
 void hfi_graph_walk_fini(hfi_graph_walk *at);
 

@@ -14,7 +14,7 @@
 #include "plain_read.h"
 
 static hf_status
-encode_outside(hfi_encoder *e, PyObject *object) {
+encode_outside(hfi_plain_encoder *e, PyObject *object) {
     int new;
     uint32_t *index = hfi_pointer_map_put(&e->outside_index, object, &new);
 
@@ -34,7 +34,7 @@ hfi_plain_encode_elements(PyObject *const *elements, size_t count, PyObject *out
                           hfi_packer *packer, unsigned char *ret_meta,
                           hf_error *reterr) {
     /* The list has index 0, as any list at the top. */
-    hfi_encoder e = {
+    hfi_plain_encoder e = {
         .packer = packer, .reterr = reterr, .next_index = 1, .outside = outside};
     hf_status status = HF_OK;
 

@@ -23,10 +23,10 @@ enum { SHORT = 16 }; /* items */
 /* ---- the stack ----------------------------------------------------------------- */
 
 static hf_status
-frame_push(hfi_encoder *e, PyObject *object, PyObject *iterator) {
+frame_push(hfi_plain_encoder *e, PyObject *object, PyObject *iterator) {
     if (e->depth == e->capacity) {
         size_t capacity = e->capacity ? 2 * e->capacity : 16;
-        hfi_encoder_frame *frames = realloc(e->frames, capacity * sizeof *frames);
+        hfi_plain_encoder_frame *frames = realloc(e->frames, capacity * sizeof *frames);
         if (!frames) {
             Py_XDECREF(iterator);
             return hfi_plain_fail_memory(e);
@@ -34,7 +34,8 @@ frame_push(hfi_encoder *e, PyObject *object, PyObject *iterator) {
         e->frames = frames;
         e->capacity = capacity;
     }
-    e->frames[e->depth++] = (hfi_encoder_frame){.object = object, .iterator = iterator};
+    e->frames[e->depth++] =
+        (hfi_plain_encoder_frame){.object = object, .iterator = iterator};
     if (PyList_CheckExact(object) || PyTuple_CheckExact(object)) {
         e->frames[e->depth - 1].items = PySequence_Fast_ITEMS(object);
         e->frames[e->depth - 1].count = PySequence_Fast_GET_SIZE(object);
@@ -44,7 +45,7 @@ frame_push(hfi_encoder *e, PyObject *object, PyObject *iterator) {
 
 /* The next item of a set, borrowed: the set keeps holding it. */
 static PyObject *
-set_next(hfi_encoder_frame *top) {
+set_next(hfi_plain_encoder_frame *top) {
     PyObject *item = PyIter_Next(top->iterator);
 
     Py_XDECREF(item);
@@ -53,7 +54,7 @@ set_next(hfi_encoder_frame *top) {
 
 /* The next item, borrowed, or NULL at the end; `ret_hashed`: it is a key or element. */
 static inline PyObject *
-frame_next(hfi_encoder *e, hfi_encoder_frame *top, int *ret_hashed) {
+frame_next(hfi_plain_encoder *e, hfi_plain_encoder_frame *top, int *ret_hashed) {
     PyObject *item = NULL;
 
     *ret_hashed = 0;
@@ -106,7 +107,7 @@ pack_placed(hfi_packer *packer, enum hfi_plain_kind kind, size_t count,
 
 /* range and slice: three atoms, so that no frame is needed. */
 static hf_status
-encode_triple(hfi_encoder *e, PyObject *object, enum hfi_plain_kind kind) {
+encode_triple(hfi_plain_encoder *e, PyObject *object, enum hfi_plain_kind kind) {
     static const char *const names[] = {"start", "stop", "step"};
     hf_status status = hfi_plain_index(e, object);
 
@@ -128,7 +129,7 @@ encode_triple(hfi_encoder *e, PyObject *object, enum hfi_plain_kind kind) {
 }
 
 static hf_status
-encode_set(hfi_encoder *e, PyObject *object) {
+encode_set(hfi_plain_encoder *e, PyObject *object) {
     Py_ssize_t count = PySet_GET_SIZE(object);
     enum hfi_plain_kind kind =
         PyFrozenSet_CheckExact(object) ? HFI_PLAIN_FROZENSET : HFI_PLAIN_SET;
@@ -154,7 +155,7 @@ encode_set(hfi_encoder *e, PyObject *object) {
 /* The atoms that a short list or tuple begins with are written at once, which is often
  * all of it: then no frame is needed. */
 static hf_status
-encode_items(hfi_encoder *e, PyObject *object, Py_ssize_t count) {
+encode_items(hfi_plain_encoder *e, PyObject *object, Py_ssize_t count) {
     PyObject **items = PySequence_Fast_ITEMS(object);
     Py_ssize_t done = 0;
     hf_status status;
@@ -190,7 +191,7 @@ pack_singleton(hfi_packer *packer, unsigned char which) {
 }
 
 static hf_status
-encode_container(hfi_encoder *e, PyObject *object, PyTypeObject *type) {
+encode_container(hfi_plain_encoder *e, PyObject *object, PyTypeObject *type) {
     int is_set = type == &PySet_Type || type == &PyFrozenSet_Type;
     Py_ssize_t count = type == &PyDict_Type ? PyDict_GET_SIZE(object)
                        : is_set             ? PySet_GET_SIZE(object)
@@ -220,7 +221,7 @@ encode_container(hfi_encoder *e, PyObject *object, PyTypeObject *type) {
 }
 
 static hf_status
-encode_constant(hfi_encoder *e, PyObject *object) {
+encode_constant(hfi_plain_encoder *e, PyObject *object) {
     if (object == Py_None) {
         hfi_pack_nil(e->packer);
     } else if (object == Py_True) {
@@ -237,7 +238,7 @@ encode_constant(hfi_encoder *e, PyObject *object) {
 }
 
 hf_status
-hfi_plain_encode_object(hfi_encoder *e, PyObject *object) {
+hfi_plain_encode_object(hfi_plain_encoder *e, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
 
     if (type == &PyUnicode_Type)
@@ -261,7 +262,7 @@ hfi_plain_encode_object(hfi_encoder *e, PyObject *object) {
 }
 
 static hf_status
-encode_all(hfi_encoder *e, PyObject *value) {
+encode_all(hfi_plain_encoder *e, PyObject *value) {
     hf_status status = hfi_plain_encode_object(e, value);
 
     while ((status == HF_OK || status == HF_STOP) && e->depth > 0) {
@@ -304,13 +305,13 @@ encode_number(PyObject *value, hfi_packer *packer) {
 hf_status
 hfi_plain_encode(PyObject *value, hfi_packer *packer, unsigned *ret_flags,
                  hf_error *reterr) {
-    hfi_encoder e;
+    hfi_plain_encoder e;
     hf_status status;
 
     *ret_flags = 0;
     if (encode_number(value, packer) && !hfi_packer_failed(packer))
         return HF_OK;
-    e = (hfi_encoder){.packer = packer, .reterr = reterr};
+    e = (hfi_plain_encoder){.packer = packer, .reterr = reterr};
     status = encode_all(&e, value);
     if (!status && hfi_packer_failed(packer))
         status = hfi_plain_fail_memory(&e);

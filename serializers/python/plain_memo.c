@@ -25,13 +25,13 @@ hfi_plain_pack_place(hfi_packer *packer, enum hfi_plain_ext type, uint32_t index
 }
 
 static void
-pack_reference(hfi_encoder *e, uint32_t index) {
+pack_reference(hfi_plain_encoder *e, uint32_t index) {
     hfi_plain_pack_place(e->packer, HFI_PLAIN_REF, index);
     e->flags |= HFI_PLAIN_SHARED;
 }
 
 hf_status
-hfi_plain_look_up(hfi_encoder *e, PyObject *object) {
+hfi_plain_look_up(hfi_plain_encoder *e, PyObject *object) {
     int new = 1;
 
     if (e->next_index == 0) {

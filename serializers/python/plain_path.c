@@ -47,7 +47,7 @@ path_add_key(char *path, size_t used, PyObject *key) {
 }
 
 static size_t
-path_add_frame(char *path, size_t used, const hfi_encoder_frame *at) {
+path_add_frame(char *path, size_t used, const hfi_plain_encoder_frame *at) {
     if (at->iterator)
         return path_add(path, used, "{...}");
     if (PyDict_CheckExact(at->object)) {
@@ -59,7 +59,7 @@ path_add_frame(char *path, size_t used, const hfi_encoder_frame *at) {
 }
 
 hf_status
-hfi_plain_decline(hfi_encoder *e, PyObject *object, const char *why) {
+hfi_plain_decline(hfi_plain_encoder *e, PyObject *object, const char *why) {
     char path[PATH_SIZE] = "";
     size_t used = 0;
 
@@ -75,6 +75,6 @@ hfi_plain_decline(hfi_encoder *e, PyObject *object, const char *why) {
 }
 
 hf_status
-hfi_plain_fail_memory(hfi_encoder *e) {
+hfi_plain_fail_memory(hfi_plain_encoder *e) {
     return hf_error_set(e->reterr, HF_E_NOMEM, "plain: no memory");
 }

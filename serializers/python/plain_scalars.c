@@ -15,7 +15,7 @@
 #include "python_error.h"
 
 static hf_status
-encode_big(hfi_encoder *e, PyObject *object) {
+encode_big(hfi_plain_encoder *e, PyObject *object) {
     PyObject *text = PyNumber_ToBase(object, 16); /* "-0x1f" */
     const char *digits;
     Py_ssize_t size, skip;
@@ -41,7 +41,7 @@ encode_big(hfi_encoder *e, PyObject *object) {
 }
 
 hf_status
-hfi_plain_encode_int(hfi_encoder *e, PyObject *object) {
+hfi_plain_encode_int(hfi_plain_encoder *e, PyObject *object) {
     int overflow;
     long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
 
@@ -61,7 +61,7 @@ hfi_plain_encode_int(hfi_encoder *e, PyObject *object) {
 }
 
 hf_status
-hfi_plain_encode_float(hfi_encoder *e, PyObject *object) {
+hfi_plain_encode_float(hfi_plain_encoder *e, PyObject *object) {
     double number = PyFloat_AS_DOUBLE(object);
     unsigned char body[8];
     hf_status status;
@@ -79,7 +79,7 @@ hfi_plain_encode_float(hfi_encoder *e, PyObject *object) {
 }
 
 hf_status
-hfi_plain_encode_complex(hfi_encoder *e, PyObject *object) {
+hfi_plain_encode_complex(hfi_plain_encoder *e, PyObject *object) {
     Py_complex number = PyComplex_AsCComplex(object);
     unsigned char body[16];
 
@@ -90,7 +90,7 @@ hfi_plain_encode_complex(hfi_encoder *e, PyObject *object) {
 }
 
 static hf_status
-encode_text(hfi_encoder *e, PyObject *object, const char *data, Py_ssize_t size) {
+encode_text(hfi_plain_encoder *e, PyObject *object, const char *data, Py_ssize_t size) {
     hf_status status;
 
     if (!hfi_plain_is_singleton(object)) {
@@ -110,7 +110,7 @@ encode_text(hfi_encoder *e, PyObject *object, const char *data, Py_ssize_t size)
 }
 
 static hf_status
-encode_wide(hfi_encoder *e, PyObject *object) {
+encode_wide(hfi_plain_encoder *e, PyObject *object) {
     PyObject *bytes = PyUnicode_AsUTF8String(object);
     hf_status status;
 
@@ -139,7 +139,7 @@ encode_wide(hfi_encoder *e, PyObject *object) {
 }
 
 hf_status
-hfi_plain_encode_str(hfi_encoder *e, PyObject *object) {
+hfi_plain_encode_str(hfi_plain_encoder *e, PyObject *object) {
 #if PY_VERSION_HEX < 0x030c0000
     if (PyUnicode_READY(object) < 0)
         return hfi_error_from_python(HF_E_CODEC, e->reterr);
@@ -151,7 +151,7 @@ hfi_plain_encode_str(hfi_encoder *e, PyObject *object) {
 }
 
 hf_status
-hfi_plain_encode_bytes(hfi_encoder *e, PyObject *object) {
+hfi_plain_encode_bytes(hfi_plain_encoder *e, PyObject *object) {
     int mutable = PyByteArray_CheckExact(object);
     Py_ssize_t size = mutable ? PyByteArray_GET_SIZE(object) : PyBytes_GET_SIZE(object);
     hf_status status = HF_OK;

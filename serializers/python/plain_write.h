@@ -53,7 +53,7 @@ hfi_write_int(unsigned char *at, int64_t number) {
 
 /* A text that is new to the encoding, for nobody but its container holds it. */
 static inline size_t
-hfi_write_text(hfi_encoder *e, unsigned char *at, PyObject *object) {
+hfi_write_text(hfi_plain_encoder *e, unsigned char *at, PyObject *object) {
     size_t size = (size_t)PyUnicode_GET_LENGTH(object);
 
     if (!PyUnicode_IS_COMPACT_ASCII(object) || size < 2 || size > HFI_WRITE_TEXT ||
@@ -89,7 +89,7 @@ hfi_write_float(unsigned char *at, PyObject *object) {
 
 /* 1: `object` was written. 0: nothing was, and hfi_plain_encode_object is to do it. */
 static inline int
-hfi_write_atom(hfi_encoder *e, PyObject *object) {
+hfi_write_atom(hfi_plain_encoder *e, PyObject *object) {
     hfi_packer *packer = e->packer;
     PyTypeObject *type = Py_TYPE(object);
     unsigned char *at;

@@ -141,8 +141,8 @@ make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
 /* Everything behind the head, in memory that isn't clear: what is between the parts is
  * made so. */
 static void
-fill_entry(hfi_record *record, const hf_value *value, const hfi_buffer_head *heads,
-           const hfi_piece *pieces, uint64_t length) {
+fill_entry(hfi_entry_record *record, const hf_value *value,
+           const hfi_buffer_head *heads, const hfi_piece *pieces, uint64_t length) {
     char *bytes = (char *)record, *at = bytes + sizeof *record;
     if (value->buffer_count) {
         memcpy(at, heads, value->buffer_count * sizeof *heads);
@@ -166,21 +166,21 @@ fill_entry(hfi_record *record, const hf_value *value, const hfi_buffer_head *hea
 }
 
 /* `payload`: its place, if it is too large for the record. NULL without memory. */
-static hfi_record *
+static hfi_entry_record *
 make_entry(hf_commit *commit, const hf_value *value, const hfi_buffer_head *heads,
            const hfi_piece *pieces, uint32_t piece_count, const hfi_piece *payload,
            uint32_t *ret_chunk) {
-    hfi_record head = {.magic = HFI_RECORD_MAGIC,
-                       .key_size = (uint16_t)value->key_size,
-                       .codec = (uint16_t)value->codec,
-                       .generation = commit->base->root.generation + 1,
-                       .flags = value->flags,
-                       .meta_size = (uint32_t)value->meta_size,
-                       .buffer_count = value->buffer_count,
-                       .piece_count = piece_count,
-                       .payload_size = value->payload_size};
+    hfi_entry_record head = {.magic = HFI_RECORD_MAGIC,
+                             .key_size = (uint16_t)value->key_size,
+                             .codec = (uint16_t)value->codec,
+                             .generation = commit->base->root.generation + 1,
+                             .flags = value->flags,
+                             .meta_size = (uint32_t)value->meta_size,
+                             .buffer_count = value->buffer_count,
+                             .piece_count = piece_count,
+                             .payload_size = value->payload_size};
     uint64_t length = hfi_record_length(&head);
-    hfi_record *record =
+    hfi_entry_record *record =
         hfi_spool_take(&commit->session->committer->entries, length,
                        hfi_record_alignment(value->payload_size), ret_chunk);
     if (!record)
@@ -216,7 +216,7 @@ put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
         payload.offset = commit->session->extents[payload.extent].offset;
         payload.length = value->payload_size;
     }
-    hfi_record *record =
+    hfi_entry_record *record =
         make_entry(commit, value, heads, pieces, piece_count, &payload, &chunk);
     status =
         record ? hfi_overlay_put(commit, record, chunk, reterr) : hfi_no_memory(reterr);

@@ -44,7 +44,7 @@ typedef struct hfi_child {
     union {
         const hfi_ref *ref; /* in a node that the base's lease keeps */
         hfi_draft_node *node;
-        hfi_record
+        hfi_entry_record
             *record; /* an entry as it will be written: in the committer's entries */
     } as;
     enum hfi_child_kind kind;
@@ -107,7 +107,7 @@ hf_status hfi_list32_add(hfi_list32 *list, uint32_t value, hf_error *reterr) HF_
 hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_t bytes,
                         hf_error *reterr) HF_CHECK;
 /* Count everything that a record refers to (payload, pieces), sign 1 or -1. */
-hf_status hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
+hf_status hfi_record_count(hf_commit *commit, const hfi_entry_record *record, int sign,
                            hf_error *reterr) HF_CHECK;
 /* An extent with `size` bytes of `data`, noted in `written`. `ret_digest` may be
  * NULL. */
@@ -128,7 +128,7 @@ hf_status hfi_pack_flush(hf_commit *commit, hf_error *reterr) HF_CHECK;
 /* ---- the tree (overlay.c) ---- */
 
 /* Put an entry, which lies in that chunk of the committer's entries. */
-hf_status hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t chunk,
+hf_status hfi_overlay_put(hf_commit *commit, hfi_entry_record *record, uint32_t chunk,
                           hf_error *reterr) HF_CHECK;
 /* HF_NOT_FOUND if there is no such key. */
 hf_status hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,

@@ -60,7 +60,7 @@ append_old(hfi_piece_list *list, const hf_region *region, size_t from, size_t to
 }
 
 static void
-mix(hfi_piece_list *list, const hf_region *region, const hfi_runs *runs,
+mix(hfi_piece_list *list, const hf_region *region, const hfi_page_runs *runs,
     uint64_t new_offset, uint32_t new_extent) {
     size_t page = region->session->page, at = 0;
     for (size_t i = 0; i < runs->count && !list->overflow; i++) {
@@ -81,7 +81,7 @@ piece_limit(const hf_commit *commit) {
 
 /* Write the changed pages to one new extent. */
 static hf_status
-write_runs(hf_commit *commit, const hf_region *region, const hfi_runs *runs,
+write_runs(hf_commit *commit, const hf_region *region, const hfi_page_runs *runs,
            uint32_t *ret_extent, hf_error *reterr) {
     size_t page = commit->session->page;
     struct iovec *parts = malloc(runs->count * sizeof *parts);
@@ -153,7 +153,7 @@ is_as_before(const hf_region *region, size_t number) {
 
 /* Whether of some pages, taken from everywhere, at least half are what they were. */
 static int
-seems_as_before(const hf_region *region, const hfi_runs *runs) {
+seems_as_before(const hf_region *region, const hfi_page_runs *runs) {
     size_t step = runs->pages / SAMPLES + 1, next = 0, seen = 0;
     int looked = 0, same = 0;
     for (size_t i = 0; i < runs->count; seen += runs->items[i++].count)
@@ -164,8 +164,8 @@ seems_as_before(const hf_region *region, const hfi_runs *runs) {
 
 /* Leave out the pages that are what they were. */
 static hf_status
-drop_unchanged(const hf_region *region, hfi_runs *runs, hf_error *reterr) {
-    hfi_runs kept = {0};
+drop_unchanged(const hf_region *region, hfi_page_runs *runs, hf_error *reterr) {
+    hfi_page_runs kept = {0};
     int err = 0;
     if (!region->session->regions->compares || !runs->count ||
         !seems_as_before(region, runs))
@@ -173,12 +173,12 @@ drop_unchanged(const hf_region *region, hfi_runs *runs, hf_error *reterr) {
     for (size_t i = 0; i < runs->count && !err; i++)
         for (size_t k = 0; k < runs->items[i].count && !err; k++)
             if (!is_as_before(region, runs->items[i].first + k))
-                err = hfi_runs_add(&kept, runs->items[i].first + k, 1);
+                err = hfi_page_runs_add(&kept, runs->items[i].first + k, 1);
     if (err) {
-        hfi_runs_fini(&kept);
+        hfi_page_runs_fini(&kept);
         return hfi_no_memory(reterr);
     }
-    hfi_runs_fini(runs);
+    hfi_page_runs_fini(runs);
     *runs = kept;
     return HF_OK;
 }
@@ -189,7 +189,7 @@ hfi_session_compare_pages(hf_session *session) {
 }
 
 static hf_status
-changed_region(hf_commit *commit, hf_region *region, const hfi_runs *runs,
+changed_region(hf_commit *commit, hf_region *region, const hfi_page_runs *runs,
                hfi_piece_list *list, hf_error *reterr) {
     hf_session *session = commit->session;
     uint32_t extent;
@@ -268,7 +268,7 @@ hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list
         commit->stats.bytes_shared += region->size;
         return HF_OK;
     }
-    hfi_runs runs;
+    hfi_page_runs runs;
     if ((status = hfi_region_scan(region, &runs, reterr)))
         return status;
     commit->stats.pages_changed += runs.pages;
@@ -279,6 +279,6 @@ hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list
         append_old(list, region, 0, region->mapped);
         commit->stats.bytes_shared += region->size;
     }
-    hfi_runs_fini(&runs);
+    hfi_page_runs_fini(&runs);
     return status ? status : share_reserved(commit, region, list, reterr);
 }

@@ -30,7 +30,7 @@ static hf_status
 move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     hf_session *session = commit->session;
     hfi_ref ref = *child->as.ref;
-    const hfi_record *old;
+    const hfi_entry_record *old;
     hf_status status = hfi_record_load(session, &ref, &old, reterr);
     if (status)
         return status;
@@ -40,8 +40,9 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     if (!move)
         return HF_OK;
     uint32_t chunk;
-    hfi_record *moved = hfi_spool_take(&session->committer->entries, ref.length,
-                                       hfi_record_alignment(old->payload_size), &chunk);
+    hfi_entry_record *moved =
+        hfi_spool_take(&session->committer->entries, ref.length,
+                       hfi_record_alignment(old->payload_size), &chunk);
     if (!moved)
         return hfi_no_memory(reterr);
     memcpy(moved, old, ref.length);
@@ -72,7 +73,7 @@ needs_move(hf_commit *commit, const hfi_ref *ref, uint32_t shift, int *ret_neede
     if (*ret_needed)
         return HF_OK;
     if (ref->kind == HFI_KIND_ENTRY) {
-        const hfi_record *r;
+        const hfi_entry_record *r;
         if ((status = hfi_record_load(session, ref, &r, reterr)))
             return status;
         for (uint32_t i = 0; i < r->piece_count && !*ret_needed; i++)

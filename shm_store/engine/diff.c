@@ -15,13 +15,14 @@ typedef struct diff {
     hf_session *session;
     hf_diff_visit visit;
     void *context;
-    const hfi_record *pivot; /* the one entry that stands against a whole subtree */
+    const hfi_entry_record
+        *pivot; /* the one entry that stands against a whole subtree */
     int pivot_is_before, pivot_met;
     hf_error *reterr;
 } diff;
 
 static hf_status
-report(diff *d, const hfi_record *before, const hfi_record *after) {
+report(diff *d, const hfi_entry_record *before, const hfi_entry_record *after) {
     if (before && after && before->generation == after->generation &&
         before->sequence == after->sequence)
         return HF_OK;
@@ -35,19 +36,19 @@ report(diff *d, const hfi_record *before, const hfi_record *after) {
 }
 
 static int
-same_key(const hfi_record *a, const hfi_record *b) {
+same_key(const hfi_entry_record *a, const hfi_entry_record *b) {
     return a->key_size == b->key_size &&
            memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
 }
 
 static hf_status
-against_pivot(void *context, const hfi_ref *ref, const hfi_record *record,
+against_pivot(void *context, const hfi_ref *ref, const hfi_entry_record *record,
               hf_error *reterr) {
     diff *d = context;
     (void)ref, (void)reterr;
     if (!record)
         return HF_OK;
-    const hfi_record *pivot = NULL;
+    const hfi_entry_record *pivot = NULL;
     if (d->pivot && same_key(d->pivot, record)) {
         pivot = d->pivot;
         d->pivot_met = 1;
@@ -57,8 +58,8 @@ against_pivot(void *context, const hfi_ref *ref, const hfi_record *record,
 
 /* One entry (or nothing, where `pivot` is NULL) against all entries below `ref`. */
 static hf_status
-diff_pivot(diff *d, const hfi_record *pivot, int pivot_is_before, const hfi_ref *ref,
-           uint32_t shift) {
+diff_pivot(diff *d, const hfi_entry_record *pivot, int pivot_is_before,
+           const hfi_ref *ref, uint32_t shift) {
     d->pivot = pivot;
     d->pivot_is_before = pivot_is_before;
     d->pivot_met = 0;
@@ -78,7 +79,7 @@ diff_lists(diff *d, const hfi_node *a, const hfi_node *b) {
     for (int turn = 0; turn < 2; turn++) {
         const hfi_node *from = turn ? b : a, *to = turn ? a : b;
         for (uint32_t i = 0; i < from->count && !status; i++) {
-            const hfi_record *x, *y, *met = NULL;
+            const hfi_entry_record *x, *y, *met = NULL;
             if ((status =
                      hfi_record_load(d->session, &from->children[i], &x, d->reterr)))
                 return status;
@@ -129,7 +130,7 @@ diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift) {
     }
     int a_is_one = a->kind != HFI_KIND_NODE;
     const hfi_ref *one = a_is_one ? a : b, *many = a_is_one ? b : a;
-    const hfi_record *pivot = NULL;
+    const hfi_entry_record *pivot = NULL;
     if (one->kind == HFI_KIND_ENTRY &&
         (status = hfi_record_load(d->session, one, &pivot, d->reterr)))
         return status;

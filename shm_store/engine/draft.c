@@ -87,7 +87,7 @@ hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_t bytes,
 }
 
 hf_status
-hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
+hfi_record_count(hf_commit *commit, const hfi_entry_record *record, int sign,
                  hf_error *reterr) {
     hf_status status = HF_OK;
     const hfi_piece *outside = hfi_record_outside(record);

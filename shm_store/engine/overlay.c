@@ -24,7 +24,7 @@ static const hfi_ref nothing = {0};
 /* ---- opening ---- */
 
 static hf_status
-count_out(hf_commit *commit, const hfi_ref *ref, const hfi_record *record,
+count_out(hf_commit *commit, const hfi_ref *ref, const hfi_entry_record *record,
           hf_error *reterr) {
     hf_status status =
         hfi_delta_add(commit, ref->extent, -1, -(int64_t)ref->length, reterr);
@@ -70,8 +70,8 @@ hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
 }
 
 static hf_status
-child_record(hf_commit *commit, const hfi_child *child, const hfi_record **ret_record,
-             hf_error *reterr) {
+child_record(hf_commit *commit, const hfi_child *child,
+             const hfi_entry_record **ret_record, hf_error *reterr) {
     if (child->kind == HFI_CHILD_REF)
         return hfi_record_load(commit->session, child->as.ref, ret_record, reterr);
     *ret_record = child->as.record;
@@ -85,7 +85,7 @@ is_entry(const hfi_child *child) {
 }
 
 static int
-same_key(const hfi_record *a, const hfi_record *b) {
+same_key(const hfi_entry_record *a, const hfi_entry_record *b) {
     return a->key_size == b->key_size &&
            memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
 }
@@ -115,7 +115,7 @@ insert_at(hf_commit *commit, hfi_draft_node *node, uint32_t place, hfi_child chi
 /* The record takes the place of `child`, an entry with the same key. */
 static hf_status
 replace(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *reterr) {
-    const hfi_record *old;
+    const hfi_entry_record *old;
     hf_status status = child_record(commit, child, &old, reterr);
     if (status)
         return status;
@@ -141,7 +141,7 @@ push_down(hf_commit *commit, hfi_child *child, uint64_t hash, uint32_t shift,
 }
 
 static uint64_t
-hash_of(const hfi_record *record) {
+hash_of(const hfi_entry_record *record) {
     return hfi_key_hash(hfi_record_key(record), record->key_size);
 }
 
@@ -149,7 +149,7 @@ hash_of(const hfi_record *record) {
 static hf_status
 put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
          uint64_t hash, hf_error *reterr) {
-    const hfi_record *record = fresh.as.record, *old;
+    const hfi_entry_record *record = fresh.as.record, *old;
     hf_status status;
     if (is_entry(child)) {
         if ((status = child_record(commit, child, &old, reterr)))
@@ -187,7 +187,7 @@ put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
 }
 
 hf_status
-hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t chunk,
+hfi_overlay_put(hf_commit *commit, hfi_entry_record *record, uint32_t chunk,
                 hf_error *reterr) {
     hfi_child fresh = {.as.record = record, .kind = HFI_CHILD_ENTRY, .chunk = chunk};
     if (!commit->is_empty)
@@ -202,7 +202,7 @@ hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t chunk,
 
 static hf_status
 take_out(hf_commit *commit, hfi_child *child, hf_error *reterr) {
-    const hfi_record *old;
+    const hfi_entry_record *old;
     hf_status status = child_record(commit, child, &old, reterr);
     if (status)
         return status;
@@ -228,7 +228,7 @@ remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
     hfi_draft_node *node = child->as.node;
     uint32_t place = 0, bit = 0;
     if (shift >= HFI_LIST_SHIFT) {
-        const hfi_record *r;
+        const hfi_entry_record *r;
         for (; place < node->count; place++) {
             if ((status = child_record(commit, &node->children[place], &r, reterr)))
                 return status;
@@ -265,7 +265,7 @@ static hf_status
 look(hf_commit *commit, const hfi_child *child, uint32_t shift, const char *key,
      size_t key_size, hf_error *reterr) {
     uint64_t hash = hfi_key_hash(key, key_size);
-    const hfi_record *r;
+    const hfi_entry_record *r;
     hf_status status;
     while (child->kind == HFI_CHILD_NODE && shift < HFI_LIST_SHIFT) {
         uint32_t bit = 1u << hfi_hash_digit(hash, shift),

@@ -31,7 +31,7 @@ add_live(hf_session *session, uint32_t index, uint64_t bytes) {
 }
 
 static hf_status
-count_live(void *context, const hfi_ref *ref, const hfi_record *record,
+count_live(void *context, const hfi_ref *ref, const hfi_entry_record *record,
            hf_error *reterr) {
     hf_session *session = context;
     (void)reterr;

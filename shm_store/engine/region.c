@@ -63,8 +63,8 @@ hfi_regions_insert(hf_session *session, hf_region *region) {
     session->regions->large += region->size >= HFI_LARGE;
 }
 
-void
-hfi_regions_remove(hf_session *session, hf_region *region) {
+static void
+remove_region(hf_session *session, hf_region *region) {
     hf_region *below, *rest, *self;
     split(session->regions->root, region->address, &below, &rest);
     split(rest, region->address + 1, &self, &rest);
@@ -80,8 +80,9 @@ hfi_session_has_large_regions(hf_session *session) {
     return has;
 }
 
-hf_region *
-hfi_regions_find(hf_session *session, const void *address) {
+/* The region in which `address` lies, or NULL. */
+static hf_region *
+find(hf_session *session, const void *address) {
     const char *p = address;
     hf_region *t = session->regions->root, *best = NULL;
     while (t)
@@ -164,7 +165,7 @@ hfi_region_drop_was(hf_region *region) {
 hf_region *
 hf_region_find(hf_session *session, const void *address) {
     pthread_mutex_lock(&session->mutex);
-    hf_region *region = hfi_regions_find(session, address);
+    hf_region *region = find(session, address);
     if (region)
         atomic_fetch_add(&region->references, 1);
     pthread_mutex_unlock(&session->mutex);
@@ -209,7 +210,7 @@ hf_region_release(hf_region *region) {
     hf_session *session = region->session;
     pthread_mutex_lock(&session->mutex); /* hf_region_find may still take it */
     if (atomic_fetch_sub(&region->references, 1) == 1) {
-        hfi_regions_remove(session, region);
+        remove_region(session, region);
         dispose(region);
     }
     pthread_mutex_unlock(&session->mutex);

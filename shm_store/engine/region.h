@@ -145,9 +145,6 @@ typedef struct hfi_regions {
 /* By address. */
 
 void hfi_regions_insert(hf_session *session, hf_region *region);
-void hfi_regions_remove(hf_session *session, hf_region *region);
-/* The region in which `address` lies, or NULL. */
-hf_region *hfi_regions_find(hf_session *session, const void *address);
 /* The first region after `address`, or NULL: for walks. */
 hf_region *hfi_regions_above(hf_session *session, const void *address);
 
@@ -159,8 +156,8 @@ void hfi_region_drop_next(hf_region *region);
  * errno, and the region is as it was. */
 int hfi_region_privatize(hf_region *region);
 /* The pages of a committed region that were written here. The caller frees the runs
- * with hfi_runs_fini. Takes no mutex; the caller has a reference. HF_E_NOMEM. */
-hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
+ * with hfi_page_runs_fini. Takes no mutex; the caller has a reference. HF_E_NOMEM. */
+hf_status hfi_region_scan(hf_region *region, hfi_page_runs *ret_runs,
                           hf_error *reterr) HF_CHECK;
 
 /* Release `count` regions and free the list. Takes the mutex. */

@@ -73,7 +73,7 @@ hf_status
 hf_region_map(hf_snapshot *snapshot, const hf_entry *entry, uint32_t index,
               hf_region **ret_region, hf_error *reterr) {
     hf_session *session = snapshot->session;
-    const hfi_record *record = entry->internal;
+    const hfi_entry_record *record = entry->internal;
     if (index >= record->buffer_count)
         return hf_error_set(reterr, HF_E_INVALID, "no buffer %u among %u", index,
                             record->buffer_count);
@@ -112,7 +112,7 @@ out:
 
 /* Find the changed pages by looking at each byte. 0 or ENOMEM. */
 static int
-compare(const hf_region *region, hfi_runs *runs) {
+compare(const hf_region *region, hfi_page_runs *runs) {
     const hf_session *session = region->session;
     size_t at = 0;
     int err = 0;
@@ -127,7 +127,7 @@ compare(const hf_region *region, hfi_runs *runs) {
 }
 
 static size_t
-pages_missing(const hfi_runs *all, const hfi_runs *some) {
+pages_missing(const hfi_page_runs *all, const hfi_page_runs *some) {
     size_t missing = 0, at = 0;
     for (size_t i = 0; i < all->count; i++)
         for (size_t page = all->items[i].first;
@@ -143,24 +143,24 @@ pages_missing(const hfi_runs *all, const hfi_runs *some) {
 /* Replace what the system reported by what a comparison finds, and count the pages that
  * it didn't report. 0 or ENOMEM. */
 static int
-verify(const hf_region *region, hfi_runs *runs) {
-    hfi_runs found = {0};
+verify(const hf_region *region, hfi_page_runs *runs) {
+    hfi_page_runs found = {0};
     int err = compare(region, &found);
     if (err) {
-        hfi_runs_fini(&found);
+        hfi_page_runs_fini(&found);
         return err;
     }
     region->session->regions->pages_overlooked += pages_missing(&found, runs);
-    hfi_runs_fini(runs);
+    hfi_page_runs_fini(runs);
     *runs = found;
     return 0;
 }
 
 hf_status
-hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
+hfi_region_scan(hf_region *region, hfi_page_runs *ret_runs, hf_error *reterr) {
     hf_session *session = region->session;
     enum hfi_pages_way way = hfi_pages_best_way();
-    hfi_runs runs = {0};
+    hfi_page_runs runs = {0};
     int err = ENOTSUP;
     if (region->piece_count == 0)
         goto out;
@@ -173,7 +173,7 @@ hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
     } else if (!err && session->regions->verifies)
         err = verify(region, &runs);
     if (err) {
-        hfi_runs_fini(&runs);
+        hfi_page_runs_fini(&runs);
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     }
 out:
@@ -195,12 +195,12 @@ hf_region_changed_pages(hf_region *region, uint64_t *ret_pages, hf_error *reterr
         *ret_pages = region->mapped / region->session->page;
         return HF_OK;
     }
-    hfi_runs runs;
+    hfi_page_runs runs;
     hf_status status = hfi_region_scan(region, &runs, reterr);
     if (status)
         return status;
     *ret_pages = runs.pages;
-    hfi_runs_fini(&runs);
+    hfi_page_runs_fini(&runs);
     return HF_OK;
 }
 

@@ -26,7 +26,8 @@ typedef struct tally {
 } tally;
 
 static hf_status
-count(void *context, const hfi_ref *ref, const hfi_record *record, hf_error *reterr) {
+count(void *context, const hfi_ref *ref, const hfi_entry_record *record,
+      hf_error *reterr) {
     const tally *t = context;
     hf_status status = hfi_delta_add(t->commit, ref->extent, t->sign,
                                      t->sign * (int64_t)ref->length, reterr);

@@ -120,7 +120,7 @@ typedef struct verification {
 } verification;
 
 static hf_status
-verify_extent(verification *v, uint32_t index, const hfi_record *record,
+verify_extent(verification *v, uint32_t index, const hfi_entry_record *record,
               hf_error *reterr) {
     hf_session *session = v->session;
     if (index >= v->extent_count || v->checked[index])
@@ -145,7 +145,7 @@ verify_extent(verification *v, uint32_t index, const hfi_record *record,
 
 /* Loading a node or an entry has checked it; what it refers to is left. */
 static hf_status
-verify_one(void *context, const hfi_ref *ref, const hfi_record *record,
+verify_one(void *context, const hfi_ref *ref, const hfi_entry_record *record,
            hf_error *reterr) {
     hf_status status = HF_OK;
     (void)ref;

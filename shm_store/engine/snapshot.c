@@ -113,7 +113,7 @@ hf_snapshot_entry_count(const hf_snapshot *snapshot) {
 hf_status
 hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
                  hf_entry *ret_entry, hf_error *reterr) {
-    const hfi_record *record;
+    const hfi_entry_record *record;
     hf_status status = HFI_STRUCT_CHECK_OUTPUT(ret_entry, hf_entry, internal, reterr);
     if (!status)
         status = hfi_tree_find(snapshot->session, &snapshot->root.tree, key, key_size,
@@ -129,7 +129,7 @@ hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
 int
 hf_snapshot_holds(hf_snapshot *snapshot, const hf_entry *entry, uint32_t index,
                   const void *data, size_t size) {
-    const hfi_record *record = entry->internal;
+    const hfi_entry_record *record = entry->internal;
     if (index >= record->buffer_count || hfi_record_buffers(record)[index].size != size)
         return 0;
     const hfi_buffer_head *head = &hfi_record_buffers(record)[index];
@@ -154,7 +154,7 @@ typedef struct each_context {
 } each_context;
 
 static hf_status
-each_entry(void *context, const hfi_ref *ref, const hfi_record *record,
+each_entry(void *context, const hfi_ref *ref, const hfi_entry_record *record,
            hf_error *reterr) {
     each_context *each = context;
     (void)ref, (void)reterr;
@@ -177,12 +177,12 @@ hf_snapshot_each(hf_snapshot *snapshot, hf_entry_visit visit, void *context,
 /* ---- visiting in order ---- */
 
 typedef struct record_list {
-    const hfi_record **records;
+    const hfi_entry_record **records;
     size_t count, room;
 } record_list;
 
 static hf_status
-list_record(void *context, const hfi_ref *ref, const hfi_record *record,
+list_record(void *context, const hfi_ref *ref, const hfi_entry_record *record,
             hf_error *reterr) {
     record_list *list = context;
     (void)ref;
@@ -196,9 +196,9 @@ list_record(void *context, const hfi_ref *ref, const hfi_record *record,
 
 /* By sequence: a byte at a time from the lowest on, into `other` and back. Sequences
  * are dense, so two bytes do for most; a comparison sort took ten times as long. */
-static const hfi_record **
-sort_records(const hfi_record **records, const hfi_record **other, size_t count,
-             uint64_t most) {
+static const hfi_entry_record **
+sort_records(const hfi_entry_record **records, const hfi_entry_record **other,
+             size_t count, uint64_t most) {
     for (unsigned shift = 0; shift < 64 && most >> shift; shift += 8) {
         size_t starts[256] = {0}, at = 0;
         for (size_t i = 0; i < count; i++)
@@ -210,7 +210,7 @@ sort_records(const hfi_record **records, const hfi_record **other, size_t count,
         }
         for (size_t i = 0; i < count; i++)
             other[starts[records[i]->sequence >> shift & 0xff]++] = records[i];
-        const hfi_record **sorted = other;
+        const hfi_entry_record **sorted = other;
         other = records;
         records = sorted;
     }
@@ -222,18 +222,18 @@ hf_snapshot_each_in_order(hf_snapshot *snapshot, hf_entry_visit visit, void *con
                           hf_error *reterr) {
     const hfi_root *root = &snapshot->root;
     uint64_t object = hfi_object_size(hfi_session_fd(snapshot->session));
-    if (root->entry_count > object / sizeof(hfi_record))
+    if (root->entry_count > object / sizeof(hfi_entry_record))
         return hf_error_set(reterr, HF_E_CORRUPT,
                             "the root counts more entries than there is room for");
     record_list list = {.room = (size_t)root->entry_count};
-    const hfi_record **both = malloc((2 * list.room + 1) * sizeof *both);
+    const hfi_entry_record **both = malloc((2 * list.room + 1) * sizeof *both);
     if (!both)
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     list.records = both;
     hf_status status =
         hfi_tree_each(snapshot->session, &root->tree, list_record, &list, reterr);
     if (!status) {
-        const hfi_record **sorted =
+        const hfi_entry_record **sorted =
             sort_records(both, both + list.room, list.count, root->next_sequence);
         int stopped = 0;
         for (size_t i = 0; i < list.count && !stopped; i++) {

@@ -63,10 +63,10 @@ hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
 }
 
 hf_status
-hfi_record_load(hf_session *session, const hfi_ref *ref, const hfi_record **ret_record,
-                hf_error *reterr) {
-    const hfi_record *r =
-        load(session, ref, HFI_KIND_ENTRY, sizeof(hfi_record), reterr);
+hfi_record_load(hf_session *session, const hfi_ref *ref,
+                const hfi_entry_record **ret_record, hf_error *reterr) {
+    const hfi_entry_record *r =
+        load(session, ref, HFI_KIND_ENTRY, sizeof(hfi_entry_record), reterr);
     if (!r)
         return HF_E_CORRUPT;
     int good = r->magic == HFI_RECORD_MAGIC && r->key_size >= 1 &&
@@ -100,7 +100,8 @@ hfi_record_load(hf_session *session, const hfi_ref *ref, const hfi_record **ret_
 }
 
 void
-hfi_entry_fill(hf_session *session, const hfi_record *record, hf_entry *ret_entry) {
+hfi_entry_fill(hf_session *session, const hfi_entry_record *record,
+               hf_entry *ret_entry) {
     const char *base = (const char *)record;
     memset(ret_entry, 0, sizeof *ret_entry);
     ret_entry->struct_size = sizeof *ret_entry;
@@ -136,7 +137,7 @@ hfi_key_hash(const char *key, size_t size) {
 
 hf_status
 hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
-              size_t key_size, hfi_ref *ret_ref, const hfi_record **ret_record,
+              size_t key_size, hfi_ref *ret_ref, const hfi_entry_record **ret_record,
               hf_error *reterr) {
     uint64_t hash = hfi_key_hash(key, key_size);
     hfi_ref ref = *root;
@@ -147,7 +148,7 @@ hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
             return status;
         if (shift >= HFI_LIST_SHIFT) {
             for (uint32_t i = 0; i < node->count; i++) {
-                const hfi_record *r;
+                const hfi_entry_record *r;
                 status = hfi_record_load(session, &node->children[i], &r, reterr);
                 if (status)
                     return status;
@@ -167,7 +168,7 @@ hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
     }
     if (ref.kind == HFI_KIND_NONE)
         return HF_NOT_FOUND;
-    const hfi_record *r;
+    const hfi_entry_record *r;
     if ((status = hfi_record_load(session, &ref, &r, reterr)))
         return status;
     if (r->key_size != key_size || memcmp(hfi_record_key(r), key, key_size))
@@ -183,7 +184,7 @@ walk(hf_session *session, const hfi_ref *ref, uint32_t shift, hfi_tree_visit vis
      void *context, hf_error *reterr) {
     hf_status status;
     if (ref->kind == HFI_KIND_ENTRY) {
-        const hfi_record *record;
+        const hfi_entry_record *record;
         if ((status = hfi_record_load(session, ref, &record, reterr)))
             return status;
         return visit(context, ref, record, reterr);

@@ -39,33 +39,33 @@ hfi_hash_digit(uint64_t hash, uint32_t shift) {
 /* ---- the parts of an entry: of one that was checked, or is being made ---- */
 
 static inline const hfi_buffer_head *
-hfi_record_buffers(const hfi_record *record) {
+hfi_record_buffers(const hfi_entry_record *record) {
     return (const hfi_buffer_head *)(record + 1);
 }
 static inline const hfi_piece *
-hfi_record_pieces(const hfi_record *record) {
+hfi_record_pieces(const hfi_entry_record *record) {
     return (const hfi_piece *)(hfi_record_buffers(record) + record->buffer_count);
 }
 /* The place of a payload that is too large for the record, else NULL. */
 static inline const hfi_piece *
-hfi_record_outside(const hfi_record *record) {
+hfi_record_outside(const hfi_entry_record *record) {
     return record->payload_size > HFI_INLINE_MAX
                ? hfi_record_pieces(record) + record->piece_count
                : NULL;
 }
 static inline uint64_t
-hfi_record_key_offset(const hfi_record *record) {
+hfi_record_key_offset(const hfi_entry_record *record) {
     uint64_t pieces =
         (uint64_t)record->piece_count + (record->payload_size > HFI_INLINE_MAX);
     return sizeof *record + record->buffer_count * (uint64_t)sizeof(hfi_buffer_head) +
            pieces * sizeof(hfi_piece);
 }
 static inline const char *
-hfi_record_key(const hfi_record *record) {
+hfi_record_key(const hfi_entry_record *record) {
     return (const char *)record + hfi_record_key_offset(record);
 }
 static inline uint64_t
-hfi_record_meta_offset(const hfi_record *record) {
+hfi_record_meta_offset(const hfi_entry_record *record) {
     return hfi_record_key_offset(record) + record->key_size + 1;
 }
 /* Where the record itself is to begin: its payload has its alignment from there. */
@@ -75,30 +75,32 @@ hfi_record_alignment(uint64_t payload_size) {
 }
 /* Of a payload inside. */
 static inline uint64_t
-hfi_record_payload_offset(const hfi_record *record) {
+hfi_record_payload_offset(const hfi_entry_record *record) {
     return hfi_round_up(hfi_record_meta_offset(record) + record->meta_size,
                         hfi_record_alignment(record->payload_size));
 }
 /* Of all its bytes. */
 static inline uint64_t
-hfi_record_length(const hfi_record *record) {
+hfi_record_length(const hfi_entry_record *record) {
     if (!record->payload_size || record->payload_size > HFI_INLINE_MAX)
         return hfi_record_meta_offset(record) + record->meta_size;
     return hfi_record_payload_offset(record) + record->payload_size;
 }
 /* What the public interface shows of it. The pointers lead into the window. */
-void hfi_entry_fill(hf_session *session, const hfi_record *record, hf_entry *ret_entry);
+void hfi_entry_fill(hf_session *session, const hfi_entry_record *record,
+                    hf_entry *ret_entry);
 
 /* ---- reading: HF_E_CORRUPT ---- */
 
 hf_status hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
                         const hfi_node **ret_node, hf_error *reterr) HF_CHECK;
 hf_status hfi_record_load(hf_session *session, const hfi_ref *ref,
-                          const hfi_record **ret_record, hf_error *reterr) HF_CHECK;
+                          const hfi_entry_record **ret_record,
+                          hf_error *reterr) HF_CHECK;
 /* Visit every ref of a tree, nodes before their children. `record` is NULL for nodes. A
  * status that isn't HF_OK ends the walk and is returned. */
 typedef hf_status (*hfi_tree_visit)(void *context, const hfi_ref *ref,
-                                    const hfi_record *record, hf_error *reterr);
+                                    const hfi_entry_record *record, hf_error *reterr);
 hf_status hfi_tree_each(hf_session *session, const hfi_ref *root, hfi_tree_visit visit,
                         void *context, hf_error *reterr) HF_CHECK;
 /* The same for the subtree of `ref`, a node of `shift` or an entry. */
@@ -108,6 +110,6 @@ hf_status hfi_tree_each_at(hf_session *session, const hfi_ref *ref, uint32_t shi
 /* HF_NOT_FOUND if no entry has the key. `ret_ref` may be NULL. */
 hf_status hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
                         size_t key_size, hfi_ref *ret_ref,
-                        const hfi_record **ret_record, hf_error *reterr) HF_CHECK;
+                        const hfi_entry_record **ret_record, hf_error *reterr) HF_CHECK;
 
 #endif

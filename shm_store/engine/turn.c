@@ -21,6 +21,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/struct_size.h"
 #include "engine/tree.h"
 
 _Static_assert(HF_TURN_LABEL_SIZE == HFI_TURN_LABEL, "one label");
@@ -48,7 +49,7 @@ now_ns(void) {
 /* What a turn's record says; 0 if there is no turn. */
 static int
 read_turn(const hfi_turn *turn, hf_turn *ret_turn) {
-    memset(ret_turn, 0, sizeof *ret_turn);
+    *ret_turn = (hf_turn){.struct_size = sizeof *ret_turn};
     ret_turn->since_ns = atomic_load(&turn->since_ns);
     if (!ret_turn->since_ns)
         return 0;
@@ -77,12 +78,15 @@ void
 hf_session_turn_begin(hf_session *session, const hf_entry *entry, const char *label,
                       size_t label_size, hf_turn *ret_before) {
     hf_turn now = {.kind = entry ? HF_TURN_DECODE : HF_TURN_ENCODE};
+    hf_turn before = {.struct_size = sizeof before};
     hfi_turn *turn = own_turn(session);
-    memset(ret_before, 0, sizeof *ret_before);
+    if (HFI_STRUCT_CHECK_OUTPUT(ret_before, hf_turn, label, NULL) != HF_OK)
+        return;
+    if (turn && atomic_load(&turn->owner) == session->lock_word >> 32)
+        (void)read_turn(turn, &before);
+    hfi_struct_write(ret_before, &before, sizeof before);
     if (!turn)
         return;
-    if (atomic_load(&turn->owner) == session->lock_word >> 32)
-        (void)read_turn(turn, ret_before);
     now.since_ns = now_ns();
     if (entry) {
         now.key_hash = hfi_key_hash(entry->key, entry->key_size);
@@ -96,11 +100,12 @@ hf_session_turn_begin(hf_session *session, const hf_entry *entry, const char *la
 
 void
 hf_session_turn_end(hf_session *session, const hf_turn *before) {
+    hf_turn known;
     hfi_turn *turn = own_turn(session);
-    if (!turn)
+    if (!turn || HFI_STRUCT_READ(&known, before, hf_turn, label, NULL) != HF_OK)
         return;
-    if (before->kind)
-        write_turn(session, turn, before);
+    if (known.kind)
+        write_turn(session, turn, &known);
     else
         atomic_store(&turn->since_ns, 0);
 }
@@ -114,15 +119,21 @@ hf_session_turn_renew(hf_session *session) {
 
 int
 hf_session_turn_of(hf_session *session, int64_t pid, hf_turn *ret_turn) {
-    memset(ret_turn, 0, sizeof *ret_turn);
+    hf_turn found = {.struct_size = sizeof found};
+    int is_there = 0;
+    if (HFI_STRUCT_CHECK_OUTPUT(ret_turn, hf_turn, label, NULL) != HF_OK)
+        return 0;
     if (!pid)
         pid = (int64_t)(session->lock_word >> 32);
-    for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
+    for (uint32_t i = 0; i < HFI_SLOT_COUNT && !is_there; i++) {
         const hfi_turn *turn = &turns_of(session)[i];
-        if (atomic_load(&turn->owner) == (uint64_t)pid && read_turn(turn, ret_turn))
-            return 1;
+        is_there =
+            atomic_load(&turn->owner) == (uint64_t)pid && read_turn(turn, &found);
     }
-    return 0;
+    if (!is_there)
+        found = (hf_turn){.struct_size = sizeof found};
+    hfi_struct_write(ret_turn, &found, sizeof found);
+    return is_there;
 }
 
 void
@@ -136,20 +147,20 @@ hf_session_turn_forget(hf_session *session, int64_t pid) {
 
 /* ---- the quarantine ---- */
 
-static hfi_quarantine *
+static hfi_quarantine_area *
 quarantine_of(const hf_session *session) {
-    return (hfi_quarantine *)((char *)session->super + HFI_QUARANTINE_OFFSET);
+    return (hfi_quarantine_area *)((char *)session->super + HFI_QUARANTINE_OFFSET);
 }
 
 static uint32_t
-count_of(hfi_quarantine *quarantine) {
+count_of(hfi_quarantine_area *quarantine) {
     uint32_t count = atomic_load_explicit(&quarantine->count, memory_order_acquire);
     return count < HFI_QUARANTINE_MAX ? count : HFI_QUARANTINE_MAX;
 }
 
 static hfi_quarantined *
 find_quarantined(hf_session *session, uint64_t key_hash, uint64_t generation) {
-    hfi_quarantine *quarantine = quarantine_of(session);
+    hfi_quarantine_area *quarantine = quarantine_of(session);
     for (uint32_t i = 0, n = count_of(quarantine); i < n; i++) {
         hfi_quarantined *record = &quarantine->records[i];
         if (atomic_load(&record->key_hash) == key_hash &&
@@ -167,7 +178,12 @@ hash_of(const hf_entry *entry) {
 hf_status
 hf_session_quarantine(hf_session *session, const hf_turn *turn, uint32_t cause,
                       hf_error *reterr) {
-    hfi_quarantine *quarantine = quarantine_of(session);
+    hfi_quarantine_area *quarantine = quarantine_of(session);
+    hf_turn known;
+    hf_status status = HFI_STRUCT_READ(&known, turn, hf_turn, label, reterr);
+    if (status != HF_OK)
+        return status;
+    turn = &known;
     if (turn->kind != HF_TURN_DECODE || !turn->generation || !turn->key_hash)
         return hf_error_set(reterr, HF_NOT_FOUND, "no entry is decoded");
     if (find_quarantined(session, turn->key_hash, turn->generation))

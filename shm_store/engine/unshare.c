@@ -57,7 +57,7 @@ read_committed(const hf_region *region, size_t from, size_t to, char *ret_bytes)
 
 static hf_status
 fill(hf_region *region, char *block, hf_error *reterr) {
-    hfi_runs runs = {0}; /* an own region that was published: all of it is there */
+    hfi_page_runs runs = {0}; /* an own region that was published: all of it is there */
     hf_status status = HF_OK;
     if (!region->is_own && (status = hfi_region_scan(region, &runs, reterr)))
         return status;
@@ -71,7 +71,7 @@ fill(hf_region *region, char *block, hf_error *reterr) {
     }
     if (!err) /* the object may end with the last byte */
         err = read_committed(region, at, region->size, block + at);
-    hfi_runs_fini(&runs);
+    hfi_page_runs_fini(&runs);
     return err ? hf_error_set_errno(reterr, err, "can't read committed pages") : HF_OK;
 }
 

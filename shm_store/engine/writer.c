@@ -51,7 +51,7 @@ measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reter
             status = measure(commit, &node->children[i], size, reterr);
         return status;
     }
-    hfi_record *record = child->as.record;
+    hfi_entry_record *record = child->as.record;
     hfi_piece *pieces = (hfi_piece *)(uintptr_t)hfi_record_pieces(record);
     for (uint32_t i = 0; i < record->piece_count; i++) {
         if (pieces[i].extent == HFI_NONE || pieces[i].extent < HFI_PACK_MARK)
@@ -84,7 +84,7 @@ emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) 
     if (child->kind == HFI_CHILD_REF) {
         *ret_ref = *child->as.ref;
     } else if (child->kind == HFI_CHILD_ENTRY) {
-        const hfi_record *record = child->as.record;
+        const hfi_entry_record *record = child->as.record;
         uint64_t offset = hfi_spool_offset(&w->commit->session->committer->entries,
                                            child->chunk, record);
         uint32_t length = (uint32_t)hfi_record_length(record);

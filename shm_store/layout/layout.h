@@ -119,16 +119,16 @@ typedef struct hfi_quarantined {
     uint64_t cause; /* HF_CAUSE_* and a wait status */
     uint64_t reserved;
 } hfi_quarantined;
-typedef struct hfi_quarantine {
+typedef struct hfi_quarantine_area {
     _Atomic uint32_t count; /* records from the first that were ever used */
     uint32_t reserved[7];
     hfi_quarantined records[HFI_QUARANTINE_MAX];
-} hfi_quarantine;
-_Static_assert(sizeof(hfi_quarantine) == 4096, "layout");
+} hfi_quarantine_area;
+_Static_assert(sizeof(hfi_quarantine_area) == 4096, "layout");
 _Static_assert(HFI_TURNS_OFFSET + HFI_SLOT_COUNT * sizeof(hfi_turn) <=
                    HFI_QUARANTINE_OFFSET,
                "the turns fit before the quarantine");
-_Static_assert(HFI_QUARANTINE_OFFSET + sizeof(hfi_quarantine) <= HFI_TABLE_OFFSET,
+_Static_assert(HFI_QUARANTINE_OFFSET + sizeof(hfi_quarantine_area) <= HFI_TABLE_OFFSET,
                "the quarantine fits before the extent table");
 
 enum hfi_kind { HFI_KIND_NONE = 0, HFI_KIND_NODE = 1, HFI_KIND_ENTRY = 2 };
@@ -175,7 +175,7 @@ _Static_assert(sizeof(hfi_buffer_head) == 16, "layout");
  * HFI_INLINE_MAX bytes, aligned to 64 if it is as large, else to 8. A larger payload is
  * one more piece behind the others, whose length is its own. Most entries are small, so
  * nothing is here that follows from the rest. */
-typedef struct hfi_record {
+typedef struct hfi_entry_record {
     uint32_t magic;
     uint16_t key_size;
     uint16_t codec;
@@ -186,8 +186,8 @@ typedef struct hfi_record {
     uint32_t buffer_count;
     uint32_t piece_count;
     uint64_t payload_size;
-} hfi_record;
-_Static_assert(sizeof(hfi_record) == 48, "layout");
+} hfi_entry_record;
+_Static_assert(sizeof(hfi_entry_record) == 48, "layout");
 #define HFI_RECORD_MAGIC 0x79727465u
 #define HFI_INLINE_MAX   (64u << 10)
 

@@ -72,13 +72,13 @@ thread_ns(void) {
 uint64_t (*hfi_pages_clock)(void) = thread_ns;
 
 void
-hfi_runs_fini(hfi_runs *runs) {
+hfi_page_runs_fini(hfi_page_runs *runs) {
     free(runs->items);
     memset(runs, 0, sizeof *runs);
 }
 
 int
-hfi_runs_add(hfi_runs *runs, size_t first, size_t count) {
+hfi_page_runs_add(hfi_page_runs *runs, size_t first, size_t count) {
     runs->pages += count;
     if (runs->count) {
         hfi_run *last = &runs->items[runs->count - 1];
@@ -119,7 +119,7 @@ hfi_pages_open(void) {
 
 static int
 by_scan(int fd, const void *address, size_t size, size_t page, size_t base,
-        hfi_runs *runs) {
+        hfi_page_runs *runs) {
     int err = hfi_fault("pagemap_scan");
     if (err)
         return err;
@@ -141,8 +141,9 @@ by_scan(int fd, const void *address, size_t size, size_t page, size_t base,
         if (n < 0)
             err = errno;
         for (int i = 0; i < n && !err; i++)
-            err = hfi_runs_add(runs, base + (size_t)(regions[i].start - start) / page,
-                               (size_t)(regions[i].end - regions[i].start) / page);
+            err = hfi_page_runs_add(runs,
+                                    base + (size_t)(regions[i].start - start) / page,
+                                    (size_t)(regions[i].end - regions[i].start) / page);
         if (!err && a.walk_end <= at)
             err = EIO;
         at = a.walk_end;
@@ -166,7 +167,7 @@ hfi_pages_all_present(int fd, const void *address, size_t size) {
 
 static int
 by_pagemap(int fd, const void *address, size_t size, size_t page, size_t base,
-           hfi_runs *runs) {
+           hfi_page_runs *runs) {
     int err = hfi_fault("pagemap");
     if (err)
         return err;
@@ -184,7 +185,7 @@ by_pagemap(int fd, const void *address, size_t size, size_t page, size_t base,
         for (size_t k = 0; k < (size_t)n / 8 && !err; k++) {
             int there = (words[k] >> 62) != 0, of_file = (words[k] >> 61) & 1;
             if (there && !of_file)
-                err = hfi_runs_add(runs, base + i + k, 1);
+                err = hfi_page_runs_add(runs, base + i + k, 1);
         }
         i += (size_t)n / 8;
     }
@@ -204,25 +205,25 @@ hfi_pages_all_present(int fd, const void *address, size_t size) {
 
 static int
 by_scan(int fd, const void *address, size_t size, size_t page, size_t base,
-        hfi_runs *runs) {
+        hfi_page_runs *runs) {
     (void)fd, (void)address, (void)size, (void)page, (void)base, (void)runs;
     return ENOTSUP;
 }
 
 static int
 by_pagemap(int fd, const void *address, size_t size, size_t page, size_t base,
-           hfi_runs *runs) {
+           hfi_page_runs *runs) {
     return by_scan(fd, address, size, page, base, runs);
 }
 #endif
 
 static int
 by_comparison(const void *address, size_t size, size_t page, const void *original,
-              size_t base, hfi_runs *runs) {
+              size_t base, hfi_page_runs *runs) {
     const char *now = address, *then = original;
     for (size_t i = 0; i < size / page; i++)
         if (memcmp(now + i * page, then + i * page, page) != 0) {
-            int err = hfi_runs_add(runs, base + i, 1);
+            int err = hfi_page_runs_add(runs, base + i, 1);
             if (err)
                 return err;
         }
@@ -231,7 +232,7 @@ by_comparison(const void *address, size_t size, size_t page, const void *origina
 
 static int
 scan(enum hfi_pages_way way, int fd, const void *address, size_t size, size_t page,
-     size_t base, hfi_runs *runs) {
+     size_t base, hfi_page_runs *runs) {
     if (way == HFI_PAGES_SCAN)
         return by_scan(fd, address, size, page, base, runs);
     if (way == HFI_PAGES_PAGEMAP)
@@ -247,7 +248,7 @@ typedef struct scanning {
     const char *address;
     size_t page, base;
     struct {
-        hfi_runs runs;
+        hfi_page_runs runs;
         int err;
     } * parts;
 } scanning;
@@ -261,7 +262,7 @@ scan_part(void *context, size_t from, size_t to) {
 }
 
 static int
-scan_divided(scanning *work, size_t size, hfi_runs *runs) {
+scan_divided(scanning *work, size_t size, hfi_page_runs *runs) {
     size_t count = (size + PART - 1) / PART;
     int err = 0;
     work->parts = calloc(count, sizeof *work->parts);
@@ -269,12 +270,12 @@ scan_divided(scanning *work, size_t size, hfi_runs *runs) {
         return ENOMEM;
     hfi_helpers_divide(size, PART, scan_part, work);
     for (size_t i = 0; i < count; i++) {
-        const hfi_runs *part = &work->parts[i].runs;
+        const hfi_page_runs *part = &work->parts[i].runs;
         if (!err)
             err = work->parts[i].err;
         for (size_t k = 0; !err && k < part->count; k++)
-            err = hfi_runs_add(runs, part->items[k].first, part->items[k].count);
-        hfi_runs_fini(&work->parts[i].runs);
+            err = hfi_page_runs_add(runs, part->items[k].first, part->items[k].count);
+        hfi_page_runs_fini(&work->parts[i].runs);
     }
     free(work->parts);
     return err;
@@ -292,7 +293,7 @@ is_long_work(int fd, const char *address, size_t size, size_t page) {
 
 int
 hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t size,
-                  size_t page, const void *original, size_t base, hfi_runs *runs) {
+                  size_t page, const void *original, size_t base, hfi_page_runs *runs) {
     size_t count = runs->count, pages = runs->pages;
     hfi_run last = count ? runs->items[count - 1] : (hfi_run){0, 0};
     scanning work = {way, fd, address, page, base, NULL};
@@ -318,12 +319,12 @@ way_works(enum hfi_pages_way way, int fd, size_t page) {
     (void)p[page];
     p[2 * page] = 1;
     p[5 * page] = 1;
-    hfi_runs runs = {0};
+    hfi_page_runs runs = {0};
     int pagemap = hfi_pages_open();
     int err = hfi_pages_changed(way, pagemap, address, 8 * page, page, NULL, 0, &runs);
     int works = err == 0 && runs.count == 2 && runs.pages == 2 &&
                 runs.items[0].first == 2 && runs.items[1].first == 5;
-    hfi_runs_fini(&runs);
+    hfi_page_runs_fini(&runs);
     hfi_object_unmap(address, 8 * page);
     if (pagemap >= 0)
         close(pagemap);

@@ -14,15 +14,15 @@ typedef struct hfi_run {
     size_t count;
 } hfi_run;
 
-typedef struct hfi_runs {
+typedef struct hfi_page_runs {
     hfi_run *items; /* malloc'ed, in order, never touching each other */
     size_t count, capacity;
     size_t pages;
-} hfi_runs;
+} hfi_page_runs;
 
-void hfi_runs_fini(hfi_runs *runs);
+void hfi_page_runs_fini(hfi_page_runs *runs);
 /* Append, joining with the run before. 0 or ENOMEM. */
-int hfi_runs_add(hfi_runs *runs, size_t first, size_t count);
+int hfi_page_runs_add(hfi_page_runs *runs, size_t first, size_t count);
 
 /* The way that this machine supports: found by trying, once. */
 enum hfi_pages_way hfi_pages_best_way(void);
@@ -33,7 +33,8 @@ int hfi_pages_open(void);
  * `base`. `original` holds the same bytes as they were, for
  * HFI_PAGES_COMPARE. 0 or an errno. */
 int hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t size,
-                      size_t page, const void *original, size_t base, hfi_runs *runs);
+                      size_t page, const void *original, size_t base,
+                      hfi_page_runs *runs);
 /* Whether each page of a range is in the page tables; 0 where the kernel can't scan. */
 int hfi_pages_all_present(int fd, const void *address, size_t size);
 /* The size of the huge pages that hfi_pages_allocate gets for the object, or 0. Tried

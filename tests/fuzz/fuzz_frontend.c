@@ -265,7 +265,7 @@ happen(hf_kernel *kernel, const uint8_t *event, size_t size) {
     } else if (who == FORK_SERVER && hfi_workers_server(kernel)->control) {
         say(&hfi_workers_server(kernel)->control, event + 1, size - 1);
         hfi_inbox_read_fork_server(kernel);
-    } else if (who != FORK_SERVER && worker && worker->control && !worker->silent) {
+    } else if (who != FORK_SERVER && worker && hfi_worker_is_heard(worker)) {
         say(&worker->control, event + 1, size - 1);
         if (who == SILENCE)
             close(peers[--peer_count]);

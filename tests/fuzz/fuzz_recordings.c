@@ -129,7 +129,7 @@ make_part(uint8_t *ret_file) {
                                      .profile = profile,
                                      .profile_files = {"profile", 31}};
     temporary_path(path);
-    CHECK(hfi_part_file_write(path, &summary, NULL) == HF_OK);
+    CHECK(hfi_trace_part_file_write(path, &summary, NULL) == HF_OK);
     hfi_profile_close(profile);
     hfi_definitions_close(definitions);
     return read_whole(path, ret_file, FUZZ_INPUT_MAX - 1);
@@ -274,18 +274,18 @@ write_profile(const hfi_profile *profile) {
 static void
 read_part(const char *path) {
     hfi_recording_summary *summary;
-    hf_status status = hfi_part_file_read(path, &summary, NULL);
+    hf_status status = hfi_trace_part_file_read(path, &summary, NULL);
     char again[32];
     if (status != HF_OK) {
         CHECK(status == HF_E_CORRUPT);
         return;
     }
     temporary_path(again);
-    CHECK(hfi_part_file_write(again, summary, NULL) == HF_OK);
+    CHECK(hfi_trace_part_file_write(again, summary, NULL) == HF_OK);
     CHECK(unlink(again) == 0);
     if (summary->profile)
         write_profile(summary->profile);
-    hfi_part_file_free(summary);
+    hfi_trace_part_file_free(summary);
 }
 
 int

@@ -100,7 +100,7 @@ static struct {
 static uint32_t object_count;
 
 static hf_status
-note_object(void *context, const hfi_ref *ref, const hfi_record *record,
+note_object(void *context, const hfi_ref *ref, const hfi_entry_record *record,
             hf_error *reterr) {
     (void)context, (void)record, (void)reterr;
     if (object_count < OBJECTS) {
@@ -238,7 +238,8 @@ patch_at(const patch *p, size_t width, uint64_t *file_size) {
         return head + HFI_TURNS_OFFSET +
                index * 2 % (HFI_SLOT_COUNT * sizeof(hfi_turn) - width);
     case 3:
-        return head + HFI_QUARANTINE_OFFSET + index % (sizeof(hfi_quarantine) - width);
+        return head + HFI_QUARANTINE_OFFSET +
+               index % (sizeof(hfi_quarantine_area) - width);
     case 4:
         return head + HFI_TABLE_OFFSET + index % (extents - width);
     case 5:
@@ -415,7 +416,7 @@ use(hf_session *session, int what) {
     hf_error error;
     hf_session_info info = {.struct_size = sizeof info};
     hf_snapshot *snapshot, *older;
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     (void)hf_session_turn_of(session, getpid(), &turn);
     (void)hf_session_generation(session);
     if (TRY(hf_snapshot_acquire(session, &snapshot, &error))) {

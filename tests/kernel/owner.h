@@ -14,7 +14,8 @@ static inline void
 owner_begin(hf_kernel *kernel, hfi_worker *main_worker, hfi_control **ret_peer) {
     int fds[2];
     *kernel = (hf_kernel){.listeners = owner_listeners};
-    *main_worker = (hfi_worker){.role = HFI_MAIN, .pid = 1 << 30, .ready = 1};
+    *main_worker =
+        (hfi_worker){.role = HFI_MAIN, .pid = 1 << 30, .state = HFI_WORKER_READY};
     CHECK(hfi_program_pair(fds, NULL) == HF_OK);
     CHECK(hfi_control_create_consume(fds[0], &main_worker->control, NULL) == HF_OK);
     CHECK(hfi_control_create_consume(fds[1], ret_peer, NULL) == HF_OK);

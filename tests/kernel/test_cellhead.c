@@ -19,26 +19,27 @@ test_parse(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         hfi_cellhead head;
 
-        hfi_cellhead_parse(hfi_span_of(rows[i].cell), &head);
-        CHECK(hfi_span_equal(head.before, rows[i].before));
-        CHECK(hfi_span_equal(head.name, rows[i].name));
-        CHECK(hfi_span_equal(head.argument, rows[i].argument));
-        CHECK(hfi_span_equal(head.body, rows[i].body));
-        CHECK(hfi_cellhead_has_code(hfi_span_of(rows[i].cell)) == (*rows[i].name != 0));
+        hfi_cellhead_parse(hfi_part_text(rows[i].cell), &head);
+        CHECK(hfi_part_is(head.before, rows[i].before));
+        CHECK(hfi_part_is(head.name, rows[i].name));
+        CHECK(hfi_part_is(head.argument, rows[i].argument));
+        CHECK(hfi_part_is(head.body, rows[i].body));
+        CHECK(hfi_cellhead_has_code(hfi_part_text(rows[i].cell)) ==
+              (*rows[i].name != 0));
     }
 }
 
 static void
 test_blank(void) {
-    hfi_span lines = hfi_span_of("# a\r\n\n%%x y \n");
-    hfi_text text = HFI_TEXT_INIT;
+    hfi_part lines = hfi_part_text("# a\r\n\n%%x y \n");
+    hfi_textbuf text = {0};
 
     hfi_cellhead_blank(&text, lines, false);
     CHECK_TEXT(text.data, "# a\n#\n# %%x y\n");
-    hfi_text_truncate(&text, 0);
+    hfi_textbuf_truncate(&text, 0);
     hfi_cellhead_blank(&text, lines, true);
     CHECK_TEXT(text.data, "\n\n\n");
-    hfi_text_fini(&text);
+    hfi_textbuf_fini(&text);
 }
 
 static void
@@ -64,15 +65,15 @@ test_lift(void) {
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        hfi_text text = HFI_TEXT_INIT;
+        hfi_textbuf text = {0};
 
-        CHECK(hfi_cellhead_lift(hfi_span_of(rows[i].cell), &text) ==
+        CHECK(hfi_cellhead_lift(hfi_part_text(rows[i].cell), &text) ==
               (rows[i].lifted != NULL));
         if (rows[i].lifted)
             CHECK_TEXT(text.data, rows[i].lifted);
         else
-            CHECK(text.length == 0);
-        hfi_text_fini(&text);
+            CHECK(text.size == 0);
+        hfi_textbuf_fini(&text);
     }
 }
 

@@ -41,7 +41,7 @@ static const struct {
 static void
 test_words(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        hfi_history history = hfi_history_parse(hfi_span_of(rows[i].words));
+        hfi_history history = hfi_history_parse(hfi_part_text(rows[i].words));
         if (history.kind != rows[i].kind)
             printf("%s: %s\n", rows[i].words, hfi_history_name(history.kind));
         CHECK(history.kind == rows[i].kind);

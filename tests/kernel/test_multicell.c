@@ -6,14 +6,14 @@
 
 static void
 add(hfi_multicell *multicell, const char *cell) {
-    hfi_multicell_add(multicell, hfi_span_of(cell));
-    CHECK(!hfi_text_failed(&multicell->cells));
+    hfi_multicell_add(multicell, hfi_part_text(cell));
+    CHECK(!multicell->cells.failed);
 }
 
 static void
 test_program(const char *directory) {
     hfi_multicell multicell = HFI_MULTICELL_INIT;
-    hfi_text program = HFI_TEXT_INIT;
+    hfi_textbuf program = {0};
 
     add(&multicell, "a = \"q\\\"'\\\\n\"\nb = '''x\n%y\n'''\n");
     add(&multicell, "");
@@ -21,9 +21,9 @@ test_program(const char *directory) {
     add(&multicell, "(\xc3\xa4, '\xff\t')");
     CHECK(multicell.count == 4 && !multicell.awaits);
     hfi_multicell_generate(&multicell, &program);
-    CHECK(!hfi_text_failed(&program));
+    CHECK(!program.failed);
     golden_expect(directory, "multicell_program.py.golden", program.data);
-    hfi_text_fini(&program);
+    hfi_textbuf_fini(&program);
     hfi_multicell_fini(&multicell);
     CHECK(!multicell.cells.data && !multicell.count);
 }
@@ -34,7 +34,7 @@ test_async(void) {
 
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         hfi_multicell multicell = HFI_MULTICELL_INIT;
-        hfi_text program = HFI_TEXT_INIT;
+        hfi_textbuf program = {0};
 
         add(&multicell, "x = 1");
         CHECK(!multicell.awaits);
@@ -44,7 +44,7 @@ test_async(void) {
         hfi_multicell_generate(&multicell, &program);
         CHECK(strstr(program.data, "\nasync def "));
         CHECK(strstr(program.data, "    await _holdfast_multicell("));
-        hfi_text_fini(&program);
+        hfi_textbuf_fini(&program);
         hfi_multicell_fini(&multicell);
     }
 }

@@ -53,7 +53,7 @@ test_rows(void) {
         char kinds[64];
         size_t count = 0;
 
-        hfi_pyline_begin(&scanner, hfi_span_of(rows[i].source));
+        hfi_pyline_begin(&scanner, hfi_part_text(rows[i].source));
         while (hfi_pyline_next(&scanner, &line)) {
             char letter = "b#cm."[line.kind];
 
@@ -72,9 +72,9 @@ test_indent(void) {
     hfi_pyline_scanner scanner;
     hfi_pyline line;
 
-    hfi_pyline_begin(&scanner, hfi_span_of(" \tx = 1  \r\n"));
+    hfi_pyline_begin(&scanner, hfi_part_text(" \tx = 1  \r\n"));
     CHECK(hfi_pyline_next(&scanner, &line));
-    CHECK(line.indent == 2 && hfi_span_equal(line.text, " \tx = 1  "));
+    CHECK(line.indent == 2 && hfi_part_is(line.text, " \tx = 1  "));
     CHECK(!hfi_pyline_next(&scanner, &line));
 }
 
@@ -89,7 +89,7 @@ test_depth(void) {
     for (size_t i = 0; i < sizeof source - 1; i++)
         source[i] = i % 100 == 99 ? '\n' : "([{'"[i % 4];
     source[sizeof source - 1] = '\0';
-    hfi_pyline_begin(&scanner, hfi_span_of(source));
+    hfi_pyline_begin(&scanner, hfi_part_text(source));
     while (hfi_pyline_next(&scanner, &line))
         count++;
     CHECK(count == 41);

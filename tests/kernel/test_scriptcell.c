@@ -46,17 +46,17 @@ static void
 test_rows(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         hfi_writefile writefile = HFI_WRITEFILE_INIT;
-        hfi_text err = HFI_TEXT_INIT;
-        bool code = hfi_scriptcell_add(&writefile, hfi_span_of(rows[i].cell),
+        hfi_textbuf err = {0};
+        bool code = hfi_scriptcell_add(&writefile, hfi_part_text(rows[i].cell),
                                        rows[i].instrumented, &err);
 
         CHECK(!hfi_writefile_failed(&writefile));
-        if (writefile.script.length || rows[i].script)
+        if (writefile.script.size || rows[i].script)
             CHECK_TEXT(writefile.script.data, rows[i].script);
         CHECK(code == rows[i].code);
         CHECK(writefile.count == code);
         CHECK(!err.data || strstr(rows[i].cell, "%%bash"));
-        hfi_text_fini(&err);
+        hfi_textbuf_fini(&err);
         hfi_writefile_fini(&writefile);
     }
 }
@@ -64,9 +64,9 @@ test_rows(void) {
 static void
 test_what_leaves_the_script(void) {
     hfi_writefile writefile = HFI_WRITEFILE_INIT;
-    hfi_text err = HFI_TEXT_INIT;
-    hfi_span cell = hfi_span_of("from __future__ import (annotations,\n  division)\n"
-                                "%env SCOREP_A=$x 'y'\n%env SCOREP_B=1\nx = 1");
+    hfi_textbuf err = {0};
+    hfi_part cell = hfi_part_text("from __future__ import (annotations,\n  division)\n"
+                                  "%env SCOREP_A=$x 'y'\n%env SCOREP_B=1\nx = 1");
 
     CHECK(hfi_scriptcell_add(&writefile, cell, true, &err));
     CHECK_TEXT(writefile.future.data,

@@ -121,7 +121,7 @@ feed_with_path(hfi_commands *commands, const char *cell, const char *search_path
 static bool
 launches(hfi_commands *commands, const char *cell) {
     hfi_directive directive = feed_with_path(commands, cell, NULL);
-    bool launch = directive.launch_vampir;
+    bool launch = directive.viewer != NULL;
 
     CHECK(directive.kind == HFI_RUN_INSTRUMENTED);
     hfi_directive_fini(&directive);

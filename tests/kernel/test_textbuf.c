@@ -1,4 +1,6 @@
-/* test_textbuf.c - JSON strings out of any bytes, and characters that are never cut. */
+/* test_textbuf.c - text that grows, the walkers of its parts, JSON strings out of any
+ * bytes, and characters that are never cut.
+ */
 #include <jansson.h>
 
 #include "../support/check.h"
@@ -44,6 +46,53 @@ test_whole(void) {
     CHECK(hfi_utf8_whole("\x80\x80\x80\x80", 4) == 4);
 }
 
+static void
+test_truncate_and_take(void) {
+    hfi_textbuf text = {0};
+    char *taken;
+
+    CHECK(!hfi_textbuf_take(&text));
+    hfi_textbuf_truncate(&text, 0);
+    hfi_textbuf_add(&text, "abc");
+    hfi_textbuf_format(&text, "%d", 42);
+    hfi_textbuf_truncate(&text, 4);
+    text.failed = true;
+    hfi_textbuf_add(&text, "lost");
+    hfi_textbuf_truncate(&text, 4);
+    hfi_textbuf_add(&text, "!");
+    taken = hfi_textbuf_take(&text);
+    CHECK_TEXT(taken, "abc4!");
+    CHECK(!text.data && !text.size);
+    free(taken);
+}
+
+/* A size that no machine has must be a remembered failure, not an overflow. */
+static void
+test_too_long(void) {
+    hfi_textbuf text = {0};
+
+    hfi_textbuf_add_part(&text, (hfi_part){"x", (size_t)-8});
+    CHECK(text.failed && !text.data);
+    hfi_textbuf_fini(&text);
+}
+
+static void
+test_parts(void) {
+    hfi_part rest = hfi_part_text("one\r\n\n two \t three \nlast"), line, token;
+
+    CHECK(hfi_part_next_line(&rest, &line) && hfi_part_is(line, "one"));
+    CHECK(hfi_part_next_line(&rest, &line) && line.size == 0);
+    CHECK(hfi_part_next_line(&rest, &line));
+    token = hfi_part_next_token(&line);
+    CHECK(hfi_part_is(token, "two") && hfi_part_is(line, "three"));
+    token = hfi_part_next_token(&line);
+    CHECK(hfi_part_is(token, "three") && !line.size);
+    CHECK(!hfi_part_next_token(&line).size);
+    CHECK(hfi_part_next_line(&rest, &line) && hfi_part_begins(line, "la"));
+    CHECK(!hfi_part_begins(line, "lasting") && !hfi_part_is(line, "las"));
+    CHECK(!hfi_part_next_line(&rest, &line));
+}
+
 int
 main(void) {
     hfi_textbuf text = {0};
@@ -54,6 +103,9 @@ main(void) {
     expect_json("\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
     test_all_pairs();
     test_whole();
+    test_truncate_and_take();
+    test_too_long();
+    test_parts();
     for (int i = 0; i < 1000; i++)
         hfi_textbuf_format(&text, "%d,", i);
     CHECK(text.size == 3890 && !text.failed);

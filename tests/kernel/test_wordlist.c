@@ -1,6 +1,6 @@
 /* test_wordlist.c - cutting arguments as a shell does, and reading NAME=value lines. */
 #include "../support/check.h"
-#include "commands/text.h"
+#include "commands/wordlist.h"
 
 static void
 test_split(void) {
@@ -24,7 +24,8 @@ test_split(void) {
         hfi_wordlist list = HFI_WORDLIST_INIT;
         char joined[128] = "";
 
-        CHECK(hfi_wordlist_split(&list, hfi_span_of(rows[i].source)) == rows[i].closed);
+        CHECK(hfi_wordlist_split(&list, hfi_part_text(rows[i].source)) ==
+              rows[i].closed);
         for (size_t w = 0; w < list.count; w++) {
             strcat(joined, w ? "|" : "");
             strcat(joined, list.words[w]);
@@ -44,7 +45,7 @@ test_take_and_copy(void) {
     hfi_wordlist_free(words);
     hfi_wordlist_free(NULL);
     for (int i = 0; i < 100; i++)
-        hfi_wordlist_add(&list, hfi_span_of("x"));
+        hfi_wordlist_add(&list, hfi_part_text("x"));
     hfi_wordlist_copy(&copy, &list);
     CHECK(copy.count == 100 && copy.words[99] != list.words[99]);
     words = hfi_wordlist_take(&copy);
@@ -56,31 +57,31 @@ test_take_and_copy(void) {
 
 static void
 test_names(void) {
-    CHECK(hfi_wordlist_is_name(hfi_span_of("SCOREP_9")));
-    CHECK(hfi_wordlist_is_name(hfi_span_of("_")));
-    CHECK(!hfi_wordlist_is_name(hfi_span_of("")));
-    CHECK(!hfi_wordlist_is_name(hfi_span_of("9A")));
-    CHECK(!hfi_wordlist_is_name(hfi_span_of("A B")));
-    CHECK(!hfi_wordlist_is_name(hfi_span_of("A-B")));
-    CHECK(!hfi_wordlist_is_name(hfi_span_of("\xc3\xa4")));
+    CHECK(hfi_wordlist_is_name(hfi_part_text("SCOREP_9")));
+    CHECK(hfi_wordlist_is_name(hfi_part_text("_")));
+    CHECK(!hfi_wordlist_is_name(hfi_part_text("")));
+    CHECK(!hfi_wordlist_is_name(hfi_part_text("9A")));
+    CHECK(!hfi_wordlist_is_name(hfi_part_text("A B")));
+    CHECK(!hfi_wordlist_is_name(hfi_part_text("A-B")));
+    CHECK(!hfi_wordlist_is_name(hfi_part_text("\xc3\xa4")));
 }
 
 /* Eight complaints, then a number: stderr stays bounded. */
 static void
 test_complaints_are_bounded(void) {
     hfi_wordlist list = HFI_WORDLIST_INIT;
-    hfi_text err = HFI_TEXT_INIT;
-    hfi_span lines = hfi_span_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nX=1\n");
+    hfi_textbuf err = {0};
+    hfi_part lines = hfi_part_text("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nX=1\n");
     size_t count = 0;
 
     hfi_wordlist_read_environment(&list, lines, "%%x", &err);
-    for (size_t i = 0; i < err.length; i++)
+    for (size_t i = 0; i < err.size; i++)
         count += err.data[i] == '\n';
     CHECK(count == HFI_WORDLIST_COMPLAINTS + 1);
     CHECK(strstr(err.data, "%%x: 2 more lines are not NAME=value.\n"));
     CHECK(list.count == 2);
     hfi_wordlist_fini(&list);
-    hfi_text_fini(&err);
+    hfi_textbuf_fini(&err);
 }
 
 int

@@ -124,7 +124,7 @@ expect_base(const char *name, const char *cwd, const char *wanted) {
     char *base = NULL;
     hf_error error = HF_ERROR_INIT;
 
-    CHECK(hfi_writefile_resolve(hfi_span_of(name), cwd, &base, &error) ==
+    CHECK(hfi_writefile_resolve(hfi_part_text(name), cwd, &base, &error) ==
           (wanted ? HF_OK : HF_E_INVALID));
     CHECK_TEXT(base, wanted);
     CHECK(wanted || error.message[0]);

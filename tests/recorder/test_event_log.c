@@ -7,9 +7,9 @@
 static hfi_event_log event_log;
 static hfi_event_reader reader;
 
-static hfi_event
+static hfi_log_event
 next(void) {
-    hfi_event event = {0};
+    hfi_log_event event = {0};
     CHECK(hfi_event_read(&event_log, &reader, &event));
     return event;
 }
@@ -25,7 +25,7 @@ begin(uint64_t base) {
 
 static void
 end(void) {
-    hfi_event event;
+    hfi_log_event event;
     CHECK(!hfi_event_read(&event_log, &reader, &event));
     hfi_event_log_fini(&event_log);
     CHECK(!event_log.words);
@@ -38,7 +38,7 @@ test_enter_and_leave(void) {
     hfi_event_log_put(&event_log, 1020,
                       HFI_LOG_REGION(HFI_REGION_MAX - 1) | HFI_LOG_LEAVE |
                           HFI_LOG_UNTRACED);
-    hfi_event event = next();
+    hfi_log_event event = next();
     CHECK(event.kind == HFI_EVENT_ENTER && event.time == 1010 && !event.untraced);
     CHECK(event.subject == HFI_REGION_MAX - 1);
     event = next();
@@ -55,7 +55,7 @@ test_distant_times(void) {
     hfi_event_log_put(&event_log, far - 5, HFI_LOG_REGION(2));
     hfi_event_log_put(&event_log, far + 5, HFI_LOG_REGION(3));
     CHECK(next().time == far);
-    hfi_event event = next();
+    hfi_log_event event = next();
     CHECK(event.time == far && event.subject == 2);
     CHECK(next().time == far + 5);
     end();
@@ -64,12 +64,12 @@ test_distant_times(void) {
 static void
 test_parameters_and_marks(void) {
     begin(0);
-    hfi_event put = {
+    hfi_log_event put = {
         .kind = HFI_EVENT_PARAMETER_INT, .subject = 7, .value = (uint64_t)INT64_MIN};
     hfi_event_log_add(&event_log, (uint64_t)1 << 50, &put);
     hfi_event_log_add(&event_log, ((uint64_t)1 << 50) + 1,
-                      &(hfi_event){.kind = HFI_EVENT_RECORDING_OFF});
-    hfi_event event = next();
+                      &(hfi_log_event){.kind = HFI_EVENT_RECORDING_OFF});
+    hfi_log_event event = next();
     CHECK(event.kind == HFI_EVENT_PARAMETER_INT && event.subject == 7);
     CHECK((int64_t)event.value == INT64_MIN && event.time == (uint64_t)1 << 50);
     CHECK(next().kind == HFI_EVENT_RECORDING_OFF);
@@ -79,7 +79,7 @@ test_parameters_and_marks(void) {
 /* Whoever looks after each event has room for the longest one. */
 static void
 test_the_last_event_fits(void) {
-    hfi_event parameter = {.kind = HFI_EVENT_PARAMETER_UINT};
+    hfi_log_event parameter = {.kind = HFI_EVENT_PARAMETER_UINT};
     begin(0);
     uint64_t now = 0, count = 0;
     for (; !hfi_event_log_is_full(&event_log); count++)

@@ -15,7 +15,7 @@
 static void
 check_way(enum hfi_pages_way way, int fd, size_t page) {
     void *address, *original;
-    hfi_runs runs = {0};
+    hfi_page_runs runs = {0};
     int pagemap = hfi_pages_open();
     CHECK(hfi_object_map(fd, 0, 64 * page, HFI_MAP_PRIVATE, NULL, &address) == 0);
     CHECK(hfi_object_map(fd, 0, 64 * page, HFI_MAP_READ, NULL, &original) == 0);
@@ -29,12 +29,12 @@ check_way(enum hfi_pages_way way, int fd, size_t page) {
     CHECK(runs.count == 2 && runs.pages == 3);
     CHECK(runs.items[0].first == 103 && runs.items[0].count == 2);
     CHECK(runs.items[1].first == 163 && runs.items[1].count == 1);
-    hfi_runs_fini(&runs);
+    hfi_page_runs_fini(&runs);
     if (pagemap >= 0) { /* and without a descriptor: compared */
         close(pagemap);
         CHECK(hfi_pages_changed(way, -1, p, 64 * page, page, original, 0, &runs) == 0);
         CHECK(runs.count == 2 && runs.pages == 3);
-        hfi_runs_fini(&runs);
+        hfi_page_runs_fini(&runs);
     }
     hfi_object_unmap(address, 64 * page);
     hfi_object_unmap(original, 64 * page);

@@ -42,11 +42,11 @@ present(int pagemap, const char *address, size_t size, size_t page) {
 
 static size_t
 copies(int pagemap, const char *address, size_t size, size_t page) {
-    hfi_runs runs = {0};
+    hfi_page_runs runs = {0};
     CHECK(hfi_pages_changed(HFI_PAGES_PAGEMAP, pagemap, address, size, page, NULL, 0,
                             &runs) == 0);
     size_t pages = runs.pages;
-    hfi_runs_fini(&runs);
+    hfi_page_runs_fini(&runs);
     return pages;
 }
 

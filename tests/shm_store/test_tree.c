@@ -156,7 +156,7 @@ test_deep_path(void) {
 }
 
 static hf_status
-note_ref(void *context, const hfi_ref *ref, const hfi_record *record,
+note_ref(void *context, const hfi_ref *ref, const hfi_entry_record *record,
          hf_error *reterr) {
     hfi_ref **next = context;
     (void)record, (void)reterr;

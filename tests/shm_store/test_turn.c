@@ -20,7 +20,9 @@ entry_of(hf_session *session, const char *key, hf_snapshot **ret_snapshot) {
 static void
 test_turns_nest(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
-    hf_turn outer, inner, now;
+    hf_turn outer = {.struct_size = sizeof outer};
+    hf_turn inner = {.struct_size = sizeof inner};
+    hf_turn now = {.struct_size = sizeof now};
     hf_snapshot *snapshot;
     commit_value(session, "x", "1", 1, NULL);
     hf_entry entry = entry_of(session, "x", &snapshot);
@@ -44,7 +46,8 @@ static void
 test_long_label(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
     char text[HF_KEY_SIZE_MAX];
-    hf_turn before, now;
+    hf_turn before = {.struct_size = sizeof before};
+    hf_turn now = {.struct_size = sizeof now};
     memset(text, 'n', sizeof text);
     hf_session_turn_begin(session, NULL, text, sizeof text, &before);
     CHECK(hf_session_turn_of(session, 0, &now));
@@ -58,7 +61,8 @@ test_long_label(void) {
 static void
 test_death(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
-    hf_turn before, now;
+    hf_turn before = {.struct_size = sizeof before};
+    hf_turn now = {.struct_size = sizeof now};
     hf_snapshot *snapshot;
     commit_value(session, "x", "1", 1, NULL);
     hf_entry entry = entry_of(session, "x", &snapshot);
@@ -86,7 +90,8 @@ test_death(void) {
 
 static void
 quarantine(hf_session *session, const hf_entry *entry) {
-    hf_turn before, now;
+    hf_turn before = {.struct_size = sizeof before};
+    hf_turn now = {.struct_size = sizeof now};
     hf_session_turn_begin(session, entry, "x", 1, &before);
     CHECK(hf_session_turn_of(session, 0, &now));
     OK(hf_session_quarantine(session, &now, HF_CAUSE_DIED | 11, NULL));
@@ -122,7 +127,10 @@ test_quarantine(void) {
 static void
 test_full(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
-    hf_turn turn = {.kind = HF_TURN_DECODE, .key_hash = 1, .generation = 1};
+    hf_turn turn = {.struct_size = sizeof turn,
+                    .kind = HF_TURN_DECODE,
+                    .key_hash = 1,
+                    .generation = 1};
     hf_error error = HF_ERROR_INIT;
     for (; turn.key_hash <= HFI_QUARANTINE_MAX; turn.key_hash++)
         OK(hf_session_quarantine(session, &turn, HF_CAUSE_HUNG, NULL));
@@ -133,6 +141,28 @@ test_full(void) {
     end_session(session);
 }
 
+/* What a caller gives that was compiled against another header. */
+static void
+test_struct_size(void) {
+    struct {
+        hf_turn turn;
+        char later[16];
+    } newer = {.turn = {.struct_size = sizeof newer}, .later = "unknown"};
+    hf_turn unset = {0};
+    hf_error error = HF_ERROR_INIT;
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    hf_session_turn_begin(session, NULL, "x", 1, &newer.turn);
+    CHECK(newer.turn.struct_size == sizeof newer && newer.later[0] == '\0');
+    CHECK(hf_session_turn_of(session, 0, &unset) == 0 && unset.kind == 0);
+    CHECK(hf_session_turn_of(session, 0, &newer.turn) == 1);
+    CHECK_TEXT(newer.turn.label, "x");
+    CHECK(hf_session_quarantine(session, &unset, HF_CAUSE_HUNG, &error) ==
+          HF_E_INVALID);
+    hf_session_turn_end(session, &unset);
+    CHECK(hf_session_turn_of(session, 0, &newer.turn) == 1);
+    end_session(session);
+}
+
 int
 main(void) {
     test_turns_nest();
@@ -140,5 +170,6 @@ main(void) {
     test_death();
     test_quarantine();
     test_full();
+    test_struct_size();
     return 0;
 }

@@ -33,8 +33,11 @@ extern "C" {
 
 typedef struct hf_kernel hf_kernel;
 
-/* The commands that cells may contain. Opaque: so far only programs that are built in
- * Holdfast's own tree can make such a table (kernel/commands/directive.h). */
+/* The commands that cells may contain. Opaque: only programs that are built in
+ * Holdfast's own tree can make such a table (kernel/commands/directive.h). It isn't
+ * installed because it has no stable form: it changes with each command of
+ * holdfast-kernel's that the frontend takes a part in, and uses private types. Another
+ * program passes NULL, and its workers read commands themselves. */
 typedef struct hf_kernel_commands hf_kernel_commands;
 
 typedef struct hf_kernel_options {

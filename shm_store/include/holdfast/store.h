@@ -317,6 +317,7 @@ enum { HF_TURN_ENCODE = 1, HF_TURN_DECODE = 2 };
 #define HF_TURN_LABEL_SIZE 112 /* with the terminating NUL */
 
 typedef struct hf_turn {
+    size_t struct_size;             /* sizeof(hf_turn) */
     uint32_t kind;                  /* HF_TURN_*; 0: none */
     uint64_t key_hash;              /* of the key that is decoded */
     uint64_t generation;            /* of its entry */
@@ -326,8 +327,8 @@ typedef struct hf_turn {
 } hf_turn;
 
 /* Begin a turn: this process encodes something now (`entry` NULL), or decodes `entry`.
- * Turns nest: pass `ret_before` to hf_session_turn_end. For the thread that binds and
- * commits. */
+ * Turns nest: pass `ret_before` to hf_session_turn_end. With a wrong struct_size neither
+ * begins nor ends one. For the thread that binds and commits. */
 HF_EXPORT void hf_session_turn_begin(hf_session *session, const hf_entry *entry,
                                      const char *label, size_t label_size,
                                      hf_turn *ret_before);
@@ -335,7 +336,7 @@ HF_EXPORT void hf_session_turn_end(hf_session *session, const hf_turn *before);
 /* Start the clock of this process's own turn anew. */
 HF_EXPORT void hf_session_turn_renew(hf_session *session);
 /* 1 and the turn of a process of this pid namespace, or the one in which it died; 0 if
- * it has none. `pid` 0: this process. Any thread. */
+ * it has none, or struct_size is wrong. `pid` 0: this process. Any thread. */
 HF_EXPORT int hf_session_turn_of(hf_session *session, int64_t pid, hf_turn *ret_turn);
 /* Clear the turn of a dead process. */
 HF_EXPORT void hf_session_turn_forget(hf_session *session, int64_t pid);
@@ -344,7 +345,8 @@ HF_EXPORT void hf_session_turn_forget(hf_session *session, int64_t pid);
 enum { HF_CAUSE_DIED = 1u << 16, HF_CAUSE_HUNG = 1u << 17 };
 
 /* Put the entry that `turn` decodes in quarantine. HF_NOT_FOUND: it decodes none;
- * HF_E_LIMIT: too many are in quarantine. Any thread. */
+ * HF_E_LIMIT: too many are in quarantine; HF_E_INVALID: struct_size is wrong. Any
+ * thread. */
 HF_EXPORT HF_CHECK hf_status hf_session_quarantine(hf_session *session,
                                                    const hf_turn *turn, uint32_t cause,
                                                    hf_error *reterr);

@@ -1,0 +1,118 @@
+/* quoting.c - text of a user's, quoted.
+ *
+ * Quoting is done here and nowhere else, because it is where a hostile cell would break
+ * out: every byte of a literal or word passes through these functions. Literals keep
+ * valid UTF-8 as it is, so that a generated script can be read; anything else becomes
+ * U+FFFD, since a Python source that is not UTF-8 is not compiled at all.
+ * surrogateescape was rejected: such strings fail when they are printed.
+ */
+#include "commands/quoting.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { EXCERPT_SIZE = 60 };
+
+static void
+add_escaped(hfi_textbuf *text, char c, char quote) {
+    if (c == quote || c == '\\')
+        hfi_textbuf_format(text, "\\%c", c);
+    else if (c == '\n')
+        hfi_textbuf_add(text, "\\n");
+    else if (c == '\t')
+        hfi_textbuf_add(text, "\\t");
+    else if (c == '\r')
+        hfi_textbuf_add(text, "\\r");
+    else
+        hfi_textbuf_format(text, "\\x%02x", (unsigned)(unsigned char)c);
+}
+
+void
+hfi_quote_literal(hfi_textbuf *text, hfi_part part, char quote) {
+    hfi_textbuf_format(text, "%c", quote);
+    while (part.size && !text->failed) {
+        size_t plain = 0;
+
+        /* As long a run as needs no escape goes in one piece. */
+        while (plain < part.size) {
+            hfi_part left = {part.data + plain, part.size - plain};
+            unsigned char c = (unsigned char)left.data[0];
+            size_t length = hfi_utf8_length(left.data, left.size);
+
+            if (!length || c < 0x20 || c == 0x7f || c == (unsigned char)quote ||
+                c == '\\')
+                break;
+            plain += length;
+        }
+        hfi_textbuf_add_part(text, (hfi_part){part.data, plain});
+        part.data += plain;
+        part.size -= plain;
+        if (!part.size)
+            break;
+        if ((unsigned char)part.data[0] >= 0x80)
+            hfi_textbuf_add(text, "\xef\xbf\xbd"); /* U+FFFD */
+        else
+            add_escaped(text, part.data[0], quote);
+        part.data++;
+        part.size--;
+    }
+    hfi_textbuf_format(text, "%c", quote);
+}
+
+void
+hfi_quote_repr(hfi_textbuf *text, hfi_part part) {
+    bool single = part.size && memchr(part.data, '\'', part.size);
+    bool doubled = part.size && memchr(part.data, '"', part.size);
+
+    hfi_quote_literal(text, part, single && !doubled ? '"' : '\'');
+}
+
+void
+hfi_quote_word(hfi_textbuf *text, hfi_part part) {
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789_./=:,+-@%";
+    bool quoted = !part.size;
+
+    for (size_t i = 0; i < part.size && !quoted; i++)
+        quoted = !memchr(safe, part.data[i], sizeof safe - 1);
+    if (!quoted) {
+        hfi_textbuf_add_part(text, part);
+        return;
+    }
+    hfi_textbuf_add(text, "'");
+    while (part.size) {
+        const char *mark = memchr(part.data, '\'', part.size);
+        size_t run = mark ? (size_t)(mark - part.data) : part.size;
+
+        hfi_textbuf_add_part(text, (hfi_part){part.data, run});
+        if (mark)
+            hfi_textbuf_add(text, "'\\''");
+        run += mark ? 1 : 0;
+        part.data += run;
+        part.size -= run;
+    }
+    hfi_textbuf_add(text, "'");
+}
+
+void
+hfi_quote_excerpt(hfi_textbuf *text, hfi_part part) {
+    size_t used = 0;
+
+    while (part.size) {
+        size_t length = hfi_utf8_length(part.data, part.size);
+        unsigned char c = (unsigned char)part.data[0];
+
+        if (used + (length ? length : 1) > EXCERPT_SIZE) {
+            hfi_textbuf_add(text, "...");
+            return;
+        }
+        if (!length || c < 0x20 || c == 0x7f)
+            hfi_textbuf_add(text, "?");
+        else
+            hfi_textbuf_add_part(text, (hfi_part){part.data, length});
+        length = length ? length : 1;
+        used += length;
+        part.data += length;
+        part.size -= length;
+    }
+}
