@@ -251,13 +251,13 @@ succeed(trial *at) {
 
 /* The heir's parent is killed, and reaped before the heir hears of it. */
 static void
-test_an_heir_succeeds(hf_session *session, death death) {
+test_an_heir_succeeds(hf_session *session, death when) {
     int line[2], status;
     CHECK(pipe(line) == 0);
     pid_t parent = fork(), heir;
     CHECK(parent >= 0);
     if (parent == 0) {
-        trial at = {.death = death};
+        trial at = {.death = when};
         heir = fork_heir(&at, hf_session_fd(session), succeed);
         go_on(&at);
         CHECK(write(line[1], &heir, sizeof heir) == sizeof heir);
@@ -276,10 +276,10 @@ test_an_heir_succeeds(hf_session *session, death death) {
     CHECK(waitpid(parent, &status, 0) == parent);
     uint32_t reaped = 0;
     OK(hf_session_reap(session, 1, &reaped, NULL));
-    CHECK(reaped == (death == BEFORE_ALL ? 2 : 1));
+    CHECK(reaped == (when == BEFORE_ALL ? 2 : 1));
     CHECK(fputc('x', wake) == 'x' && fclose(wake) == 0);
     hf_session_info info = info_of(session);
-    if (death == BEFORE_ALL) {
+    if (when == BEFORE_ALL) {
         CHECK(info.process_count == 1 && info.reserved_bytes == 0);
         close(line[0]);
         close(line[1]);
@@ -351,8 +351,8 @@ main(void) {
     hf_session *other = new_session(1 << 20, 0);
     test_own(session);
     test_snapshot(session);
-    for (death death = AFTER_NAMING; death <= BEFORE_ALL; death++)
-        test_an_heir_succeeds(session, death);
+    for (death when = AFTER_NAMING; when <= BEFORE_ALL; when++)
+        test_an_heir_succeeds(session, when);
     test_an_heir_is_dropped(session);
     test_no_heir_during_a_commit(session);
     test_committed(session);
