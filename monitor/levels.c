@@ -39,8 +39,8 @@
 #define NARROW     10 /* rows below this part of the interval have no low or high */
 #define NARROW_NS  1000000LL
 #define WEIGH_NS   1000000000LL /* between two weighings */
-/* Between two rows of the machine, whose processor time is
- * counted in ticks of 10 ms. */
+/* Between two rows of the machine, whose processor time is counted in ticks of 10
+ * ms. */
 #define TICKS_NS 40000000LL
 
 typedef struct level {

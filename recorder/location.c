@@ -62,8 +62,8 @@ typedef struct hfi_rewind {
 /* -- what becomes of a full log ---------------------------------------------------- */
 
 /* For an immediate back end. Once it has refused an event, nothing more is written on
- * this location: what follows would look like garbage. In a forked child
- * it has been abandoned: there is no writer. */
+ * this location: what follows would look like garbage. In a forked child it has been
+ * abandoned: there is no writer. */
 static void
 trace_catch_up(hfi_location *location) {
     hfi_event event;

@@ -31,9 +31,9 @@ typedef struct hf_recorder_options {
     bool children; /* forked ones are recorded, too */
 } hf_recorder_options;
 
-/* What an entry of a location's stack belongs to: a frame's address for a function,
- * that plus one for a C function called from it; a user region and a notebook's cell
- * have no frame, and neither has the one region below all that a forked child does. */
+/* The owner of an entry of a location's stack: a frame's address for a function, that
+ * plus one for a C function called from it; a user region and a notebook's cell have no
+ * frame, and neither has the one region below all that a forked child does. */
 typedef uintptr_t hfi_owner;
 #define HFI_OWNER_USER ((hfi_owner)0)
 #define HFI_OWNER_CELL ((hfi_owner)2)

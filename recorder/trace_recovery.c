@@ -287,8 +287,8 @@ recover_one(const hfi_part *self, uint32_t number, const hfi_log_reader *log,
 
 /* -- all of them ------------------------------------------------------------------- */
 
-/* Whether its process lived to write the head. A lone one,
- * number 0, may be doing so. */
+/* Whether its process lived to write the head. A lone one, number 0, may be doing
+ * so. */
 static bool
 was_begun(const hfi_part *self, uint32_t number, const char *path) {
     uint64_t mark = 0;

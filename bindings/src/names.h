@@ -19,12 +19,11 @@ typedef struct hfi_names {
     hfi_records records; /* as of `snapshot` */
     hfi_records pending; /* what differs in what is prepared, if `is_pending` */
     int is_pending;
-    int is_busy;       /* with a save or a bind */
-    PyObject *reasons; /* unserializable name -> why */
-    PyObject
-        *unserializable; /* unserializable name -> the object that was unserializable */
-    PyObject *beside;    /* set: names that share objects with unserializable values */
-    PyObject *watched;   /* the namespace whose functions are counted; or NULL */
+    int is_busy;              /* with a save or a bind */
+    PyObject *reasons;        /* unserializable name -> why */
+    PyObject *unserializable; /* name -> its unserializable object */
+    PyObject *beside;  /* set: names that share objects with unserializable values */
+    PyObject *watched; /* the namespace whose functions are counted; or NULL */
     Py_ssize_t watched_base; /* references to it before there was user code; or -1 */
     Py_ssize_t unserializable_refs; /* those of functions behind unserializable names */
     hf_snapshot *snapshot;          /* the generation that `records` speaks of */

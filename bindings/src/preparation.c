@@ -113,8 +113,8 @@ prepare_region(PyObject *module, PyObject *args) {
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
-/* _copied(session, address): the region's bytes that are private
- * copies, and its size. */
+/* _copied(session, address): the region's bytes that are private copies, and its
+ * size. */
 static PyObject *
 copied_bytes(PyObject *module, PyObject *args) {
     hf_region *region = region_of(module, args, "OK:_copied");

@@ -113,9 +113,9 @@ drop_regions(hfi_record_rest *rest) {
     rest->attachment = NULL;
 }
 
-/* All but the key. Gives the reference to the object that it held, or NULL:
- * releasing it may run a finalizer, which may move the records. All else
- * runs no code of Python. */
+/* All but the key. Gives the reference to the object that it held, or NULL: releasing
+ * it may run a finalizer, which may move the records. All else runs no code of
+ * Python. */
 static PyObject *
 empty(hfi_record *record) {
     hfi_record_rest *rest = record->rest;

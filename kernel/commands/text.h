@@ -2,6 +2,8 @@
  *
  * A failed allocation is remembered instead of returned, so that a page of additions
  * needs one check, hfi_text_failed(), at its end; after it additions do nothing.
+ *
+ * Threads: a string or list belongs to one thread at a time.
  */
 #ifndef HFI_TEXT_H
 #define HFI_TEXT_H
@@ -39,8 +41,8 @@ void hfi_text_add(hfi_text *text, const char *string);
 void hfi_text_add_span(hfi_text *text, hfi_span span);
 void hfi_text_add_format(hfi_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* A Python string literal in `quote` (' or "). Bytes that are
- * not UTF-8 become U+FFFD. */
+/* A Python string literal in `quote` (' or "). Bytes that are not UTF-8 become
+ * U+FFFD. */
 void hfi_text_add_literal(hfi_text *text, hfi_span span, char quote);
 /* The same with the quote that Python's repr() would take. */
 void hfi_text_add_repr(hfi_text *text, hfi_span span);
@@ -54,8 +56,8 @@ hfi_span hfi_span_of(const char *string);
 hfi_span hfi_span_trim(hfi_span span);
 bool hfi_span_equal(hfi_span span, const char *string);
 bool hfi_span_begins(hfi_span span, const char *prefix);
-/* Cut the next line off the front, without its LF or CR LF. False
- * when nothing is left. */
+/* Cut the next line off the front, without its LF or CR LF. False when nothing is
+ * left. */
 bool hfi_span_next_line(hfi_span *rest, hfi_span *ret_line);
 /* Up to the first blank; `rest` is left behind it, trimmed. */
 hfi_span hfi_span_next_token(hfi_span *rest);

@@ -155,8 +155,8 @@ hfi_program_end(pid_t pid, int timeout_ms) {
     return status;
 }
 
-/* As much as the system gives without asking: a loop that
- * prints needn't wait for us. */
+/* As much as the system gives without asking: a loop that prints needn't wait for
+ * us. */
 static void
 widen(int fd) {
     const int bytes = 1 << 20;

@@ -4,15 +4,16 @@
  * authors of workers (docs/control-protocol.md, whose second half the test
  * kernel-protocol prints and compares), and the check of the Python worker
  * (tests/kernel/test_protocol.py: each frame that it sends or handles is here, with
- * these fields). What is common to all frames, and the life of a worker, is in that
- * page.
+ * these fields). That page also has the rules for all frames, and the life of a worker.
  *
- * A field is `name: type`, or `name?: type` where it may be missing. Types are int,
- * real, bool, str, bin, [type], {str: type}, and the maps of HFI_PROTOCOL_MAPS.
+ * A field is `name: type`, or `name?: type` if it may be missing. Types are int, real,
+ * bool, str, bin, [type], {str: type}, and the maps of HFI_PROTOCOL_MAPS.
  *
- * To add a frame: write its row here, the handler that the row names, and put what
- * `test_kernel_protocol --page` prints in the place of the page's second half. A row of
- * HFI_FRAMES_OUT needs no C code but what sends it.
+ * To add a frame: write its row here and the handler that the row names, and replace
+ * the page's second half by the output of `test_kernel_protocol --page`. For a row of
+ * HFI_FRAMES_OUT write only the C code that sends it. If an old worker would
+ * misunderstand a frame, raise HFI_CONTROL_VERSION here and VERSION in
+ * worker/control.py.
  */
 #ifndef HFI_PROTOCOL_H
 #define HFI_PROTOCOL_H

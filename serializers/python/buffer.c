@@ -280,8 +280,8 @@ buffer_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
 
 /* ---- decoding ------------------------------------------------------------------- */
 
-/* The memory that the entry holds: a pin that exports it (new
- * reference), and its size. */
+/* The memory that the entry holds: a pin that exports it (new reference), and its
+ * size. */
 static hf_status
 memory_open(hf_source *source, PyObject **ret_pin, char **ret_data, size_t *ret_size,
             hf_error *reterr) {

@@ -1,5 +1,5 @@
-/* graph_types.h - what the walk over live objects does with an object, by its type.
- * Call with the interpreter attached.
+/* graph_types.h - how the walk over live objects treats an object, by its type. Call
+ * with the interpreter attached.
  */
 #ifndef HFI_GRAPH_TYPES_H
 #define HFI_GRAPH_TYPES_H

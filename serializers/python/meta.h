@@ -31,8 +31,8 @@ typedef struct hfi_meta {
     const msgpack_object_map *map;
 } hfi_meta;
 
-/* HF_E_CORRUPT where the bytes are no map; HF_E_NOMEM. Strings
- * found point into `data`. */
+/* HF_E_CORRUPT where the bytes are no map; HF_E_NOMEM. Strings found point into
+ * `data`. */
 HF_CHECK hf_status hfi_meta_init(hfi_meta *ret_meta, const void *data, size_t size,
                                  hf_error *reterr);
 void hfi_meta_fini(hfi_meta *meta);

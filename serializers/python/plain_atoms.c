@@ -61,8 +61,8 @@ finish(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     return HF_OK;
 }
 
-/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is,
- * where its size is wrong. */
+/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is, where its size is
+ * wrong. */
 static size_t
 place_of(const hfi_item *item) {
     size_t index = 0;

@@ -1,5 +1,5 @@
-/* python_codecs.h - the codecs of this directory but for the plain one (plain.h), and
- * what may be asked about their payloads.
+/* python_codecs.h - the codecs of this directory except the plain one (plain.h), and
+ * questions about their payloads.
  */
 #ifndef HFI_PYTHON_CODECS_H
 #define HFI_PYTHON_CODECS_H

@@ -9,10 +9,10 @@
  * out and in, which is nothing in the sum.
  *
  * An extent that only the older generation reaches is RETIRED and leased; publishing
- * makes it COMMITTED again. Its birth stays, and its death is forgotten: to a lease
- * of a generation between the two it seems to have lived through, which keeps it longer
- * than need be and never frees it too early. A crash in between leaves
- * it to recovery, which goes by what the current root reaches.
+ * makes it COMMITTED again. Its birth stays, and its death is forgotten: to a lease of
+ * a generation between the two it seems to have lived through, which keeps it longer
+ * than need be and never frees it too early. A crash in between leaves it to recovery,
+ * which goes by what the current root reaches.
  *
  * Sequence numbers go on from the current generation's, so that number and generation
  * together name one content for ever (snapshot.c relies on that).
