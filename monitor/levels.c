@@ -161,7 +161,7 @@ note_gpus(hfi_levels *levels) {
     hfi_series_show_gpus(levels->series, (uint32_t)gpus_read->count);
 }
 
-/* What the driver has read, if that is new. */
+/* Take the driver's reading, if it is new. */
 static void
 take_gpus(hfi_levels *levels) {
     int first = levels->gpus_read.turn == 0;

@@ -77,7 +77,8 @@ void hfi_family_remove(hfi_family *family, pid_t pid);
 /* The process has ended, and a process that doesn't count has waited for it.
  * `cpu_seconds`: its final use, with its children; `io` is the text of its file in
  * /proc, or NULL. */
-void hfi_family_bury(hfi_family *family, pid_t pid, double cpu_seconds, const char *io);
+void hfi_family_note_end(hfi_family *family, pid_t pid, double cpu_seconds,
+                         const char *io);
 /* A member reports the use of the children that it has waited for, in ns: others get
  * that from the system in hundredths of a second only. */
 void hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns);

@@ -8,14 +8,14 @@
  *
  * The definitions are written beside the archive and take its place when they are
  * whole, the anchor file last. So the archive can be written again when a process that
- * outlived the first one has ended, and what is there at any time can be read. Where
- * the first process ends last, as one without children does, nothing is there to
- * replace: its own archive is completed, without a detour over files that are moved and
+ * outlived the first one has ended, and what is there at any time can be read. If the
+ * first process ends last, as one without children does, there is nothing to replace:
+ * its own archive is completed, without a detour over files that are moved and
  * directories that are removed (1.2 of 1.4 ms).
  *
  * Events have the ticks of their own machine. Where that isn't the first process's, the
- * local definitions say how to correct them. What is defined for all is written by
- * otf2_definitions.c.
+ * local definitions say how to correct them. otf2_definitions.c writes the definitions
+ * for all.
  */
 #include "otf2_files.h"
 #include "parts.h"
@@ -174,7 +174,7 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
 
 /* -- to their place ---------------------------------------------------------------- */
 
-/* What isn't there has been moved before. */
+/* A file that isn't there has been moved before. */
 static hf_status
 move(const char *from, const char *to, const char *name, hf_error *reterr) {
     char *source = NULL, *target = NULL;

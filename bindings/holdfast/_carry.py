@@ -100,7 +100,7 @@ def _reduce_finalized(value):
     return make, args, (state,), *items, _restore.fill_finalized
 
 
-def _import_home(value):
+def _import_module_of(value):
     """A library may name a module that nobody has imported yet as that of a class or function
     (`numpy.rec`). It would be pickled by value, as one of another kind where it arrives."""
     home = value.__module__
@@ -252,7 +252,7 @@ class Pickler(cloudpickle.Pickler):
             if reduced is not None:
                 return reduced
         if issubclass(cls, type):
-            _import_home(obj)
+            _import_module_of(obj)
             if _context.current.own is not None:
                 return self._reduce_class(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
@@ -349,7 +349,7 @@ class Pickler(cloudpickle.Pickler):
     # Functions -----------------------------------------------------------------------
 
     def _function_reduce(self, obj):
-        _import_home(obj)
+        _import_module_of(obj)
         if _context.current.namespace is not None and obj.__globals__ is _context.current.namespace:
             return self._reduce_notebook_function(obj)
         return super()._function_reduce(obj)

@@ -261,7 +261,7 @@ class Patches:
     def _set(self, key: str, value: t.Any) -> None:
         owner = _owner(key, sys.modules.get)
         if owner is None:
-            raise ImportError("there is no such thing here")
+            raise ImportError("it isn't here")
         self._watch(key)
         is_own = self._differences is not None and self._differences.is_own(key)
         if value is MISSING:

@@ -241,7 +241,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.bench",
-        description="What the hand-over of each cell of a notebook costs, beside other ways.",
+        description="Compare the cost of handing each cell of a notebook over with other ways.",
     )
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--kernel", default="holdfast", help="default: %(default)s")

@@ -24,7 +24,7 @@ from .tabular import align, count, size
 USAGE = """%holdfast undo       the variables as before the last cell that changed any
 %holdfast history    the steps that are kept; history LIMIT (such as 2G, 500M, 0) bounds them
 %holdfast checkout N  the variables of step N
-%holdfast diff N M   what differs between two steps; diff N, or diff alone: up to now
+%holdfast diff N M   the differences between two steps; diff N, or diff alone: up to now
 %holdfast save FILE  write all variables to a file
 %holdfast load FILE  replace all variables by those of a file; only of one that you trust"""
 
@@ -232,7 +232,7 @@ def _history(history: History, rest: str, worker: t.Any) -> str:
         before = after
     lines = align(table, right=(0, 3))
     if history["pending"]:
-        lines.append(f"Not committed yet: what the cells {history['pending']} changed.")
+        lines.append(f"Not committed yet: the changes of the cells {history['pending']}.")
     return "\n".join([*lines, f"{_limits(history)}."])
 
 

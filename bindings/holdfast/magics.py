@@ -22,12 +22,12 @@ if t.TYPE_CHECKING:
 
 _USAGE = (
     """%holdfast            the session, its variables and the last instrumented cell
-%holdfast last       what the last instrumented cell cost
-%holdfast explain    what each term of the line below it means
+%holdfast last       the cost of the last instrumented cell
+%holdfast explain    the meaning of each term of the line below it
 %holdfast NAME ...   only these variables
-%holdfast memory     what each variable takes, here and in the store; memory NAME ...: only these
-%holdfast retry NAME ...  load or save once more what was left out because it ended a process
-%holdfast verify on  check with each commit that nothing was passed over which had changed; or off
+%holdfast memory     the memory of each variable, here and in the store; memory NAME ...: only these
+%holdfast retry NAME ...  load or save once more a variable that ended a process
+%holdfast verify on  check with each commit that it misses no change; or off
 """
     + history.USAGE
 )
@@ -76,7 +76,7 @@ def register(shell: t.Any, worker: t.Any) -> None:
         else:
             print(render(words, worker))
 
-    holdfast.__doc__ = "Show what Holdfast carries.\n\n" + _USAGE
+    holdfast.__doc__ = "Show the session and its variables.\n\n" + _USAGE
     shell.register_magic_function(holdfast, "line", "holdfast")
     registration.register(shell)
     alias.install_extension()

@@ -22,11 +22,11 @@ if t.TYPE_CHECKING:
 _CELLS = 20
 _HEAD = ("name", "type", "size", "resident", "in the arena", "own copies", "in the store", "shares")
 _MEANINGS = (
-    "size: objects and buffers in this process; what names share counts with the first of them. resident:"
-    " of it, what this process has in memory. in the arena: of size, what lies in the session's shared"
-    " memory, which other processes map as it is. own copies: of size, pages of mapped values that this"
-    " process copied to write them. in the store: as it was last committed; - if that hasn't happened"
-    " yet."
+    "size: objects and buffers in this process; a part that names share counts with the first of them."
+    " resident: the part of it that is in memory. in the arena: the part of size that lies in the"
+    " session's shared memory, which other processes map as it is. own copies: the part of size in pages"
+    " of mapped values that this process copied to write them. in the store: the size at the last commit;"
+    " - if there was none yet."
 )
 _CELLS_HEAD = ("In", "kind", "s", "at its begin", "peak", "grown by", "code")
 
@@ -158,7 +158,9 @@ def _row(
 ) -> tuple[str, ...]:
     weight = weights[name]
     others = shares.get(name, [])
-    told = f"with {', '.join(others[:4])}" + (f" and {len(others) - 4} more" if others[4:] else "")
+    sharing = f"with {', '.join(others[:4])}" + (
+        f" and {len(others) - 4} more" if others[4:] else ""
+    )
     return (
         name,
         type(namespace[name]).__qualname__,
@@ -167,7 +169,7 @@ def _row(
         size(weight.arena) if weight.arena else "",
         size(weight.copied) if weight.copied else "",
         _known(stored.get(name)),
-        told if others else "",
+        sharing if others else "",
     )
 
 
@@ -231,7 +233,7 @@ def _store_lines(worker: t.Any, stored: dict[str, int]) -> list[str]:
     more = [
         (info["reserved_bytes"], "not committed yet, or of values that were replaced"),
         (info["retired_bytes"], "of earlier generations"),
-        (info["free_bytes"], "free for what comes next"),
+        (info["free_bytes"], "free for new values"),
         (other, "of the session's own tables"),
     ]
     return [

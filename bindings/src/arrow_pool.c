@@ -114,7 +114,8 @@ note_library(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* Where the exported table of another pool holds the function of this name, or -1. */
+/* The index of the function of this name in the exported table of another pool, or
+ * -1. */
 static int
 slot_of(void *library, void *const *known, size_t count, const char *name) {
     void *function = dlsym(library, name);

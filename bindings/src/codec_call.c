@@ -58,7 +58,7 @@ add_name(label *to, PyObject *key) {
     }
 }
 
-/* What it is where no variable is named. */
+/* The text if no variable is named. */
 static const char *
 kind_text(int kind) {
     return kind == 'x'   ? "the notebook's settings"

@@ -28,7 +28,7 @@
  * the parent waits in: the child's memory has a copy of it, as it was when the helper
  * began. Signals are blocked meanwhile, since the helper has none of its own.
  *
- * Where there is no clone() the fork is an ordinary child.
+ * If there is no clone(), the fork is an ordinary child.
  */
 #include "module_functions.h"
 #include "attachment.h"
@@ -59,7 +59,7 @@ typedef struct descriptor_move {
     int from, to;
 } descriptor_move;
 
-/* What becomes of its descriptors in the fork. */
+/* The fate of the process's descriptors in the fork. */
 typedef struct file_place {
     int fd;
     off_t offset;
@@ -292,7 +292,7 @@ read_plan(PyObject *moves, PyObject *kept, fork_plan *ret_plan) {
     return 0;
 }
 
-/* Where each open file and directory stands; -1 without memory. */
+/* Note the position of each open file and directory; -1 without memory. */
 static int
 note_places(fork_plan *plan) {
 #ifdef __linux__

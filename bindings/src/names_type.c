@@ -83,7 +83,7 @@ names_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* What was prepared holds now. -1 with an exception. */
+/* The prepared commit was published: its records hold now. -1 with an exception. */
 static int
 take_prepared(hfi_state *state, hfi_names *names) {
     if (hfi_names_begin(names) < 0)

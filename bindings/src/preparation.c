@@ -15,11 +15,11 @@
  * faults, shared among some threads: from a half of the region on, to have it outside
  * of what is measured.
  *
- * A region that is already this process's own, or mostly copied, needs nothing. Where
- * the arena is full, private copies are made in bulk instead.
+ * A region that is already this process's own, or mostly copied, needs nothing. If the
+ * arena is full, private copies are made in bulk instead.
  *
- * A cell may go another way than its code let expect. So what was unshared is compared
- * after it, and undone where nothing was written: else the main worker would get a new
+ * A cell may go another way than its code let expect. So unshared regions are compared
+ * after it, and undone if nothing was written: else the main worker would get a new
  * object for a variable that didn't change.
  *
  * The interpreter stays attached while a region is unshared, so that no other Python

@@ -9,8 +9,8 @@
  * cell's code; where that isn't in it, but something of ours is, it is not shown,
  * unless it is the one that died. A cell's file is shown as the cell.
  *
- * What is no such block is shown as it comes. A line of which so little is there that
- * it may become the begin of one is held; for how long, the caller knows.
+ * Other text is shown as it comes. A line of which so little is there that it may
+ * become the begin of one is held; for how long, the caller knows.
  *
  * The handler has no option for where to stop; a handler of ours would have to read
  * frames in a signal's context, which Python's own knows how to.
@@ -22,7 +22,7 @@
  * about to die, and here is the only table that outlives it.
  *
  * The last cells are kept, a few thousand: a function of an older one is shown by its
- * file. Where two cells have one text the later one counts, as in IPython. To have the
+ * file. If two cells have one text, the later one counts, as in IPython. To have the
  * worker send each name was rejected: it would compute it twice, in Python. One thread.
  */
 #include "commands/dump.h"
@@ -153,7 +153,7 @@ behind(hfi_part text, size_t size) {
     return hfi_part_of(chars(text) + size, text.size - size);
 }
 
-/* What begins here; KINDS for neither. */
+/* The kind of block that begins here; KINDS for none. */
 static int
 kind_of(hfi_part line) {
     int kind = 0;

@@ -57,7 +57,7 @@ is_string(int what) {
     return what >= STRING && what <= (STRING | 7);
 }
 
-/* Does the name that ends before `at` hold an f (or t, the fork server strings of
+/* Does the name that ends before `at` hold an f (or t, the template strings of
  * 3.14)? */
 static bool
 has_fields(hfi_span line, size_t at) {

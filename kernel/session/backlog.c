@@ -135,7 +135,7 @@ lower_mark(hfi_backlog *backlog) {
         set_mark(backlog, backlog->mark / 2);
 }
 
-/* Whether more may wait for whoever's queue is full. */
+/* Whether more may wait for the subscriber whose queue is full. */
 static int
 may_grow(const hfi_backlog *backlog) {
     return !backlog->missed && backlog->mark < MARK_MAX &&

@@ -20,7 +20,7 @@
  * more for them, and would take a processor from a first cell.
  *
  * They are replaced when the fork server has imported what the notebook imported since,
- * so that a cell in a clean process needn't. Where the last cell went to one, the fork
+ * so that a cell in a clean process needn't. If the last cell went to one, the fork
  * server imports at once, beside the notebook. Else it waits until nobody uses the
  * notebook for a moment (rest.c): two processes that import at the same time slow each
  * other down (matplotlib.pyplot took 0.50 s instead of 0.27 on two cores that share

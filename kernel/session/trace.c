@@ -1,8 +1,8 @@
 /* trace.c - what becomes of the trace that a cell wrote.
  *
- * Whichever process ran the cell: the client gets the place of its trace, and Vampir is
- * started on it where the user has asked for that. A Vampir that can't be started is
- * named on stderr and costs nothing else; the cell is done.
+ * In all run modes the client gets the place of the trace, and Vampir is started on it
+ * if the user has asked for that. A Vampir that can't be started is named on stderr and
+ * costs nothing else; the cell is done.
  *
  * A process that dies leaves what it recorded in a file. A program makes a trace of it
  * (recorder/guardian.c), and the cell's error waits for that, so that it can say where

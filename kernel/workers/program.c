@@ -212,7 +212,7 @@ hfi_signal_name(int number) {
     return NULL;
 }
 
-/* What people mostly find to be behind it. */
+/* The usual cause of this signal. */
 static const char *
 known_cause(int number) {
     switch (number) {

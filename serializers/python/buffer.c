@@ -19,7 +19,7 @@
  * copies once. A memoryview (one dimension of bytes, contiguous) is mapped; what object
  * it was a view of is not kept: a group with that object goes through pickle.
  *
- * What is in meta is hostile: every element's address is checked against the buffer.
+ * The meta is untrusted: every element's address is checked against the buffer.
  */
 #include "array.h"
 

@@ -92,7 +92,7 @@ take_placed(hfi_decoder *d, size_t *count, int *ret_kind, hfi_item *ret_item) {
         ret_item->size < 2)
         return HF_STOP;
     if (ret_item->data[0] != HFI_PLAIN_SET && ret_item->data[0] != HFI_PLAIN_FROZENSET)
-        return hfi_plain_corrupt(d, "places of what is no set");
+        return hfi_plain_corrupt(d, "places for an object that isn't a set");
     d->unpacker = ahead;
     *ret_kind = ret_item->data[0];
     *count -= 1;
@@ -374,8 +374,8 @@ close_triple(hfi_decoder *d, const hfi_decoder_frame *top, PyObject **ret_value)
     return HF_OK;
 }
 
-/* Make a set of its elements, at their places if they are those of this process. What
- * the frame holds is still its own. */
+/* Make a set of its elements, at their places if they are those of this process. The
+ * frame still owns its objects. */
 static hf_status
 settle_set(hfi_decoder *d, const hfi_decoder_frame *top) {
     PyObject *set = top->object, *items = top->key;

@@ -1,4 +1,4 @@
-/* compact.c - rewriting what lies scattered in mostly dead log extents.
+/* compact.c - rewriting the living objects of mostly dead commit extents.
  *
  * Nodes, entries and small buffers of one commit share an extent, which stays until the
  * last of them is replaced. One long-lived name in each of a thousand commits would

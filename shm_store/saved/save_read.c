@@ -237,7 +237,7 @@ check_end(reading *r, const hfi_save_entry *tail, const hfi_save_head *head,
     if (end.crc != hfi_crc32c(0, &end, offsetof(hfi_save_end, crc)) ||
         end.chain != r->chain || end.entry_count != r->entries ||
         end.data_bytes != r->data_bytes || head->entry_count != r->entries)
-        return broken(r, "its end doesn't fit what is before", reterr);
+        return broken(r, "its end doesn't match its content", reterr);
     return r->left ? broken(r, "there is more behind its end", reterr) : HF_OK;
 }
 

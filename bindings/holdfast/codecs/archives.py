@@ -32,7 +32,9 @@ def _file_below(value: t.Any, file: t.Any) -> tuple[tuple, str]:
     raw = getattr(file, "raw", file)
     place = handles.place_of(raw) if isinstance(raw, io.FileIO) else None
     if place is None:
-        raise ValueError(f"a {type(value).__name__} of what is no regular file with a name")
+        raise ValueError(
+            f"a {type(value).__name__} of something that isn't a regular file with a name"
+        )
     return tuple(place), raw.name
 
 

@@ -25,8 +25,8 @@ import typing as t
 
 from . import Codec, register
 
-LEFT_OUT = "what cached functions remember is left out"  # notes of a pickler
-CARRIED = "what cached functions remember is carried"
+LEFT_OUT = "the results that cached functions keep are left out"  # notes of a pickler
+CARRIED = "the results that cached functions keep are carried"
 _MADE_ANEW = "__wrapped__", "cache_parameters"  # by lru_cache itself
 _LINK = "_lru_list_elem"  # the name of a link's type
 _Wrapper = type(functools.lru_cache(lambda: None))

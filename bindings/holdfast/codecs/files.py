@@ -134,7 +134,7 @@ def flush(file) -> None:
         poll = select.poll()
         poll.register(file.fileno(), select.POLLOUT)
         if not poll.poll(0):
-            raise ValueError("the other end doesn't read what is still to be written")
+            raise ValueError("the other end doesn't read the bytes that are still to be written")
     file.flush()
 
 

@@ -176,7 +176,7 @@ def _make_lent(number, digest, device, size, host):
     if own is not None and digest_of(own) == digest:
         return own
     if _context.is_comparing():
-        raise OSError("what is compared with it has other contents")
+        raise OSError("the memory that is compared with it has other contents")
     made = _borrow(number, digest, device)
     if made is None and host is None:
         made = _fetch_bytes(number, digest, device, size)
@@ -248,7 +248,7 @@ def _needs_bytes(known, as_it_came):
     return not as_it_came and not (leases.may_leave_out() and leases.lend(known.number))
 
 
-# ---- lending ----------------------------------------------------------------------------------
+# ---- device-memory leases -----------------------------------------------------------------------
 
 
 def _describe(number):

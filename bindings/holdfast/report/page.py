@@ -194,7 +194,7 @@ def _meanings() -> str:
         if column.head
     )
     return (
-        "<details><summary>What the columns mean</summary>"
+        "<details><summary>The columns</summary>"
         f'<dl class="meanings">{pairs}</dl></details>'
     )
 
@@ -209,7 +209,7 @@ def _view(parts: tuple[str, str], label: str) -> str:
 
 
 def _tracks(parts: tuple[str, str]) -> str:
-    return f"<h2>Over time</h2>{_view(parts, 'What the monitor sampled, with the cells')}"
+    return f"<h2>Over time</h2>{_view(parts, 'The monitor's samples, with the cells')}"
 
 
 def _no_tracks() -> str:

@@ -281,9 +281,9 @@ class _Runner:
 
     def greet(self) -> bool:
         """Ask the kernel what it is. Returns whether it is Holdfast's."""
-        told = self.client.wait_for_reply(_sent(self.client.kc.kernel_info())) or {"content": {}}
-        self.client.nb.metadata["language_info"] = told["content"].get("language_info", {})
-        return told["content"].get("implementation") == "holdfast"
+        info = self.client.wait_for_reply(_sent(self.client.kc.kernel_info())) or {"content": {}}
+        self.client.nb.metadata["language_info"] = info["content"].get("language_info", {})
+        return info["content"].get("implementation") == "holdfast"
 
 
 def execute(

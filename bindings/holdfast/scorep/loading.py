@@ -99,7 +99,9 @@ def _understand(choice: str) -> str:
     if choice in ("auto", "scorep", "builtin"):
         return choice
     if choice:
-        warn_once(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
+        warn_once(
+            f"HOLDFAST_RECORDER={choice!r} must be one of auto, scorep, builtin; taken as auto"
+        )
     return "auto"
 
 

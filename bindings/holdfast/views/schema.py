@@ -183,7 +183,7 @@ class Repeated(TypedDict):
     line: int
     now: Spread
     before: Spread
-    verdict: str
+    outcome: str
 
 
 class Repeats(TypedDict):

@@ -174,7 +174,7 @@ def read(path: Path, window: Window, slices: int = SLICES) -> Read:
     found["rows"] = _named([_columns(row) for row in found["rows"]])
     regions = found["regions"]
     known = zip(regions["waits"], regions["name"], strict=True)
-    regions["waits"] = [told or waits(name) for told, name in known]
+    regions["waits"] = [waiting or waits(name) for waiting, name in known]
     return Read(found, origin, first, max(last, first + 1), wall)
 
 

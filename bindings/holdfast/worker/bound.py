@@ -35,9 +35,9 @@ _LOCKS = frozenset((_thread.LockType, _thread.RLock))
 _SLOT = types.MemberDescriptorType
 _WORD = object.__basicsize__ // 2
 
-_BEFORE = "the notebook goes on with the one of before"
-_MAYBE = "if the cell changed it, the notebook goes on with what it was before"
-_CHANGED = "the cell changed it, and the notebook goes on with what it was before"
+_BEFORE = "the notebook goes on with the old one"
+_MAYBE = "if the cell changed it, the notebook goes on with the value before the cell"
+_CHANGED = "the cell changed it, and the notebook goes on with the value before the cell"
 
 Look = list[tuple[t.Any, ...]]
 Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds

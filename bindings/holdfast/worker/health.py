@@ -119,7 +119,9 @@ class Health:
             repaired += ["SIGINT, which was blocked"]
         if repaired:
             self.repairs += 1
-            _report("put back what the cell took from its process: " + ", ".join(repaired))
+            _report(
+                "put back resources that the cell took from its process: " + ", ".join(repaired)
+            )
 
     def _restore_streams(self) -> list[str]:
         lost = [name for name in _STREAMS if _of_sys(name) is None]

@@ -566,7 +566,7 @@ def _words_of_all_left(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return (
         "the notebook's process ended several times by itself when it took over the variables, so"
-        f" none is loaded now. What is stored of them is kept: {shown}{more}."
+        f" none is loaded now. Their stored copies are kept: {shown}{more}."
         " `%holdfast retry NAME ...` loads one, `del NAME` deletes it, and"
         " `%holdfast save FILE` writes all of them to a file"
     )
@@ -581,6 +581,6 @@ def _forget_last_error() -> None:
 def _report_apart(names: list[str]) -> None:
     if names:
         notices.say(
-            f"what stayed in the main worker goes on with the {', '.join(names)} of before the "
-            "cell: what they are now can't be put in its place"
+            f"values that stayed in the main worker go on with {', '.join(names)} as before the "
+            "cell: the new values can't replace the old ones there"
         )

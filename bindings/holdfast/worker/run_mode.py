@@ -117,7 +117,7 @@ class RunMode:
         if chosen and chosen not in _RUN_MODES:
             return (
                 "isolated",
-                f"HOLDFAST_RUN={chosen} is none of auto, in-process, forked, isolated",
+                f"HOLDFAST_RUN={chosen} must be one of auto, in-process, forked, isolated",
             )
         if chosen:
             return chosen, f"HOLDFAST_RUN={chosen}"

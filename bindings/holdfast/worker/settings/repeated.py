@@ -47,7 +47,7 @@ def slots(namespace: dict[str, t.Any]) -> dict[str, Slot]:
     found = {}
     for package, functions in _NOTED.items():
         calls = _Calls(package, namespace)
-        found[f"what sets up {package}"] = calls.slot()
+        found[f"the setup of {package}"] = calls.slot()
         for where in functions:
             install = functools.partial(calls.install, where)
             if where[0] in sys.modules:
