@@ -209,7 +209,7 @@ def _view(parts: tuple[str, str], label: str) -> str:
 
 
 def _tracks(parts: tuple[str, str]) -> str:
-    return f"<h2>Over time</h2>{_view(parts, 'The monitor's samples, with the cells')}"
+    return f"<h2>Over time</h2>{_view(parts, 'Samples of the monitor, with the cells')}"
 
 
 def _no_tracks() -> str:
