@@ -21,7 +21,7 @@ MESON_SKIPPED = {"SKIP"}
 
 
 def meson_log(path: str) -> list[dict]:
-    """What meson reports of each C test."""
+    """Meson's report of each C test."""
     with open(path, encoding="utf-8") as log:
         return [json.loads(line) for line in log]
 

@@ -298,7 +298,7 @@ class Pickler(cloudpickle.Pickler):
         return self._trial is not None and self._trial.hooked
 
     def memory(self, address, size, owner):
-        """What to pickle for `size` bytes at `address`, which `owner` keeps alive.
+        """The object to pickle for `size` bytes at `address`, which `owner` keeps alive.
 
         Asked again for the same bytes, it is the same: what shares them here shares them
         there. It arrives as an object that exports them as a buffer.
@@ -396,7 +396,7 @@ class Pickler(cloudpickle.Pickler):
     # Arrays --------------------------------------------------------------------------
 
     def _owner_of(self, array):
-        """What is pickled for the array's whole memory, and where the array starts in it."""
+        """The object to pickle for the array's whole memory, and the array's place in it."""
         owner, memory, offset = _store._array_memory(array)
         if memory is None:
             return None, 0

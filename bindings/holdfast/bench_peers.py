@@ -109,7 +109,8 @@ def _dump(library: str, options: dict[str, t.Any], names: dict[str, t.Any], path
 
 
 class Figure(t.TypedDict):
-    """What one peer needed to dump and load all names, in ms, and the names that it lost."""
+    """The time that one peer needed to dump and load all names, in ms, and the names that it
+    lost."""
 
     ms: float
     lost: list[str]

@@ -1,10 +1,10 @@
 """%holdfast undo, checkout, diff, history, save and load: what the user reads of them.
 
-The frontend keeps the old generations and publishes them anew, before the cell
-runs. The cell has to be this one line. What the frontend did, and the steps that it keeps,
-come with the request (kernel/session/generations.c). This module formats them, and compares
-steps: a step is named by its root, so the main worker reads both directories side by side, and
-decodes only small plain values to show them.
+The frontend keeps the old generations and publishes them anew, before the cell runs. The cell has
+to be this one line. The frontend's result, and the steps that it keeps, come with the request
+(kernel/session/generations.c). This module formats them, and compares steps: a step is named by its
+root, so the main worker reads both directories side by side, and decodes only small plain values to
+show them.
 
 An entry that two steps share has the same generation and sequence in both.
 """

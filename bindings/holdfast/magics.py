@@ -172,7 +172,7 @@ def _session_lines(session: t.Any) -> list[str]:
 
 
 def _commit_lines(report: CommitReport | None) -> list[str]:
-    """What the last commit of plain cells' changes looked at."""
+    """The values that the last commit of plain cells' changes looked at."""
     if not report:
         return []
     line = f"The last commit looked at {count(report['names_examined'], 'variable')}"

@@ -59,7 +59,7 @@ _LEFT = ' style="text-align:left"'
 
 
 class Shown(t.NamedTuple):
-    """What the command shows: tables with a line before each, and lines."""
+    """The text that the command shows: tables with a line before each, and lines."""
 
     parts: list[Table | str]
 
@@ -78,7 +78,7 @@ class Shown(t.NamedTuple):
 
 
 def report(words: list[str], worker: t.Any) -> Shown:
-    """What one call shows: all variables, or those that are named."""
+    """The parts that one call shows: all variables, or those that are named."""
     names = _names(worker.shell)
     missing = [word for word in words if word not in names]
     if missing:
@@ -218,7 +218,7 @@ def _process_lines(weights: t.Collection[Weight]) -> list[str]:
 
 
 def _store_lines(worker: t.Any, stored: dict[str, int]) -> list[str]:
-    """What the session has allocated, and its parts."""
+    """The memory that the session has allocated, and its parts."""
     info = worker.session.info()
     ours = sum(stored.values())
     entries = sum(row["bytes"] for row in worker.names.listing())

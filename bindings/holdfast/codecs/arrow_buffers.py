@@ -44,7 +44,8 @@ class Columns(Codec):
         return addresses(buffers_of(value))
 
     def memory(self, value):
-        """What `to_numpy` of an array without nulls, or of a slice of one, looks into."""
+        """The buffer that `to_numpy` of an array without nulls, or of a slice of one, looks
+        into."""
         if not isinstance(value, pa.Array) or not pa.types.is_primitive(value.type):
             return None
         data = value.buffers()[-1]
@@ -95,7 +96,7 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
 
 
 def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
-    """Where they are; those without bytes share one address, and nothing."""
+    """The buffers' addresses; those without bytes share one address, and nothing."""
     return tuple({one.address for one in buffers if one is not None and one.size})
 
 

@@ -41,7 +41,7 @@ _PRUNE_MIN = 128
 
 
 class _Known:
-    """What is known of a storage of this process."""
+    """The data that is kept of a storage of this process."""
 
     def __init__(self, storage: torch.UntypedStorage, number: int, digest: bytes):
         self.reference = StorageWeakRef(storage)
@@ -110,7 +110,7 @@ def _to_host(storage):
 
 
 def _settle(device):
-    """What other streams still compute is in memory afterwards."""
+    """Wait until other streams have written their results to memory."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -222,7 +222,8 @@ def _fetch_bytes(number, digest, device, size):
 
 
 def reduce_storage(storage: torch.UntypedStorage, notes: dict[t.Any, t.Any]) -> tuple[t.Any, ...]:
-    """What `__reduce__` gives, for a storage that isn't in host memory; `notes`: the pickler's."""
+    """The result of `__reduce__`, for a storage that isn't in host memory; `notes`: the
+    pickler's."""
     device = str(storage.device)
     if not (_context.in_store() and _is_lendable(storage)):
         return _make_on_device, (_to_host(storage), device)
@@ -244,7 +245,7 @@ def _needs_bytes(known, as_it_came):
     leases = device_lease.leases
     if leases.durable or leases.answers:
         return not leases.may_leave_out()
-    # A cell. What it didn't change stands in the store as the main worker knows it.
+    # A cell. Memory that it didn't change is in the store as the main worker knows it.
     return not as_it_came and not (leases.may_leave_out() and leases.lend(known.number))
 
 

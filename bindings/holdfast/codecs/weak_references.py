@@ -15,7 +15,7 @@ from . import Codec, register
 
 
 class _Mortal:
-    """What a dead reference led to."""
+    """The target of a dead reference."""
 
 
 def _make_dead(make):
@@ -45,7 +45,7 @@ class _Proxies(Codec):
             return _make_dead, (weakref.proxy,)
 
 
-# What these keep for themselves; attributes of a subclass come beside.
+# State that these keep for themselves; attributes of a subclass come beside.
 _OWN = vars(weakref.WeakValueDictionary()).keys() | vars(weakref.WeakKeyDictionary()).keys()
 
 

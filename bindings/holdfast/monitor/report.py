@@ -1,4 +1,5 @@
-"""What cells used, as a report: text in the layout of JUmPER's, and the same as HTML. And what they may use.
+"""The use of cells, as a report: text in the layout of JUmPER's, and the same as HTML. And what
+they may use.
 
 The average of several cells is weighted by time, and the time between them doesn't count. TOTAL
 is the limit of memory, and the sum of processor time and of what I/O moved. The last lines
@@ -174,7 +175,7 @@ def _outcomes(cells: t.Sequence[Cell]) -> list[str]:
 
 
 def _cost(level: str, state: State) -> list[str]:
-    """What the sampler says of itself."""
+    """The sampler's figures about itself."""
     cost, interval = state.get("cost_ns") or 0, state.get("interval") or 0
     share = state.get("cost_share")
     line = f"Level {level}"

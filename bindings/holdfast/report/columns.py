@@ -1,4 +1,5 @@
-"""What is shown of a cell: one table of columns, for the text and for the page, with their meanings."""
+"""The columns that are shown of a cell: one table of columns, for the text and for the page, with
+their meanings."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _show_traces(recorded: dict[int, traces.Recorded], lines: int) -> bool:
 
 
 def _summary(done: Execution) -> str:
-    """What ran, and what failed."""
+    """The cells that ran, and those that failed."""
     seconds = sum(cost.ms for cost in done.costs) / 1e3
     line = f"{count(len(done.costs), 'cell')} ran in {seconds:.2f} s, {len(done.failed)} failed"
     if done.left:

@@ -193,10 +193,7 @@ def _meanings() -> str:
         for column in COLUMNS
         if column.head
     )
-    return (
-        "<details><summary>The columns</summary>"
-        f'<dl class="meanings">{pairs}</dl></details>'
-    )
+    return f'<details><summary>The columns</summary><dl class="meanings">{pairs}</dl></details>'
 
 
 def _view(parts: tuple[str, str], label: str) -> str:

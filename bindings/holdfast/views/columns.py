@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.views import schema
 
-# What stands in a column, by the name of its place in the data. See web/schema/views.json.
+# The kind of a column, by the name of its place in the data. See web/schema/views.json.
 DELTAS = {"locations": ("begin",), "tracks": ("time",)}
 INTEGERS = {
     "locations": ("duration", "depth", "region", "count", "busy", "longest"),

@@ -1,9 +1,9 @@
 """Shapes on a page, written as SVG or as PDF.
 
-Both, since nbconvert makes PDF of a notebook through LaTeX, which takes PDF as it is, but SVG only with
-Inkscape installed; without it the whole conversion fails. What is drawn is so plain (rectangles, lines, text
-in one size) that a PDF needs no library: Helvetica is in every reader. The origin is the upper left corner,
-as in SVG.
+Both, since nbconvert makes PDF of a notebook through LaTeX, which takes PDF as it is, but SVG only
+with Inkscape installed; without it the whole conversion fails. The drawings are so plain
+(rectangles, lines, text in one size) that a PDF needs no library: Helvetica is in every reader. The
+origin is the upper left corner, as in SVG.
 """
 
 import math

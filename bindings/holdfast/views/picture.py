@@ -51,7 +51,7 @@ def _time(seconds: float, step: float, largest: float) -> str:
 
 
 class _Picture:
-    """What is drawn so far; the next part begins at `y`."""
+    """The drawing so far; the next part begins at `y`."""
 
     def __init__(self, data: schema.View) -> None:
         self.data = data

@@ -29,7 +29,7 @@ _CELL = re.compile(r"In\[(\d+)\]")
 
 
 class ViewError(Exception):
-    """What was asked for can't be shown. The text is one line for people."""
+    """The trace or the view can't be shown. The text is one line for people."""
 
 
 class LargeExportError(ViewError):
@@ -50,7 +50,7 @@ class Window(t.NamedTuple):
 
 
 class Read(t.NamedTuple):
-    """What was read of an archive, and its place in time.
+    """The data that was read of an archive, and its place in time.
 
     Attributes
     ----------
@@ -483,7 +483,7 @@ class Trace:
         return cells
 
     def _tracks(self, begin: int, end: int) -> list[schema.Track]:
-        """What the monitor sampled meanwhile; nothing of a trace that isn't this notebook's."""
+        """The monitor's samples at that time; none for a trace that isn't this notebook's."""
         if self.run is None:
             return []
         from holdfast.monitor import plot, source

@@ -1,4 +1,4 @@
-"""What a cell's new data will lie in: memory that is there before its code runs.
+"""Memory for a cell's new data: memory that is there before its code runs.
 
 A new array of a recorded cell lay in fresh pages, since undo keeps what the last cell made, and
 these came in while the code ran: 20 ms for 32 MiB, a third of what was measured. Code that runs
@@ -70,7 +70,7 @@ class Preallocation:
             self._began = False
 
     def _lately(self) -> bytes:
-        """What that of the last cells asked for that asked for most."""
+        """The sizes that the largest of the last cells asked for."""
         (now,) = _COUNT.unpack_from(self._shared)
         places = [place for place in range(_CELLS) if now - self._head(place)[1] < _LATELY]
         return max(map(self._sizes, places), key=_total, default=b"")

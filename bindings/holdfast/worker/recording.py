@@ -132,7 +132,7 @@ class Recording:
             raise
 
     def _end_lines(self) -> None:
-        """Whatever becomes of the sources, the trace is written after this."""
+        """Write the sources; the trace is written after this even if that fails."""
         try:
             lines.end()
         except (OSError, RuntimeError, MemoryError) as error:

@@ -92,7 +92,7 @@ class RunMode:
         return {"run": "in-process", **self._why()} if mode in ("auto", "in-process") else None
 
     def saved(self) -> Frame:
-        """What a commit's answer says about the run_mode."""
+        """The run mode in the answer to a commit."""
         return {"run": "forked", **self._why()} if self._mode == "forked" else self._why()
 
     def _why(self) -> Frame:

@@ -78,7 +78,7 @@ class CellCompiler(XCachingCompiler):
 
 
 class Recorder(t.Protocol):
-    """What the shell needs of a recorder: see holdfast._recorder."""
+    """The functions that the shell needs of a recorder: see holdfast._recorder."""
 
     def enable(self) -> None: ...
 
@@ -173,7 +173,8 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         return self._last_seen[1]
 
     def push(self, variables, interactive=True):
-        """As the original. What the notebook's code hides from %who is a variable all the same."""
+        """As the original. A name that the notebook's code hides from %who is a variable all the
+        same."""
         before = self.user_ns_hidden.keys() | ()
         super().push(variables, interactive)
         made = self.user_ns_hidden.keys() - before
@@ -292,7 +293,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         super().safe_execfile(fname, *args, **kwargs)
 
     def showtraceback(self, *args, **kwargs):
-        """As the original. Where the cell's code has raised, this is when it ended: what follows
+        """As the original. If the cell's code has raised, this is the time of its end: what follows
         may take longer than the code did."""
         self._shown_at = word()
         super().showtraceback(*args, **kwargs)
@@ -364,8 +365,9 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         return False
 
     def _display_of(self, hook: t.Callable[[object], object]) -> t.Callable[[object], object]:
-        """What shows a result: not what keeps it for the code around this one, which would show it
-        when that has ended. The code that runs other code asks for its result at once."""
+        """The function that shows a result: not what keeps it for the code around this one, which
+        would show it when that has ended. The code that runs other code asks for its result at
+        once."""
         return self._displaying[1] if self._displaying and hook is self._displaying[0] else hook
 
     def _display(self, results: list[object], is_inner: bool) -> None:
@@ -432,14 +434,14 @@ def cell_numbers(shell: t.Any) -> dict[str, int]:
 
 
 def _line_of_ipython(text: str) -> tuple[str, int]:
-    """Where IPython's shell says this."""
+    """The place where IPython's shell shows this."""
     name = inspect.getfile(interactiveshell)
     lines = enumerate(linecache.getlines(name), 1)
     return name, next((number for number, line in lines if text in line), 1)
 
 
 def interrupted(error: BaseException, cancelled: bool) -> BaseException:
-    """What an async cell's CancelledError is called when SIGINT was its cause."""
+    """The name of an async cell's CancelledError if SIGINT was its cause."""
     if cancelled and isinstance(error, asyncio.CancelledError):
         return KeyboardInterrupt().with_traceback(error.__traceback__)
     return error

@@ -66,7 +66,7 @@ class _Calls:
             setattr(module, self._back, self._stand_in(self._take_back, self._forget))
 
     def slot(self) -> Slot:
-        """What the namespace knows of them."""
+        """The calls that the namespace knows."""
         return Slot(self._module, lambda: list(self._made) or MISSING, self._write)
 
     def _stand_in(self, original: t.Any, then: t.Callable[[t.Any, Call], None]) -> t.Any:
