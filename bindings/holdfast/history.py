@@ -44,7 +44,20 @@ if t.TYPE_CHECKING:
 
 
 def run(line: str, worker: t.Any) -> str:
-    """The text of one command."""
+    """Do one command of the history.
+
+    Parameters
+    ----------
+    line : str
+        The words behind %holdfast.
+    worker : holdfast.worker.main_worker.MainWorker
+        The worker that has the variables.
+
+    Returns
+    -------
+    str
+        The text that the command shows.
+    """
     word, _, rest = line.strip().partition(" ")
     arguments = rest.split()
     if not _FORMS[word](arguments):
@@ -63,7 +76,18 @@ def run(line: str, worker: t.Any) -> str:
 
 
 def summary(history: History | None) -> list[str]:
-    """The line of the status about the history."""
+    """Write the line of the status about the history.
+
+    Parameters
+    ----------
+    history : History or None
+        The history, as the frontend sent it.
+
+    Returns
+    -------
+    list of str
+        One line, or none if there is no step.
+    """
     if history is None or not history["steps"]:
         return []
     steps = count(len(history["steps"]), "step")
@@ -126,7 +150,20 @@ def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
 
 
 def rows_of(session: t.Any, step: Step | None) -> Rows:
-    """The entries of a step by key; of none, for None."""
+    """Find the entries of a step by their keys.
+
+    Parameters
+    ----------
+    session : holdfast._store.Session
+        The session.
+    step : Step or None
+        The step; None has no entries.
+
+    Returns
+    -------
+    dict of str to dict
+        The entries.
+    """
     from holdfast import _store
 
     if step is None:
@@ -135,7 +172,18 @@ def rows_of(session: t.Any, step: Step | None) -> Rows:
 
 
 def changed_names(before: Rows, after: Rows) -> list[str]:
-    """The user's names of which the entry, or that of their group, differs."""
+    """Find the names that differ between two steps.
+
+    Parameters
+    ----------
+    before, after : dict of str to dict
+        The entries of both steps.
+
+    Returns
+    -------
+    list of str
+        The user's names of which the entry, or that of their group, differs.
+    """
     return [
         name
         for name in {**before, **after}

@@ -57,7 +57,15 @@ _PARTS_IN = {
 
 
 def register(shell: t.Any, worker: t.Any) -> None:
-    """Add %holdfast to a worker's shell."""
+    """Add %holdfast to a worker's shell.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    worker : holdfast.worker.requests.Worker
+        The worker, of which the command reports.
+    """
 
     def holdfast(line: str) -> None:
         words = line.split()
@@ -93,7 +101,20 @@ def register(shell: t.Any, worker: t.Any) -> None:
 
 
 def render(words: list[str], worker: t.Any) -> str:
-    """The text of one call."""
+    """Write the text of one call of %holdfast.
+
+    Parameters
+    ----------
+    words : list of str
+        The words behind the command.
+    worker : holdfast.worker.requests.Worker
+        The worker of which it reports.
+
+    Returns
+    -------
+    str
+        The text, in lines.
+    """
     if words in (["help"], ["-h"], ["--help"], ["?"]):
         return _USAGE
     if words == ["explain"]:

@@ -39,9 +39,24 @@ class Table(t.NamedTuple):
     numbers: range
 
     def text(self) -> str:
+        """Write the table as plain text.
+
+        Returns
+        -------
+        str
+            Its lines.
+        """
         return "\n".join(align([self.head, *self.rows], right=self.numbers))
 
     def page(self) -> str:
+        """Write the table as HTML.
+
+        Returns
+        -------
+        str
+            A table element.
+        """
+
         def line(row: tuple[str, ...], tag: str) -> str:
             style = ' style="text-align:right"'
             return "".join(
@@ -64,11 +79,23 @@ class Shown(t.NamedTuple):
     parts: list[Table | str]
 
     def text(self) -> str:
-        """As plain text."""
+        """Write all parts as plain text.
+
+        Returns
+        -------
+        str
+            Their lines.
+        """
         return "\n".join(part if isinstance(part, str) else part.text() for part in self.parts)
 
     def bundle(self) -> dict[str, str]:
-        """By MIME type, for `display`."""
+        """Write all parts for `display`.
+
+        Returns
+        -------
+        dict of str to str
+            The text by MIME type: plain and HTML.
+        """
         shown = (
             f"<div>{html.escape(part)}</div>" if isinstance(part, str) else part.page()
             for part in self.parts
@@ -78,7 +105,20 @@ class Shown(t.NamedTuple):
 
 
 def report(words: list[str], worker: t.Any) -> Shown:
-    """The parts that one call shows: all variables, or those that are named."""
+    """Measure all variables, or those that are named.
+
+    Parameters
+    ----------
+    words : list of str
+        Names of variables; empty for all.
+    worker : holdfast.worker.requests.Worker
+        The worker whose variables they are.
+
+    Returns
+    -------
+    Shown
+        The parts that the command shows.
+    """
     names = _names(worker.shell)
     missing = [word for word in words if word not in names]
     if missing:

@@ -1,5 +1,4 @@
-"""The columns that are shown of a cell: one table of columns, for the text and for the page, with
-their meanings."""
+"""The columns of a cell, with their meanings: one table, for the text and for the page."""
 
 from __future__ import annotations
 
