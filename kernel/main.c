@@ -95,7 +95,7 @@ print_version(void) {
            zmq_has("curve") ? " with CurveZMQ" : "");
 }
 
-/* The option's argument; 0 where it is none. */
+/* The option's argument; 0 if it is none. */
 static int
 take_number(const char *name, unsigned long long *ret_number) {
     char *end;

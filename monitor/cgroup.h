@@ -10,7 +10,7 @@
 #define HFI_CGROUP_PATH     512
 #define HFI_PLACE_MOUNT     "/sys/fs/cgroup"
 #define HFI_PLACE_TEXT_SIZE 8192
-#define HFI_CGROUP_NO_LIMIT 1e18 /* version 1 has a huge number where there is none */
+#define HFI_CGROUP_NO_LIMIT 1e18 /* version 1 has a huge number if there is none */
 
 /* The directories of a group's files, by controller; the same one three times in
  * version 2. Empty: there is no such controller. */

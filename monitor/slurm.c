@@ -50,7 +50,7 @@ hfi_slurm_find(hfi_slurm *ret_slurm) {
 
 /* ---- its group ------------------------------------------------------------------ */
 
-/* Cut a path behind its part `name`; 0 where it has none. */
+/* Cut a path behind its part `name`; 0 if it has none. */
 static int
 cut_behind(char *path, const char *name) {
     char part[64];

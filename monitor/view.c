@@ -86,7 +86,7 @@ place(const hf_monitor_view *view, uint64_t at) {
     return (const char *)view->base + at;
 }
 
-/* Begin to read under a counter: 0 where the writer is at work, which is waited for. */
+/* Begin to read under a counter: 0 if the writer is at work, which is waited for. */
 static int
 begin(const _Atomic uint64_t *counter, uint64_t *ret_seen) {
     *ret_seen = atomic_load_explicit(counter, memory_order_acquire);

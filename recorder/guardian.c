@@ -142,7 +142,7 @@ keep_only(int watch) {
 }
 
 /* The lock file, in which processes that record on have their bytes locked (parts.c);
- * -1 where there is none. */
+ * -1 if there is none. */
 static int
 open_lock(const char *directory) {
     char path[4096];

@@ -66,7 +66,7 @@ is_inside(const hfi_log_reader *self, uint64_t offset, uint64_t size) {
            size <= self->size - offset;
 }
 
-/* The text behind `skip` words, as a string of its own; NULL where it doesn't fit. */
+/* The text behind `skip` words, as a string of its own; NULL if it doesn't fit. */
 static char *
 take_text(const record *from, size_t skip) {
     if (from->count < skip || from->value > (from->count - skip) * sizeof(uint64_t))

@@ -13,7 +13,7 @@
  * its own archive is completed, without a detour over files that are moved and
  * directories that are removed (1.2 of 1.4 ms).
  *
- * Events have the ticks of their own machine. Where that isn't the first process's, the
+ * Events have the ticks of their own machine. If that isn't the first process's, the
  * local definitions say how to correct them. otf2_definitions.c writes the definitions
  * for all.
  */
@@ -80,7 +80,7 @@ translate(merge *self, merged_part *part) {
 
 /* -- local definitions ------------------------------------------------------------- */
 
-/* NULL where the ids are the archive's. */
+/* NULL if the ids are the archive's. */
 static OTF2_IdMap *
 make_id_map(size_t count, const uint32_t *map) {
     size_t same = 0;
@@ -189,7 +189,7 @@ move(const char *from, const char *to, const char *name, hf_error *reterr) {
     return status;
 }
 
-/* `unfinished`: where the local definitions are, or NULL where they are in place. */
+/* `unfinished`: where the local definitions are, or NULL if they are in place. */
 static hf_status
 move_events(const merge *self, const char *unfinished, const merged_part *part,
             hf_error *reterr) {

@@ -181,7 +181,7 @@ fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
     return status;
 }
 
-/* NULL where there is none to be made. */
+/* NULL if there is none to be made. */
 static hf_status
 make_profile(const hf_recorder *recorder, hfi_profile **ret_profile, hf_error *reterr) {
     hfi_profile *profile = NULL;

@@ -111,7 +111,7 @@ void hf_recorder_abandon(hf_recorder *recorder);
  * (spawned children, ranks). HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_share(hf_recorder *recorder, hf_error *reterr);
 
-/* Around a fork, in the parent: where children are recorded, make a place for one. */
+/* Around a fork, in the parent: if children are recorded, make a place for one. */
 void hf_recorder_fork_begin(hf_recorder *recorder);
 void hf_recorder_fork_end(hf_recorder *recorder);
 
@@ -162,7 +162,7 @@ typedef struct hfi_live_frame {
 } hfi_live_frame;
 
 /* Leave the function entries that don't belong to one of `live` (innermost first), and
- * forget the hider where it isn't one of them. */
+ * forget the hider if it isn't one of them. */
 void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
 

@@ -10,7 +10,7 @@
  *
  * SESSION may be left out where there is one session only, or one that has NAME. The
  * tool uses the store's public headers, and the codecs' descriptions. It exits with 0,
- * with 1 where something was not found or failed, and with 2 where it was called
+ * with 1 if something was not found or failed, and with 2 where it was called
  * wrongly. Text from a session is made printable first: names and meta are bytes that a
  * notebook chose. Keys that begin with byte 0 or 1 are Holdfast's own (groups, process
  * state) and are left out unless --all is given.

@@ -574,7 +574,7 @@ def class_key(cls):
 
 
 def class_of(key):
-    """The class that has this key, or None where it is gone."""
+    """The class that has this key, or None if it is gone."""
     return _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(key[2:])
 
 

@@ -105,7 +105,7 @@ class _Merge:
             kind.put(self._here.get(id(new), new), held, new)
 
     def translate(self, value):
-        """The object that stands for a new one; it itself where none does."""
+        """The object that stands for a new one; it itself if none does."""
         if type(value) is not tuple:
             return self._here.get(id(value), value)
         work, begun = [value], set()  # no recursion: tuples may be nested deeply
@@ -397,7 +397,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def _kind_of(value):
-    """How contents are given to such an object; None where they can't be."""
+    """How contents are given to such an object; None if they can't be."""
     cls = type(value)
     kind = _KINDS.get(cls)
     if kind is _KINDS[types.FunctionType]:

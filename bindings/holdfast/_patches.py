@@ -304,7 +304,7 @@ def shown(key: str) -> str:
 
 
 def reduce(value: object) -> t.Any:
-    """How an original is pickled, or None where the value is none."""
+    """How an original is pickled, or None if the value is none."""
     key = None if current is None else current.keys_of.get(id(value))
     return None if key is None else (find_original, (key,))
 
@@ -351,7 +351,7 @@ def chain_of(node: ast.AST) -> Chain | None:
 
 
 def _key(root: object, steps: Chain) -> str | None:
-    """The key of an attribute behind a variable; "" where it is none of a module's, None where it
+    """The key of an attribute behind a variable; "" if it is none of a module's, None if it
     can't be found yet."""
     value: t.Any = root
     if isinstance(root, types.ModuleType):

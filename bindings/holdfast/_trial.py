@@ -181,7 +181,7 @@ class Turn:
         self._reason = ""
 
     def meet(self, obj, cls):
-        """An object is about to be pickled; raises Quarantined where it is not to be."""
+        """An object is about to be pickled; raises Quarantined if it is not to be."""
         own = self._own.get(cls)
         if own is None:
             own = self._own[cls] = has_own_hooks(cls)
@@ -309,7 +309,7 @@ def _become_child(parent, words):
 
 
 def _wait(pid, words):
-    """The cause of its end; 0 where it came to the end of its value."""
+    """The cause of its end; 0 if it came to the end of its value."""
     deadline, pause = time.monotonic() + seconds(), 0.0002
     while True:
         try:

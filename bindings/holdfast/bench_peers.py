@@ -53,7 +53,7 @@ class Loader:
         return json.loads(self._process.stdout.readline() or "null")
 
     def load(self, library: str, path: str) -> float | None:
-        """Seconds that loading took in a new process, or None where it failed."""
+        """Seconds that loading took in a new process, or None if it failed."""
         return self._ask([library, path])
 
     def close(self) -> None:

@@ -216,7 +216,7 @@ meet(const _PyInterpreterFrame *frame, const hfi_location *location) {
     return hfi_code_meet(frame->f_code, frame->f_globals, location->hider != 0);
 }
 
-/* True where a leave is to follow. By themselves, these two leave nothing on the stack
+/* True if a leave is to follow. By themselves, these two leave nothing on the stack
  * while the function runs. */
 ALONE static bool
 enter(const PyThreadState *thread, const _PyInterpreterFrame *frame, uint64_t slot) {

@@ -12,7 +12,7 @@
  *
  * Libraries keep blocks longer than the session that made them. So each arena that was
  * ever begun is kept in a list until its last block is freed, and each block holds a
- * use of the attachment. There is one arena in a worker; more only where a process has
+ * use of the attachment. There is one arena in a worker; more only if a process has
  * several sessions one after the other.
  *
  * In a child of fork() the store gives no blocks and takes none back (its inherit.c),

@@ -28,7 +28,7 @@ typedef struct hfi_entry_sink {
     size_t meta_size;
     size_t meta_room;
     hf_buffer *buffers; /* with a reference to each region */
-    hf_digest *digests; /* as many, where `has_digests` */
+    hf_digest *digests; /* as many, if `has_digests` */
     PyObject **pins;
     uint32_t buffer_count;
     uint32_t buffer_room;

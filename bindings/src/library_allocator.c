@@ -185,7 +185,7 @@ symbol_name(const import_table *at, const ElfW(Rela) * relocation) {
     return name < at->strings_size ? at->strings + name : "";
 }
 
-/* Point the slots of one name to `function`. -1 where one can't be. */
+/* Point the slots of one name to `function`. -1 if one can't be. */
 static int
 set_slots(const import_table *at, const char *name, void (*function)(void)) {
     for (int table = 0; table < 2; table++)
@@ -217,7 +217,7 @@ has_slot(const import_table *at, const char *name) {
     return 0;
 }
 
-/* 1 where the library's blocks are the arena's from now on. */
+/* 1 if the library's blocks are the arena's from now on. */
 static int
 take_library(const char *file) {
     import_table at = {.file = file};

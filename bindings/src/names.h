@@ -38,11 +38,11 @@ hfi_names_of(PyObject *self) {
 
 /* All that return an int: -1 with an exception. */
 
-/* A save or a bind begins: RuntimeError where another one is going on. */
+/* A save or a bind begins: RuntimeError if another one is going on. */
 int hfi_names_begin(hfi_names *names);
 void hfi_names_end(hfi_names *names);
 
-/* The entry of a key in the snapshot that is held: 1, or 0 where there is none. */
+/* The entry of a key in the snapshot that is held: 1, or 0 if there is none. */
 int hfi_names_find(hfi_state *state, const hfi_names *names, PyObject *key,
                    hf_entry *ret_entry);
 /* The record that has a name's buffers: its own, or its group's. NULL if none. */

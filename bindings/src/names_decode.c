@@ -315,7 +315,7 @@ hfi_names_load_class(PyObject *self, PyObject *identifier) {
 
 /* ---- baselines ------------------------------------------------------------------ */
 
-/* The classes among what was decoded go to `own`: 1 where there is one. */
+/* The classes among what was decoded go to `own`: 1 if there is one. */
 static int
 own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
     if (PySet_Clear(at->own) < 0)

@@ -108,7 +108,7 @@ own_classes(hfi_encoder *at, hfi_member *const *list, size_t count) {
     return 0;
 }
 
-/* ---- declining ------------------------------------------------------------------ */
+/* ---- unserializable members ------------------------------------------------------ */
 
 static int
 decline_class(hfi_encoder *at, const hfi_member *one) {
@@ -172,7 +172,7 @@ remember(hfi_record *record, const hfi_member *one) {
     return hfi_record_set_namespace_refs(record, one->namespace_refs);
 }
 
-/* Encode and put a value that is in no group, or decline it. */
+/* Encode and put a value that is in no group, or note it as unserializable. */
 static int
 save_single(hfi_encoder *at, hfi_member *one) {
     uint32_t codec = 0;
@@ -248,7 +248,8 @@ note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) 
 
 static int save_group(hfi_encoder *at, hfi_member **list, size_t count);
 
-/* Not carried as a whole: decline those that fail alone, go on with the others. */
+/* Not carried as a whole: members that fail alone are unserializable, the others go
+ * on. */
 static int
 save_apart(hfi_encoder *at, hfi_member **list, size_t count) {
     size_t kept = 0;

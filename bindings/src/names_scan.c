@@ -61,7 +61,7 @@ record_of(const scanning *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
-/* 1 where nothing can have changed the value since it was last looked at. */
+/* 1 if nothing can have changed the value since it was last looked at. */
 static int
 is_untouched(scanning *at, PyObject *key, PyObject *value, const hfi_record *record) {
     if (!at->wanted->touched || !record || record->state != HFI_BOUND ||

@@ -51,7 +51,7 @@ typedef struct hfi_scan {
     PyObject **others; /* owned: objects that names that are not carried and holders
                         * refer to, once for each reference */
     size_t other_count;
-    PyObject *classes; /* list: the known classes, where `touched` is set */
+    PyObject *classes; /* list: the known classes, if `touched` is set */
 } hfi_scan;
 
 int hfi_scan_init(hfi_scan *ret_scan, const hfi_names *names,

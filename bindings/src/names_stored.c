@@ -13,7 +13,7 @@
  *   - other opcodes of a pickle, or another order of a set: that alone says nothing,
  *     since sets come in another order in each process. So the entry is
  *     decoded a second time, and this fresh copy encoded: two encodings of the same
- *     process differ only where the values do.
+ *     process differ only if the values do.
  *
  * The second decoding is for the few that come that far, after the cell, where it
  * disturbs no measurement. It runs what unpickling runs; where that is code of the

@@ -170,7 +170,7 @@ names_discard(PyObject *self, PyObject *name) {
     Py_RETURN_TRUE;
 }
 
-/* 1 where it was in quarantine. */
+/* 1 if it was in quarantine. */
 static int
 readmit_entry(hf_session *session, const hf_entry *entry) {
     int was = hf_session_quarantined(session, entry) != 0;
@@ -514,7 +514,8 @@ static PyMethodDef names_methods[] = {
 
 static PyGetSetDef names_properties[] = {
     {"_is_binding", names_is_binding, NULL, "For holdfast._context.", NULL},
-    {"reasons", names_reasons, NULL, "Declined names: why each is not carried.", NULL},
+    {"reasons", names_reasons, NULL, "Unserializable names: why each is not carried.",
+     NULL},
     {"generation", names_generation, NULL, "The generation that is known here.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 

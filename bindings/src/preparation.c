@@ -9,7 +9,7 @@
  *
  * - a fault that copies a page takes 2 to 4 us, a page of a bulk copy 0.4 to 1.3 where
  * the arena has recycled pages: unsharing pays from a quarter of the region on. Fresh
- * pages take 3 to 4 us each, so they are taken only where all of it is written, to have
+ * pages take 3 to 4 us each, so they are taken only if all of it is written, to have
  * that outside of what is measured;
  * - a fault that reads maps 16 pages around, and filling them beforehand is as many
  * faults, shared among some threads: from a half of the region on, to have it outside

@@ -20,7 +20,7 @@
 typedef struct series {
     PyObject_HEAD double *data;
     Py_ssize_t count;
-    PyObject *pin; /* keeps `data`; NULL where it is our own */
+    PyObject *pin; /* keeps `data`; NULL if it is our own */
 } series;
 
 static PyTypeObject series_type;

@@ -59,7 +59,7 @@ typedef struct hfi_outcome {
     bool replaces_arguments; /* `arguments` becomes that of the mode */
     hfi_wordlist arguments;
     hfi_wordlist environment;
-    hfi_text lifted; /* the cell, where a command was moved to its top */
+    hfi_text lifted; /* the cell, if a command was moved to its top */
     hfi_text code, out, err, note;
     char *script_base; /* of the recording that begins */
     hfi_history history;

@@ -46,7 +46,7 @@ void hfi_text_add_format(hfi_text *text, const char *format, ...)
 void hfi_text_add_literal(hfi_text *text, hfi_span span, char quote);
 /* The same with the quote that Python's repr() would take. */
 void hfi_text_add_repr(hfi_text *text, hfi_span span);
-/* One word of a POSIX shell, quoted where it has to be. */
+/* One word of a POSIX shell, quoted if it has to be. */
 void hfi_text_add_word(hfi_text *text, hfi_span span);
 /* For a message: one line, no control characters, at most 60 bytes and then "...". */
 void hfi_text_add_excerpt(hfi_text *text, hfi_span span);

@@ -112,7 +112,7 @@ hfi_backlog_count(hfi_backlog *backlog, hfi_part part, uint64_t weight_bytes,
     return HF_OK;
 }
 
-/* HF_AGAIN where a subscriber's queue is full. */
+/* HF_AGAIN if a subscriber's queue is full. */
 static hf_status
 try_topic(hfi_backlog *backlog, hfi_part topic, hf_error *reterr) {
     while (zmq_send(backlog->socket, topic.data, topic.size,

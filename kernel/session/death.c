@@ -2,7 +2,7 @@
  *
  * A worker is dead when the fork server reported its exit, when its channel is at its
  * end and a second has passed without that report, or when it never got ready
- * (standby.c). A dead cell costs its cell, or nothing where it had not started it; a
+ * (standby.c). A dead cell costs its cell, or nothing if it had not started it; a
  * dead main worker what was not committed, a dead standby nothing, a dead fork server
  * all of them. Each is started again: restart.c says how often, and with what.
  *
@@ -11,7 +11,7 @@
  * in another process.
  *
  * The user gets one message: the running cell's error (a KeyboardInterrupt, where it
- * was ended for the want of an end: escalate.c), or, where none ran, on stderr under
+ * was ended for the want of an end: escalate.c), or, if none ran, on stderr under
  * the last cell. The error names the loss, with the reason as far as it is known.
  *
  * Starting a main worker only when the next cell needs one was rejected: the person

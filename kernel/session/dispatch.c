@@ -40,7 +40,7 @@ is_clients(const char *type, int channel) {
            hfi_comms_is_one(type);
 }
 
-/* Why it goes no further; NULL where it does. */
+/* Why it goes no further; NULL if it does. */
 static const char *
 objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
     const char *session = json_string_value(json_object_get(message->head, "session"));
@@ -54,7 +54,7 @@ objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
     return NULL;
 }
 
-/* Take the message over; NULL where it is dropped. */
+/* Take the message over; NULL if it is dropped. */
 static hfi_request *
 accept_consume(hf_kernel *kernel, hfi_message *message, int channel) {
     const char *why = objection(kernel, message, channel);

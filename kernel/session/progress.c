@@ -7,7 +7,7 @@
  * that is over: the main worker's commit, the start of its process and the binding
  * before the cell, and the save after it. Then it is gone. Before the cell has begun
  * its output is the display alone, so clear_output takes it away. After the cell the
- * line of what it cost takes its place (summary.c), or, where none is shown, it becomes
+ * line of what it cost takes its place (summary.c), or, if none is shown, it becomes
  * empty.
  *
  * If the commands have shown something above the cell (%%finalize_multicellmode), which

@@ -12,7 +12,7 @@
  * from the cell.
  *
  * Rejected: a fork when the standby before is taken (every cell is disturbed, also
- * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
+ * if nobody is in a hurry), the same at a low priority (an ordinary user can't raise
  * it again), and a longer reserve: two suffice, and each holds 10 to 20 MB of its own.
  *
  * The first are forked when the main worker is ready, and when it has answered what a

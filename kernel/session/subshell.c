@@ -72,7 +72,7 @@ find(hf_kernel *kernel, const char *id, size_t size) {
     return NULL;
 }
 
-/* The one that a JSON object names; NULL where it names none that exists. */
+/* The one that a JSON object names; NULL if it names none that exists. */
 static shell *
 find_named(hf_kernel *kernel, const json_t *object) {
     const json_t *id = json_object_get(object, "subshell_id");

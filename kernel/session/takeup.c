@@ -121,7 +121,7 @@ write_notice(hf_kernel *kernel) {
     hfi_textbuf_format(text, ". Restart the kernel to begin with nothing.\n");
 }
 
-/* 1 where there was one. */
+/* 1 if there was one. */
 static int
 take_up(hf_kernel *kernel, const hf_claim *claim) {
     hf_error error = HF_ERROR_INIT;

@@ -1,4 +1,4 @@
-/* connection.h - the connection file: where the five channels are, and the key.
+/* connection.h - the connection file: the addresses of the five channels, and the key.
  *
  * The caller owns the struct, and calls hfi_connection_fini. It holds the keys, so
  * messages and logs must not show it.

@@ -27,9 +27,9 @@ typedef struct hfi_message {
     hfi_part header, parent, metadata, content; /* JSON, as it came */
     hfi_part *buffers;
     size_t buffer_count;
-    json_t *head;   /* header, parsed: an object */
-    json_t *body;   /* content, parsed: an object, or NULL where it isn't strict JSON */
-    const char *id; /* msg_id, of head */
+    json_t *head;     /* header, parsed: an object */
+    json_t *body;     /* content, parsed: an object, or NULL if it isn't strict JSON */
+    const char *id;   /* msg_id, of head */
     const char *type; /* msg_type, of head */
     char fault[96];   /* why it can't be handled; "": it can */
     void *storage;

@@ -98,7 +98,7 @@ hfi_textbuf_string(hfi_textbuf *writer) {
     return writer->data;
 }
 
-/* Length that a first byte promises; 0 where none may begin so. */
+/* Length that a first byte promises; 0 if none may begin so. */
 static size_t
 sequence_length(unsigned char first) {
     if (first < 0x80)

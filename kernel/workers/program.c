@@ -8,7 +8,7 @@
  * The program gets a session of its own: a terminal's Ctrl-C reaches the frontend only,
  * which decides what to interrupt, and at the end one kill of the process group reaches
  * whatever user code left running there. PDEATHSIG covers a frontend that was killed;
- * where there is none, the end of file on its control channel ends the program.
+ * if there is none, the end of file on its control channel ends the program.
  *
  * One thread. The child's parent is the thread that forked: PDEATHSIG follows it, so
  * the thread that spawns must be the one that lives as long as the kernel.
@@ -34,7 +34,7 @@ send_errno(int report, int err) {
     (void)ignored;
 }
 
-/* Become the program, with signals as it expects them. Returns where that fails. */
+/* Become the program, with signals as it expects them. Returns if that fails. */
 static void
 execute(char *const *argv, int report) {
     sigset_t none;

@@ -31,7 +31,7 @@
     X(ASSISTANT, "the assistant")                                                      \
     X(SUBSHELLS, "the main worker, on its second channel")
 
-/* A descriptor comes where the frame says `found`. */
+/* A descriptor comes if the frame says `found`. */
 #define HFI_FDS_IF_FOUND (-1)
 
 /* Frames to the frontend: X(sender, op, handler, fds, fields, text). The

@@ -183,7 +183,7 @@ own_objects(hfi_graph *graph) {
         Py_INCREF(graph->codes[i].object);
 }
 
-/* 0, or -1 with MemoryError, or 1 where it met more references than it may. */
+/* 0, or -1 with MemoryError, or 1 if it met more references than it may. */
 static int
 walk_all(hfi_graph_walk *at) {
     hfi_graph *graph = at->graph;

@@ -259,7 +259,7 @@ enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     return (kind & ~(unsigned)HFI_OPAQUE) == HFI_LEAF ? 0 : push(at, object);
 }
 
-/* 1 where the walk ends here. */
+/* 1 if the walk ends here. */
 static int
 spend(hfi_graph_walk *at, size_t references) {
     if (at->left < references && !at->failed)

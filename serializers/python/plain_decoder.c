@@ -82,7 +82,7 @@ container_new(int kind, size_t count) {
     }
 }
 
-/* A set's kind with places; HF_STOP where there are none. */
+/* A set's kind with places; HF_STOP if there are none. */
 static hf_status
 take_placed(hfi_decoder *d, size_t *count, int *ret_kind, hfi_item *ret_item) {
     hfi_unpacker ahead = d->unpacker;
@@ -180,7 +180,7 @@ is_tracked(PyObject *item) {
            (!PyTuple_CheckExact(item) || PyObject_GC_IsTracked(item));
 }
 
-/* Each fills the container on top: HF_OK when it is complete, HF_STOP where another one
+/* Each fills the container on top: HF_OK when it is complete, HF_STOP if another one
  * begins in it. */
 static hf_status
 fill_items(hfi_decoder *d, hfi_decoder_frame *top) {

@@ -7,7 +7,7 @@
  * One thread makes a commit; nothing of it is shared, so no lock guards it. A function
  * that moves extents takes the writer lock itself, and session->mutex before it.
  *
- * Statuses, where nothing else is said: HF_E_NOMEM, HF_E_NOSPACE, HF_E_LIMIT and
+ * Statuses, if nothing else is said: HF_E_NOMEM, HF_E_NOSPACE, HF_E_LIMIT and
  * HF_E_SYSTEM from writing, HF_E_CORRUPT from reading the base. After a failure the
  * commit can only be aborted.
  *

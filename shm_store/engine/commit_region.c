@@ -7,7 +7,7 @@
  * A page that was written with the bytes that it had is not copied: pandas writes a
  * whole column back onto itself where one element of it is set. To look at pages that
  * did change would be in vain, so some of them are looked at first. It is done only
- * where the process wants it (hfi_session_compare_pages).
+ * if the process wants it (hfi_session_compare_pages).
  *
  * If more than half of a buffer changed, or its list would grow past its bound, it is
  * copied whole: so dead pages in old extents never outweigh the living ones, and

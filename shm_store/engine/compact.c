@@ -62,7 +62,7 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     return HF_OK;
 }
 
-/* 1 where something at or below a committed child is to be moved. */
+/* 1 if something at or below a committed child is to be moved. */
 static hf_status
 needs_move(hf_commit *commit, const hfi_ref *ref, uint32_t shift, int *ret_needed,
            hf_error *reterr) {

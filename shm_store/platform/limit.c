@@ -26,7 +26,7 @@
 #define TEXT_SIZE 8192
 #define MOUNT     "/sys/fs/cgroup"
 
-/* The beginning of a file as text; 0 where it can't be read. */
+/* The beginning of a file as text; 0 if it can't be read. */
 static int
 read_text(const char *path, char *text, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -50,7 +50,7 @@ read_number(const char *directory, const char *file, uint64_t otherwise) {
     return strtoull(text, NULL, 10);
 }
 
-/* A number behind `name` at the start of a line; 0 where there is none. */
+/* A number behind `name` at the start of a line; 0 if there is none. */
 static uint64_t
 find_number(const char *text, const char *name) {
     size_t length = strlen(name);

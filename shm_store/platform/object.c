@@ -292,7 +292,7 @@ note_place(const void *address, size_t size) {
 }
 
 /* Address space where what is large can have huge pages: at the same place in one as in
- * the object. NULL where the system is to choose. */
+ * the object. NULL if the system is to choose. */
 static void *
 find_place(uint64_t offset, size_t size) {
     if (size < HUGE)

@@ -10,7 +10,7 @@
  * Which way works is found by trying it once on a small mapping of our own, rather than
  * from a version number: kernels are patched, and sandboxes lie.
  *
- * A scan costs next to nothing where no page tables are, and 2 to 8 ms for each GiB
+ * A scan costs next to nothing if no page tables are, and 2 to 8 ms for each GiB
  * that is mapped (bench/store_commit.c): to distinguish a page of the file from a copy
  * the kernel has to look at its struct page, 16 MiB of them. All other categories take
  * 0.5 ms, but none of them distinguishes the two. So a large range of which much is

@@ -1,7 +1,7 @@
 /* save_read.c - a saved session, read and not believed.
  *
  * Every size in the file is a claim. A key, meta or list of sizes is read only within
- * its limit; a payload or a buffer is given memory only where the rest of the file
+ * its limit; a payload or a buffer is given memory only if the rest of the file
  * could hold it at lz4's best rate. Each block is checked by the checksum of what it
  * held, and all heads by one chain, which the end of the file repeats: so a file that
  * was cut short, patched together or damaged anywhere is recognized, at the

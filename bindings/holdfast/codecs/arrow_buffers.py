@@ -2,7 +2,7 @@
 
 pyarrow's own pickling takes arrays, batches, tables and their types apart, down to the
 buffers, which all slices of an array share; so the buffer is all that needs a rule. It
-arrives as a buffer over the mapped region, so nothing is copied, and is writable only where it
+arrives as a buffer over the mapped region, so nothing is copied, and is writable only if it
 was. A NumPy array that Arrow looks at (or the other way round) is the same memory again.
 
 Tensors, which pyarrow doesn't pickle, are their NumPy array.

@@ -150,7 +150,7 @@ def _words(wrapper: t.Any) -> t.Any:
 
 @functools.cache
 def _places() -> tuple[int, int, int] | None:
-    """Of the function, the hits and the misses; None where they aren't found."""
+    """Of the function, the hits and the misses; None if they aren't found."""
     hits, misses = 577, 211
 
     def same(number):

@@ -98,7 +98,7 @@ class DeviceLeases:
             return os.dup(file.fileno())
 
     def lend(self, number: int) -> bool:
-        """Note what is handed over without bytes; False where it can't be."""
+        """Note what is handed over without bytes; False if it can't be."""
         if number not in self._lent and len(self._lent) == _LOANS_MAX:
             return False
         description = self.describe(number)

@@ -137,7 +137,7 @@ def _attributes(value: t.Any) -> dict[str, t.Any]:
 
 
 def _index_of(row: t.Any) -> tuple[int, ...] | None:
-    """Which element of its array a row is; None where it has none, or is a part of one."""
+    """Which element of its array a row is; None if it has none, or is a part of one."""
     base = row.base
     if not isinstance(base, np.ndarray) or base.dtype != row.dtype or not base.size:
         return None

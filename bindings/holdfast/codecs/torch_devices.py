@@ -116,7 +116,7 @@ def _settle(device):
 
 
 def _share(storage):
-    """By what another process opens it; an exception where that can't be."""
+    """By what another process opens it; an exception if that can't be."""
     return storage._share_cuda_()
 
 

@@ -1,6 +1,6 @@
 """The codecs of weak references, and of the containers that are made of them.
 
-A weak reference is made again from what it leads to, which lives on only where something else
+A weak reference is made again from what it leads to, which lives on only if something else
 that is carried with it holds it: as it was before. The walk over the variables (graph.c) puts
 who refers weakly and who is referred to into one entry. So it is with finalizers of the notebook's.
 """

@@ -33,7 +33,7 @@ def _instances() -> dict[str, t.Any]:
 
 
 def find(comm_id: str | None) -> t.Any:
-    """The widget with a comm of this id; None where there is none."""
+    """The widget with a comm of this id; None if there is none."""
     return None if comm_id is None else _instances().get(comm_id)
 
 

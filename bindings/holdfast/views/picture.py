@@ -215,7 +215,7 @@ def _thinned(xs: Sequence[float], values: Sequence[float | None]) -> list[Point]
 
 
 def _lines(points: Iterable[Point], height: Callable[[float], float]) -> list[list[Point]]:
-    """Lines through the points, with gaps where nothing was measured."""
+    """Lines through the points, with gaps if nothing was measured."""
     lines: list[list[Point]] = [[]]
     for x, value in points:
         if _is_measured(value):

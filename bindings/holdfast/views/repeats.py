@@ -90,7 +90,7 @@ _Key = tuple[str, str, int]
 
 
 def _exclusive(traces: t.Sequence[Trace], last: Trace) -> dict[_Key, list[float]]:
-    """By function the exclusive seconds of each run; 0 where it wasn't called."""
+    """By function the exclusive seconds of each run; 0 if it wasn't called."""
     found: dict[_Key, list[float]] = {}
     for at, trace in enumerate(traces):
         renamed = comparison.renamed(last, trace)

@@ -213,11 +213,11 @@ class Channel:
 
     @property
     def tally(self) -> int:
-        """Its descriptor; -1 where nothing is watched."""
+        """Its descriptor; -1 if nothing is watched."""
         return self._pipes[0] if self._pipes else -1
 
     def written(self) -> list[int] | None:
-        """Bytes that were ever written to each pipe; None where the frontend has read all."""
+        """Bytes that were ever written to each pipe; None if the frontend has read all."""
         if not self._pipes:
             return None
         try:

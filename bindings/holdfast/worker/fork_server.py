@@ -46,7 +46,7 @@ from .settings.located import located
 # They start threads that a fork doesn't survive. Those of Polars start with its first query; what
 # its import starts is jemalloc's, which begins anew in a fork, and one that removes temporary files.
 _THREADED = {"grpc", "ray", "pyspark"}
-# They look for the shell at import, and behave otherwise where there is none.
+# They look for the shell at import, and behave otherwise if there is none.
 _LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
 _BACKEND = "module://matplotlib_inline.backend_inline"
 _GRACE_SECONDS = 1.0
@@ -331,7 +331,7 @@ def _look_ahead(anew: bool = True) -> None:
 
 
 def _try_import(name: str) -> bool:
-    """Import a module; False where it isn't there, breaks, or starts a thread."""
+    """Import a module; False if it isn't there, breaks, or starts a thread."""
     try:
         importlib.import_module(name)
     except BaseException:  # a library may even raise SystemExit

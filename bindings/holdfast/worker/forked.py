@@ -96,7 +96,7 @@ class Forked:
         return False
 
     def _obstacle(self) -> str:
-        """Why a cell in a fork would not find the notebook as it is; "" where it would."""
+        """Why a cell in a fork would not find the notebook as it is; "" if it would."""
         if sys.platform != "linux":
             return "a fork goes on as a program on Linux only"
         if _children():

@@ -30,7 +30,7 @@ BYTES_MAX = 256 << 20  # for one cell
 _CELLS = 16  # that are remembered
 _LATELY = 8  # cells ago
 _SIZES = 64  # of each; as many as the store lists
-_STEP = 4 << 20  # bytes: 3 ms where pages are small, 1 where they are huge
+_STEP = 4 << 20  # bytes: 3 ms where pages are small, 1 if they are huge
 _PAUSE_SECONDS = 0.005  # between two steps: nobody waits for them
 _TURN_SECONDS = 0.1  # until one looks again whether another is done
 _COUNT = struct.Struct("Q")  # cells that ran
@@ -50,7 +50,7 @@ class Preallocation:
     # ---- in a worker that waits
 
     def prefill_some(self, session: t.Any) -> float | None:
-        """Do a step; seconds until the next, or None where there is no more to do."""
+        """Do a step; seconds until the next, or None if there is no more to do."""
         if not self._began:
             if self._prefilling.is_going_on():
                 return _TURN_SECONDS

@@ -271,7 +271,7 @@ class Worker:
         return functools.partial(self.channel.send, "reply", id=frame["id"], content=content)
 
     def _failed(self, frame: Frame, message: Message, error: BaseException) -> Frame:
-        """The reply where none could be made."""
+        """The reply if none could be made."""
         self._flush()
         found = _error_content(error)
         reply = {"content": self.app.session.pack(found)}

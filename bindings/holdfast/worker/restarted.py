@@ -27,7 +27,7 @@ from .control import Channel, Frame
 
 
 def restart(frame: Frame, channel: Channel, session: t.Any) -> None:
-    """Execute Python again for this request. Returns only where that is impossible."""
+    """Execute Python again for this request. Returns only if that is impossible."""
     request = os.memfd_create("request", 0)
     frame["tally"] = channel.tally
     os.write(request, msgpack.packb(frame))

@@ -192,7 +192,7 @@ class _Maps:
 
     def owner(self, task: int) -> str:
         """The library that started this thread: on its stack, the outermost code that isn't C's
-        library itself. "" where that can't be seen."""
+        library itself. "" if that can't be seen."""
         owner = ""
         for address in _stack(task):
             place = bisect.bisect_right(self._starts, address) - 1

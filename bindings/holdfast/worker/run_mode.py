@@ -12,7 +12,7 @@ forked
     process, and where the notebook's own recording is open.
 isolated
     A clean process runs it, with the variables bound from the store. It is taken in place of a fork
-    where that can't be (threads, a GPU in use), and where Score-P's adapters must be loaded when a
+    if that can't be (threads, a GPU in use), and where Score-P's adapters must be loaded when a
     process starts.
 
 The main worker is asked with the commit that an isolated cell begins with. The wish is that of the cell

@@ -78,7 +78,7 @@ def bind(
 ) -> tuple[dict[str, t.Any], str]:
     """Bind what `code` can reach; the report of Names.bind, and why all was bound, or "".
 
-    The report has `reached` besides: the names, or None where all count as reached.
+    The report has `reached` besides: the names, or None if all count as reached.
 
     Parameters
     ----------

@@ -224,7 +224,7 @@ class Debugger:
     # ---- requests
 
     async def process(self, header: bytes, message: Message) -> Message | None:
-        """The response; None where only the main worker can give it."""
+        """The response; None if only the main worker can give it."""
         self._header = header
         command = str(message.get("command", ""))
         arguments = message.get("arguments") or {}

@@ -126,7 +126,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     last_execution_succeeded = OwnInSubshell(True)
     _last_traceback = OwnInSubshell(None)
 
-    recorder = Any()  # Recorder, None where nothing is recorded
+    recorder = Any()  # Recorder, None if nothing is recorded
     recorded = Any({})  # the fields of "started" that say where (control.h)
     span = Any({})  # those of "ended": when the code of the cell that runs began and ended
     began = Any(lambda: None)  # called when it begins

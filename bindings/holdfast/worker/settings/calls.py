@@ -1,4 +1,4 @@
-"""Calls of the notebook's code that register something where nobody can ask for it.
+"""Calls of the notebook's code that register something in places that nobody can ask for it.
 
 `codecs.register` keeps what it is given in C, and `mimetypes.add_type` puts it into tables that are made anew.
 So the calls themselves are noted, and made in the other process. Those of a module of the user's own while it is

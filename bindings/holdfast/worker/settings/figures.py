@@ -34,7 +34,7 @@ _waiting: Settings | None = None
 
 
 def capture() -> Settings | None:
-    """The settings of this process, None where nobody has asked for any."""
+    """The settings of this process, None if nobody has asked for any."""
     matplotlib = sys.modules.get("matplotlib")
     if matplotlib is None:
         return _waiting

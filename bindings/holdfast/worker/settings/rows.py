@@ -573,7 +573,7 @@ def differs(row: Row, before: t.Any, now: t.Any, imported: bool) -> bool:
 
 
 def read(row: Row, shell: t.Any) -> t.Any:
-    """None where nobody can have changed it."""
+    """None if nobody can have changed it."""
     if row.module not in sys.modules:
         return None
     try:

@@ -44,7 +44,7 @@ Packed = dict[str, bytes]
 
 
 class Setting(t.NamedTuple):
-    """How one is read (None where nobody can have set it) and set: to the first value, where another
+    """How one is read (None if nobody can have set it) and set: to the first value, where another
     capture had the second, or None."""
 
     capture: t.Callable[[t.Any], t.Any]

@@ -28,7 +28,7 @@ _waiting: dict[str, Settings] = {}
 
 
 def capture() -> dict[str, Settings] | None:
-    """The settings of this process by library, None where nobody has asked for any."""
+    """The settings of this process by library, None if nobody has asked for any."""
     found = dict(_waiting)
     for library, (_, capture_one, _) in _LIBRARIES.items():
         if _is_there(library):
