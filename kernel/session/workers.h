@@ -22,10 +22,12 @@ extern const hfi_owner hfi_workers_owner;
 HF_CHECK hf_status hfi_workers_start(hf_kernel *kernel, int is_bare, hf_error *reterr);
 /* Give the main worker a while to leave by itself, and kill the others. */
 void hfi_workers_end(hf_kernel *kernel);
-/* Ask the fork server for a worker, which can be sent requests at once. */
+/* Ask the fork server for a worker, which can be sent requests at once. HF_E_GONE,
+ * HF_E_SYSTEM, HF_E_NOMEM; see hfi_worker_fork. */
 HF_CHECK hf_status hfi_workers_fork(hf_kernel *kernel, hfi_role role,
                                     hfi_worker **ret_worker, hf_error *reterr);
-/* A fork of the main worker. */
+/* A fork of the main worker. HF_E_GONE, HF_E_SYSTEM, HF_E_NOMEM; see
+ * hfi_worker_split. */
 HF_CHECK hf_status hfi_workers_split(hf_kernel *kernel, hfi_role role, long long id,
                                      hfi_worker **ret_fork, hf_error *reterr);
 /* The fork server says that it has forked this worker. */

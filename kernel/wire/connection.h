@@ -38,10 +38,12 @@ HF_CHECK hf_status hfi_connection_parse(const char *text, size_t size,
  * user. */
 HF_CHECK hf_status hfi_connection_read(const char *path, hfi_connection *ret_connection,
                                        hf_error *reterr);
-/* Write the ports back: a new file, mode 0600, renamed over the old one. */
+/* Write the ports back: a new file, mode 0600, renamed over the old one. HF_E_SYSTEM,
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_connection_write(const hfi_connection *connection,
                                         hf_error *reterr);
-/* "tcp://127.0.0.1:5555" or "ipc:///path-1"; a port of 0 of tcp reads "*". */
+/* "tcp://127.0.0.1:5555" or "ipc:///path-1"; a port of 0 of tcp reads "*".
+ * HF_E_INVALID: it doesn't fit. */
 HF_CHECK hf_status hfi_connection_endpoint(const hfi_connection *connection,
                                            int channel, char *ret_text, size_t size,
                                            hf_error *reterr);

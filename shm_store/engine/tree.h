@@ -89,8 +89,9 @@ hfi_record_length(const hfi_record *record) {
 /* Fill in the record's public form. The pointers lead into the window. */
 void hfi_entry_fill(hf_session *session, const hfi_record *record, hf_entry *ret_entry);
 
-/* ---- reading: bytes of the object are untrusted ---- */
+/* ---- reading; all return HF_E_CORRUPT for damaged bytes ---- */
 
+/* The node or entry of a reference, checked. HF_E_CORRUPT. */
 hf_status hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
                         const hfi_node **ret_node, hf_error *reterr) HF_CHECK;
 hf_status hfi_record_load(hf_session *session, const hfi_ref *ref,
