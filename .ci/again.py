@@ -2,7 +2,7 @@
 
 Usage: again.py BUILD, after `meson test -C BUILD`. A check that fails ends its program with
 status 1. A crash, a time that ran out or the report of a sanitizer, which aborts, stays a
-failure. The results are in BUILD/meson-logs/testlog-alone.json. The status is 0 where every
+failure. The results are in BUILD/meson-logs/testlog-alone.json. The status is 0 if every
 test that failed was run again and passed.
 """
 

@@ -8,8 +8,8 @@ lines of the form
 
     KIND FILE: PART OF THE SOURCE LINE
 
-where KIND is the analyser's name of the finding, and FILE may be a pattern. With `*` for the
-last part all of that kind in the file are meant. What explains nothing is an error, too, where
+where KIND is the analyser's name of the finding, and FILE may be a pattern. With `*` for the last
+part all of that kind in the file are meant. An explanation without a finding is an error, too, if
 its analyser ran: the list stays as short as it can be.
 """
 
@@ -29,7 +29,7 @@ TOP = Path(__file__).resolve().parent.parent
 LIST = Path(__file__).with_name("analyse.txt")
 TIDY = Path(__file__).with_name("clang-tidy")
 FINDING = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? .*\[(?P<kind>[\w.,+-]+)\]$")
-# What cppcheck can't know, since it reads no headers but ours.
+# Facts that cppcheck can't know, since it reads no headers but ours.
 MACROS = """
 #define PyObject_HEAD int head;
 #define Py_RETURN_NOTIMPLEMENTED return 0

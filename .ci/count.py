@@ -1,6 +1,6 @@
 """Sum the results of the C and the Python tests: the last line that ./test prints.
 
-Usage: count.py STATUS TESTLOG ALONE_TESTLOG PYTEST_XML ALONE_XML. STATUS is 0 where both
+Usage: count.py STATUS TESTLOG ALONE_TESTLOG PYTEST_XML ALONE_XML. STATUS is 0 if both
 runners said that all went well; TESTLOG is meson's, as JSON, PYTEST_XML pytest's. The two that
 are alone may not be there: they have the tests that failed and were run again, which shows more of
 why, and makes no failure a pass: a test that fails now and then is a defect, its own or the
@@ -21,7 +21,7 @@ MESON_SKIPPED = {"SKIP"}
 
 
 def meson_log(path: str) -> list[dict]:
-    """What meson reports of each C test."""
+    """Meson's report of each C test."""
     with open(path, encoding="utf-8") as log:
         return [json.loads(line) for line in log]
 

@@ -2,9 +2,9 @@
 
     python docs/notebooks.py
 
-Each block of Python on the page is a cell, and the outputs are those of one run. What depends on this
-machine is replaced: the paths of the experiments and of the standard library. What %trace draws is
-left out but for its still picture: it would be 200 KB a cell.
+Each block of Python on the page is a cell, and the outputs are those of one run. Text that depends
+on this machine is replaced: the paths of the experiments and of the standard library. The drawing
+of %trace is left out except its still picture: it would be 200 KB a cell.
 
 The page quotes the outputs, and README.md the times. Both are written anew: a block of text after a
 cell is as many of the first lines of its output as it had before, and a line of README.md that begins
@@ -62,7 +62,7 @@ def run(notebook, directory, kernel="holdfast"):
 
 
 def outputs(cell, directory):
-    """What a cell shows as text."""
+    """The text that a cell shows."""
     texts = [
         output["text"] if "text" in output else output.get("data", {}).get("text/plain", "")
         for output in cell.outputs

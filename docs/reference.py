@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "reference"
 NOTE = "<!-- Made by docs/reference.py; change the sources instead. -->\n"
 
-# What users import. Programs (python -m holdfast.report and others) are in docs/commands.md.
+# Modules that users import. Programs (python -m holdfast.report and others) are in
+# docs/commands.md.
 MODULES = (
     "holdfast",
     "holdfast.marshal",

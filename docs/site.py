@@ -15,7 +15,7 @@ OUTSIDE = re.compile(r"\]\((?:\.\./)+(ARCHITECTURE\.md|README\.md|examples)")
 
 
 def outside():
-    """What is added: the paths, from the root."""
+    """The files that are added: their paths, from the root."""
     yield Path("ARCHITECTURE.md")
     for path in sorted((ROOT / "examples").rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:

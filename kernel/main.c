@@ -95,7 +95,7 @@ print_version(void) {
            zmq_has("curve") ? " with CurveZMQ" : "");
 }
 
-/* The option's argument; 0 where it is none. */
+/* The option's argument; 0 if it is none. */
 static int
 take_number(const char *name, unsigned long long *ret_number) {
     char *end;
@@ -114,9 +114,10 @@ take_run_mode(const char **ret_mode) {
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(optarg, modes[i]) == 0)
             return 1;
-    fprintf(stderr,
-            "holdfast-kernel: --run %s is none of auto, in-process, forked, isolated\n",
-            optarg);
+    fprintf(
+        stderr,
+        "holdfast-kernel: --run %s must be one of auto, in-process, forked, isolated\n",
+        optarg);
     return 0;
 }
 
@@ -274,8 +275,9 @@ set_handlers(void) {
     sigaction(SIGHUP, &action, NULL);
 }
 
-/* What libzmq's thread frees after a large message must go back to the system when the
- * notebook rests (rest.c), and no call trims the end of another thread's heap. */
+/* Memory that libzmq's thread frees after a large message must go back to the system
+ * when the notebook rests (rest.c), and no call trims the end of another thread's
+ * heap. */
 static void
 share_heap(void) {
 #ifdef __GLIBC__
@@ -283,7 +285,8 @@ share_heap(void) {
 #endif
 }
 
-/* What `holdfast ls` shows people. Jupyter's server puts the notebook's path there. */
+/* The name that `holdfast ls` shows people. Jupyter's server puts the notebook's path
+ * there. */
 static const char *
 default_label(char *directory, size_t size) {
     const char *path = getenv("JPY_SESSION_NAME");

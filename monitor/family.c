@@ -1,16 +1,15 @@
 /* family.c - a set of processes with all that they start, and what they have used.
  *
- * What all have used up to now is the sum of what the living report, plus an offset.
- * The offset takes up what joining and leaving would add and take away: a root joins
- * with what it has used already, a cell's worker leaves with all that it has used. So
- * the sum never jumps, and the difference of two readings is what was used between
- * them.
+ * The use of all up to now is the sum of the living processes' reports, plus an offset.
+ * The offset makes up for joining and leaving: a root joins with the use that it has
+ * already, a cell's worker leaves with all of its use. So the sum never jumps, and the
+ * difference of two readings is what was used between them.
  *
  * A child that is waited for hands its counters to its parent, in the kernel: so what a
  * child has used counts even where it came and went between two samples, or was never
  * seen. One that was seen and has vanished stays in the sum, with its last counters, by
  * as much as the others' counters of children haven't grown since: usually not at all.
- * What is left is waited for until the next reading, since whoever waits for the child
+ * The rest is kept until the next reading, since the process that waits for the child
  * may have been read just before that; then it is taken to have had no parent that
  * waits, and stays. Input and output have no counters of children alone, so there all
  * that the others have read and written pays for the vanished.
@@ -56,7 +55,7 @@ typedef struct member {
     double children; /* ns that it has reported */
 } member;
 
-/* What is added up and only grows. */
+/* Sums that only grow. */
 typedef struct sums {
     double cpu; /* ns, with the children's */
     double read_count, write_count, read, write, disk_read, disk_write;
@@ -73,7 +72,7 @@ struct hfi_family {
     double offset[SUMS];
     double vanished[SUMS]; /* by the last reading, and not seen elsewhere by then */
     double last[SUMS];     /* by the last reading */
-    pid_t lost;            /* the root that vanished last, before it could be buried */
+    pid_t lost;            /* the root that vanished last, before it could be noted */
     hfi_usage lost_usage;
     hfi_procfile births_file;
     uint64_t births;
@@ -345,7 +344,7 @@ hfi_family_remove(hfi_family *family, pid_t pid) {
 }
 
 void
-hfi_family_bury(hfi_family *family, pid_t pid, double cpu_seconds, const char *io) {
+hfi_family_note_end(hfi_family *family, pid_t pid, double cpu_seconds, const char *io) {
     member *at = find(family, pid);
     if (at == NULL && (pid != family->lost || pid <= 0))
         return;

@@ -1,4 +1,10 @@
-/* gpus.h - GPUs: their driver, and what they do. */
+/* gpus.h - GPUs: their driver, and their use.
+ *
+ * A driver may take seconds to answer, so gpus.c asks it in a thread of its own, and
+ * others read the last answer.
+ *
+ * Threads: nvml.c one at a time; gpus.c as its comments say.
+ */
 #ifndef HFI_GPUS_H
 #define HFI_GPUS_H
 
@@ -10,7 +16,7 @@
 
 typedef struct hfi_nvml hfi_nvml;
 
-/* What a GPU does now. */
+/* The use of a GPU now. */
 typedef struct hfi_gpu_use {
     double util;         /* per cent of the time that a kernel ran */
     double band;         /* per cent of the time that its memory was read or written */
@@ -22,15 +28,15 @@ typedef struct hfi_gpu_use {
     } process[64];
 } hfi_gpu_use;
 
-/* NULL where there is no library, no driver or no GPU: `ret_trouble` says which. It
- * may take long. */
+/* NULL if there is no library, no driver or no GPU: `ret_trouble` says which. It may
+ * take long. */
 hfi_nvml *hfi_nvml_open(char *ret_trouble, size_t size);
 void hfi_nvml_close(hfi_nvml *nvml);
 size_t hfi_nvml_count(const hfi_nvml *nvml);
 void hfi_nvml_describe(const hfi_nvml *nvml, size_t index, hf_monitor_gpu *ret_gpu);
 void hfi_nvml_read(const hfi_nvml *nvml, size_t index, hfi_gpu_use *ret_use);
 
-/* ---- gpus.c: what the GPUs do, asked in a thread of its own ---- */
+/* ---- gpus.c: the use of GPUs, asked in a thread of its own ---- */
 
 /* The last reading. */
 typedef struct hfi_gpus_reading {
@@ -45,14 +51,14 @@ typedef struct hfi_gpus_reading {
 /* One thread at a time. */
 typedef struct hfi_gpus hfi_gpus;
 
-/* The driver is looked for from now on. NULL where there is no memory, or no thread. */
+/* The driver is looked for from now on. NULL if there is no memory, or no thread. */
 hfi_gpus *hfi_gpus_create(void);
 /* Waits a second at most for a driver that doesn't answer. */
 void hfi_gpus_close(hfi_gpus *gpus);
-/* Ask what they do from now on, or no longer. */
+/* Ask for their use from now on, or no longer. */
 void hfi_gpus_want(hfi_gpus *gpus, int wanted);
-/* 0, and nothing is written, where nothing is newer than
- * `ret_reading`. NULL has nothing. */
+/* 0, and nothing is written, if nothing is newer than `ret_reading`; always for
+ * NULL. */
 int hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_reading *ret_reading);
 
 #endif

@@ -1,12 +1,15 @@
-/* layout.h - what the monitor's shared memory looks like: one writer, many readers.
+/* layout.h - the layout of the monitor's shared memory: one writer, many readers.
  *
  *   page 0     facts about the machine, state, heads of the levels and of the cell log
  *   series     per level: times, widths, and for each column its values, lows and highs
  *   cell log   records, and the text of their sources
  *
- * All places are offsets from the beginning. A reader maps it read-only and checks what
- * it reads: see view.c. Fields marked "seqlock" are written between two increments of
- * the counter named there, which is odd meanwhile.
+ * All places are offsets from the beginning. A reader maps it read-only and checks
+ * everything that it reads: see view.c. Fields marked "seqlock" are written between two
+ * increments of the counter named there, which is odd meanwhile.
+ *
+ * Threads: one writer, in one thread at a time; any number of readers in other
+ * processes.
  */
 #ifndef HFI_MONITOR_LAYOUT_H
 #define HFI_MONITOR_LAYOUT_H

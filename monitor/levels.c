@@ -39,8 +39,8 @@
 #define NARROW     10 /* rows below this part of the interval have no low or high */
 #define NARROW_NS  1000000LL
 #define WEIGH_NS   1000000000LL /* between two weighings */
-/* Between two rows of the machine, whose processor time is
- * counted in ticks of 10 ms. */
+/* Between two rows of the machine, whose processor time is counted in ticks of 10
+ * ms. */
 #define TICKS_NS 40000000LL
 
 typedef struct level {
@@ -161,7 +161,7 @@ note_gpus(hfi_levels *levels) {
     hfi_series_show_gpus(levels->series, (uint32_t)gpus_read->count);
 }
 
-/* What the driver has read, if that is new. */
+/* Take the driver's reading, if it is new. */
 static void
 take_gpus(hfi_levels *levels) {
     int first = levels->gpus_read.turn == 0;

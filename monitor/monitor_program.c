@@ -10,8 +10,8 @@
  * answered with the descriptor of the samples, too.
  *
  * It ends when the socket does, and when PID is not its parent any more: a fork of that
- * process may have the socket's other end as well. What a terminal sends to all
- * processes of a session is not for it. One thread beside the sampler's own.
+ * process may have the socket's other end as well. Signals that a terminal sends to all
+ * processes of a session aren't for it. One thread beside the sampler's own.
  */
 #include <errno.h>
 #include <poll.h>

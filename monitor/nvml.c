@@ -1,6 +1,6 @@
 /* nvml.c - NVIDIA GPUs, by the library that comes with their driver.
  *
- * libnvidia-ml is loaded when the sampling first starts, and where it isn't there the
+ * libnvidia-ml is loaded when the sampling first starts, and if it isn't there the
  * monitor goes on without: nothing of it is needed to build or to run. Its functions
  * are declared here, as its reference manual has them (NVML API, "Device Queries");
  * their names with a version are a promise that they stay. HOLDFAST_NVML names another
@@ -51,7 +51,7 @@ struct hfi_nvml {
 };
 
 /* A function's address in place of a pointer to it: POSIX allows what ISO C doesn't
- * know. 0 where it isn't there. */
+ * know. 0 if it isn't there. */
 static int
 find(hfi_nvml *nvml, const char *name, void *ret_function) {
     void *found = dlsym(nvml->library, name);

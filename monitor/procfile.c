@@ -2,8 +2,8 @@
  *
  * They are opened once and read by pread from their beginning: the kernel makes their
  * text anew for each read, and opening costs more than that. Numbers are parsed by
- * hand; there is no stdio and no allocation on a sample's path. What isn't a number
- * reads as 0.
+ * hand; there is no stdio and no allocation on a sample's path. Text that isn't a
+ * number reads as 0.
  *
  * A file of a process stays bound to that process: when it is gone, reading fails, and
  * never describes another one with the same number. No state, any thread.

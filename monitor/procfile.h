@@ -1,4 +1,8 @@
-/* procfile.h - small files of /proc and of cgroups, read again and again. */
+/* procfile.h - small files of /proc and of cgroups, read again and again.
+ *
+ * A file that stays open is read again from its beginning, which is cheaper than
+ * opening it. Threads: any; there is no state but the descriptor.
+ */
 #ifndef HFI_PROCFILE_H
 #define HFI_PROCFILE_H
 
@@ -14,7 +18,7 @@ typedef struct hfi_procfile {
 #define HFI_PROCFILE_INIT                                                              \
     { -1 }
 
-/* 0 where it can't be opened. */
+/* 0 if it can't be opened. */
 int hfi_procfile_open(hfi_procfile *file, const char *path);
 void hfi_procfile_close(hfi_procfile *file);
 /* Its text from the beginning, ended by a NUL; its length, or -1. */
@@ -24,7 +28,7 @@ long hfi_procfile_read_once(const char *path, char *ret_text, size_t size);
 
 /* The number at or after `text`, past blanks; `ret_next` (may be NULL) is behind it. */
 uint64_t hfi_procfile_number(const char *text, const char **ret_next);
-/* The number after the first line that begins with `key`; 0 where there is none. */
+/* The number after the first line that begins with `key`; 0 if there is none. */
 int hfi_procfile_find(const char *text, const char *key, uint64_t *ret_number);
 /* Behind the next `count` words. */
 const char *hfi_procfile_skip(const char *text, int count);

@@ -192,9 +192,10 @@ hfi_sampler_remove(hfi_sampler *sampler, pid_t pid) {
 }
 
 void
-hfi_sampler_bury(hfi_sampler *sampler, pid_t pid, double cpu_seconds, const char *io) {
+hfi_sampler_note_end(hfi_sampler *sampler, pid_t pid, double cpu_seconds,
+                     const char *io) {
     pthread_mutex_lock(&sampler->lock);
-    hfi_family_bury(hfi_levels_family(sampler->levels), pid, cpu_seconds, io);
+    hfi_family_note_end(hfi_levels_family(sampler->levels), pid, cpu_seconds, io);
     pthread_mutex_unlock(&sampler->lock);
 }
 

@@ -18,7 +18,7 @@
  *
  * The columns of GPUs come last. There is room for the most that are counted, but they
  * are shown, and written, only once it is known how many there are: asking takes long.
- * What isn't known is NaN.
+ * Values that aren't known are NaN.
  *
  * Memory is touched as it is used: a monitor that is never started takes two pages.
  * One writer; hostile bytes are the readers' matter (view.c).
@@ -272,8 +272,8 @@ join_column(const hfi_layout_column *column, const hfi_series *series,
     }
 }
 
-/* Where each of the rows goes if neighbours up to `limit` together are joined; how many
- * are left. */
+/* The new place of each row if neighbours up to `limit` together are joined; returns
+ * how many are left. */
 static size_t
 plan(const int64_t *widths, size_t count, int64_t limit, uint16_t *ret_target) {
     size_t used = 0;

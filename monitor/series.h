@@ -1,5 +1,4 @@
-/* series.h - what each level has used, as rows in shared memory. One thread at
- * a time. */
+/* series.h - the use of each level, as rows in shared memory. One thread at a time. */
 #ifndef HFI_SERIES_H
 #define HFI_SERIES_H
 
@@ -13,7 +12,7 @@ typedef struct hfi_series {
     hfi_layout *base; /* NULL: closed */
 } hfi_series;
 
-/* What a level has beside the columns that all have. */
+/* The columns of a level beside those that every level has. */
 typedef struct hfi_series_shape {
     uint32_t cores; /* a column for each; 0: none */
 } hfi_series_shape;
@@ -57,7 +56,7 @@ int64_t hfi_celllog_begin(hfi_series *series, hf_monitor_cell *cell, const char 
 /* Write the cell anew, now that it has ended. */
 void hfi_celllog_end(hfi_series *series, const hf_monitor_cell *cell);
 
-/* ---- levels.c: what each level has used, read and written down as rows ---- */
+/* ---- levels.c: the use of each level, read and written as rows ---- */
 
 typedef struct hfi_levels hfi_levels;
 
@@ -69,11 +68,11 @@ void hfi_levels_close(hfi_levels *levels);
 
 /* The processes of the process level. */
 hfi_family *hfi_levels_family(hfi_levels *levels);
-/* From now on readings become rows; where `interval_ns` is 0 no longer. With `weigh`
- * the notebook's processes are weighed (PSS and USS), once a second at most. */
+/* From now on readings become rows; if `interval_ns` is 0, no longer. With `weigh` the
+ * notebook's processes are weighed (PSS and USS), once a second at most. */
 void hfi_levels_start(hfi_levels *levels, int64_t interval_ns, int weigh);
-/* Read all levels whose time it is. `ret_readings` may be NULL; what wasn't read stays
- * as it is there. `at_cell`: this is no sample of the interval's. */
+/* Read all levels that are due. `ret_readings` may be NULL; the reading of a level that
+ * isn't due stays as it is. `at_cell`: this sample isn't one of the interval's. */
 void hfi_levels_sample(hfi_levels *levels, int at_cell,
                        hf_monitor_reading ret_readings[HF_MONITOR_LEVELS]);
 

@@ -1,15 +1,15 @@
 /* slurm.c - the Slurm job that this process is in.
  *
- * Slurm describes a job in the environment of its processes. What the job uses stands
- * in its control group, which is named after it: job_J, or, since 26.05 and unless the
- * site says otherwise, by the job's unique name. As a rule this process is in it, or
- * below it, whatever the site calls what is above; only where it isn't, the places are
- * looked through that Slurm has:
+ * Slurm describes a job in the environment of its processes. The job's use is in its
+ * control group, which is named after it: job_J, or, since 26.05 and unless the site
+ * says otherwise, by the job's unique name. As a rule this process is in it, or below
+ * it, however the site names the groups above; only if it isn't, the places are looked
+ * through that Slurm has:
  *
  *   version 2   SLICE/[NODE_]slurmstepd.scope/JOB       the slice is the site's choice
  *   version 1   CONTROLLER/slurm[_NODE]/uid_U/job_J
  *
- * Where a site has no such groups (it follows processes by their parents), the job's
+ * If a site has no such groups (it follows processes by their parents), the job's
  * processes are those of the user that have its number in their environment (family.c).
  * No state, any thread. Sources: cgroup.conf(5), sbatch(1).
  */
@@ -50,7 +50,7 @@ hfi_slurm_find(hfi_slurm *ret_slurm) {
 
 /* ---- its group ------------------------------------------------------------------ */
 
-/* Cut a path behind its part `name`; 0 where it has none. */
+/* Cut a path behind its part `name`; 0 if it has none. */
 static int
 cut_behind(char *path, const char *name) {
     char part[64];

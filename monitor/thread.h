@@ -1,4 +1,7 @@
-/* thread.h - threads of the monitor, and waiting on its clock. */
+/* thread.h - threads of the monitor, and waiting on its clock.
+ *
+ * Threads: any.
+ */
 #ifndef HFI_MONITOR_THREAD_H
 #define HFI_MONITOR_THREAD_H
 

@@ -1,4 +1,7 @@
-/* usage.h - what processes have used. */
+/* usage.h - the use of processes: one, or a set with all processes that they start.
+ *
+ * Threads: any; each struct belongs to one thread at a time.
+ */
 #ifndef HFI_USAGE_H
 #define HFI_USAGE_H
 
@@ -8,7 +11,7 @@
 #include "holdfast/monitor.h"
 #include "monitor/procfile.h"
 
-/* ---- usage.c: what one process has used, by the system's counters ---- */
+/* ---- usage.c: the use of one process, by the system's counters ---- */
 
 /* Counters of a process. Times in ns, the rest in bytes or calls. */
 typedef struct hfi_usage {
@@ -30,11 +33,11 @@ typedef struct hfi_process_use {
     int has_clock;
 } hfi_process_use;
 
-/* 0 where there is no such process. With `keep` its files stay open, which makes
- * reading cheaper and takes three descriptors. */
+/* 0 if there is no such process. With `keep` its files stay open, which makes reading
+ * cheaper and takes three descriptors. */
 int hfi_process_open(hfi_process_use *process, pid_t pid, int keep);
 void hfi_process_close(hfi_process_use *process);
-/* 0 where it is gone. What may not be read is 0. */
+/* 0 if the process is gone. Members that may not be read are 0. */
 int hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage);
 /* All processes of this user; how many were given. */
 size_t hfi_process_list(uid_t uid, pid_t *ret_pids, size_t size);
@@ -42,14 +45,14 @@ size_t hfi_process_list(uid_t uid, pid_t *ret_pids, size_t size);
 int hfi_process_has_variable(pid_t pid, const char *variable);
 /* Its children now; how many were given. */
 size_t hfi_process_children(pid_t pid, pid_t *ret_pids, size_t size);
-/* A number that changes when processes are started; 0 where the system has none. `file`
- * is kept open for it from the first call on. */
+/* A number that changes when processes are started; 0 if the system has none. `file` is
+ * kept open for it from the first call on. */
 uint64_t hfi_process_births(hfi_procfile *file);
 /* Its proportional and its unique set size, in bytes: its part of each page by how many
- * have that, and its own pages alone. It takes a millisecond a gigabyte and more. 0
- * where that isn't known. */
+ * have that, and its own pages alone. It takes a millisecond a gigabyte and more. 0 if
+ * it isn't known. */
 int hfi_process_weigh(pid_t pid, double *ret_pss, double *ret_uss);
-/* Most resident memory that it has had, in bytes; 0 where that isn't known. */
+/* Most resident memory that it has had, in bytes; 0 if it isn't known. */
 double hfi_process_peak(pid_t pid);
 /* The counters in a text of /proc/PID/io. */
 void hfi_usage_parse_io(const char *text, hfi_usage *usage);
@@ -59,35 +62,37 @@ void hfi_usage_parse_io(const char *text, hfi_usage *usage);
 /* One thread at a time. */
 typedef struct hfi_family hfi_family;
 
-/* NULL where there is no memory. The first is empty; the second has all processes of
- * the user, those that come later too, and nothing is added to it or taken out: with
- * `variable`, which is kept, those that have it in their environment, "NAME=VALUE". */
+/* NULL without memory. The first is empty; the second always has all processes of the
+ * user, and none can be added or removed: with `variable`, "NAME=VALUE", which is kept,
+ * only those that have it in their environment. */
 hfi_family *hfi_family_create(void);
 hfi_family *hfi_family_create_of_user(uid_t uid, const char *variable);
 void hfi_family_close(hfi_family *family);
 
-/* From now on this process, and what it starts, counts; what they have used so far
- * doesn't. Nothing happens where it counts already, or is gone. */
+/* Count this process and those that it starts, from now on; their use so far doesn't
+ * count. Nothing happens if it counts already, or is gone. */
 void hfi_family_add(hfi_family *family, pid_t pid);
-/* It and its descendants no longer count; what they have used does. */
+/* The process and its descendants no longer count; their use so far still does. */
 void hfi_family_remove(hfi_family *family, pid_t pid);
-/* It has ended and was waited for by a process that doesn't count: what it had used in
- * the end, with its children; `io` is the text of its file in /proc, or NULL. */
-void hfi_family_bury(hfi_family *family, pid_t pid, double cpu_seconds, const char *io);
-/* A member reports what the children that it has waited for have used, in ns: others
- * get that from the system in hundredths of a second only. */
+/* The process has ended, and a process that doesn't count has waited for it.
+ * `cpu_seconds`: its final use, with its children; `io` is the text of its file in
+ * /proc, or NULL. */
+void hfi_family_note_end(hfi_family *family, pid_t pid, double cpu_seconds,
+                         const char *io);
+/* A member reports the use of the children that it has waited for, in ns: others get
+ * that from the system in hundredths of a second only. */
 void hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns);
 
 /* Look for descendants that are new; unless `force` only where processes were started
  * since the last look, which is 20 ms ago or more. */
 void hfi_family_search(hfi_family *family, int force);
-/* What all have used. */
+/* Read the use of all. */
 void hfi_family_read(hfi_family *family, hf_monitor_reading *ret_reading);
-/* The proportional and unique set sizes of all, in bytes; NaN where none is known. */
+/* The proportional and unique set sizes of all, in bytes; NaN if none is known. */
 void hfi_family_weigh(const hfi_family *family, double *ret_pss, double *ret_uss);
 /* 0 for NULL. */
 int hfi_family_has(const hfi_family *family, pid_t pid);
-/* What one of them had used by the last reading; all 0 where it isn't one. */
+/* The use of one member by the last reading; all 0 if it is no member. */
 hfi_usage hfi_family_usage_of(const hfi_family *family, pid_t pid);
 /* The first of them; how many were given. */
 size_t hfi_family_pids(const hfi_family *family, int32_t *ret_pids, size_t size);

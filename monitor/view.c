@@ -53,7 +53,7 @@ hf_monitor_view_open_consume(int fd, hf_monitor_view **ret_view, hf_error *reter
         view->base = address;
         view->size = (size_t)facts.st_size;
         if (view->base->magic != HFI_MONITOR_MAGIC || view->base->size != view->size)
-            status = hf_error_set(reterr, HF_E_CORRUPT, "this is no monitor");
+            status = hf_error_set(reterr, HF_E_CORRUPT, "this isn't a monitor");
         else if (view->base->version != HFI_MONITOR_VERSION)
             status = hf_error_set(reterr, HF_E_VERSION, "a monitor of another version");
     }
@@ -86,7 +86,7 @@ place(const hf_monitor_view *view, uint64_t at) {
     return (const char *)view->base + at;
 }
 
-/* Begin to read under a counter: 0 where the writer is at work, which is waited for. */
+/* Begin to read under a counter: 0 if the writer is at work, which is waited for. */
 static int
 begin(const _Atomic uint64_t *counter, uint64_t *ret_seen) {
     *ret_seen = atomic_load_explicit(counter, memory_order_acquire);
@@ -107,7 +107,7 @@ end_text(char *text, size_t size) {
     text[size - 1] = '\0';
 }
 
-/* What comes from shared memory may be anything: texts end, counts are in range. */
+/* Shared memory may hold anything: make sure that texts end and counts are in range. */
 static void
 make_sound(hf_monitor_state *state, hf_monitor_facts *facts) {
     end_text(facts->memory_limit_source, sizeof facts->memory_limit_source);
@@ -255,7 +255,7 @@ hf_monitor_view_rows(const hf_monitor_view *view, hf_monitor_level which,
         return HF_NOT_FOUND;
     const hfi_layout_level *level = &view->base->level[which];
     if (!level_lies(view, level))
-        return hf_error_set(reterr, HF_E_CORRUPT, "the monitor's tables lie");
+        return hf_error_set(reterr, HF_E_CORRUPT, "the monitor's tables are damaged");
     for (int i = 0; i < TRIES; i++) {
         if (!begin(&level->moves, &seen))
             continue;

@@ -1,14 +1,15 @@
-/* backend.h - where recorded events go: a table of functions.
+/* backend.h - the destination of recorded events: a table of functions.
  *
  * The recorder calls these with the interpreter's lock held, so a back end needs no
  * lock of its own. A writer belongs to one location (one thread). Event functions
- * return 0, or anything else when the event could not be stored; where it came at once,
- * the recorder then stops that location and counts what it loses. They must neither
- * raise nor print.
+ * return 0, or another number if the event could not be stored; with an immediate back
+ * end the recorder then stops that location, and counts the events that it loses. They
+ * must neither raise nor print.
  *
- * Events come at the end, location by location, with the times at which they happened;
- * to an immediate back end, which takes its own, each comes at once and on its own
- * thread. Only the leaves of what was open at the end may come from another one.
+ * Events come at the end, location by location, with the times at which they happened.
+ * An immediate back end gets each event at once, on the event's thread, and takes its
+ * own times. Only the leaves of regions that were open at the end may come from another
+ * thread.
  */
 #ifndef HOLDFAST_RECORDER_BACKEND_H
 #define HOLDFAST_RECORDER_BACKEND_H
@@ -21,14 +22,14 @@
 #include "holdfast/error.h"
 #include "profile.h"
 
-/* What close() needs to know of one location. */
+/* The data about one location that close() needs. */
 typedef struct hfi_location_summary {
     uint64_t id;
     const char *name;
     uint64_t events; /* written */
 } hfi_location_summary;
 
-/* What holds for the whole recording. Times in ticks of the recorder's clock. */
+/* The data about the whole recording. Times in ticks of the recorder's clock. */
 typedef struct hfi_recording_summary {
     const hfi_definitions *definitions;
     const hfi_location_summary *locations;
@@ -60,7 +61,7 @@ typedef struct hfi_backend {
      * HF_E_NOMEM, HF_E_INVALID. */
     hf_status (*open)(const char *directory, const hfi_definitions *definitions,
                       bool joins, void **ret_archive, hf_error *reterr);
-    /* Where this process's log file is to be; the caller frees the path. NULL: it has
+    /* The path for this process's log file; the caller frees it. NULL: the back end has
      * none. Failures: HF_E_NOMEM. */
     hf_status (*log_path)(void *archive, char **ret_path);
     /* Write the definitions and the profile, remove the log file, and release the
@@ -84,7 +85,7 @@ typedef struct hfi_backend {
 
     hf_status (*writer_open)(void *archive, uint64_t location, void **ret_writer,
                              hf_error *reterr);
-    /* Write out what is buffered and release the buffer. */
+    /* Write out the buffer, and release it. */
     hf_status (*writer_close)(void *archive, void *writer, hf_error *reterr);
 
     int (*enter)(void *writer, uint64_t time, uint32_t region);
@@ -100,8 +101,8 @@ typedef struct hfi_backend {
     /* The program stood still while its log was full. NULL: immediate. */
     int (*flushed)(void *writer, uint64_t start, uint64_t stop);
 
-    /* Where the back end keeps the marks that events are taken back to; `name` is a
-     * string id. NULL: the log does. */
+    /* A back end that keeps the marks to which events are taken back; `name` is a
+     * string id. NULL: the log keeps them. */
     int (*rewind_begin)(void *writer, uint32_t name);
     int (*rewind_end)(void *writer, uint32_t name, bool drop);
 } hfi_backend;
@@ -119,11 +120,10 @@ int hfi_backend_write(const hfi_backend *backend, void *writer,
  * The back end that hands events to Score-P's measurement library.
  */
 
-/* Load Score-P into this process; where it was preloaded, or is loaded already, only
- * find it. `table` is the path of scorep_subsystems.c's library; `bundle` that of one
- * which needs all of Score-P's; `subsystems` their names, each followed by a blank.
- * Needed once before a recording with this back end. Failures: HF_E_SYSTEM,
- * HF_E_INVALID. */
+/* Load Score-P into this process; if it was preloaded, or is loaded already, only find
+ * it. `table` is the path of scorep_subsystems.c's library; `bundle` that of one which
+ * needs all of Score-P's; `subsystems` their names, each followed by a blank. Needed
+ * once before a recording with this back end. Failures: HF_E_SYSTEM, HF_E_INVALID. */
 HF_CHECK hf_status hfi_scorep_load(const char *table, const char *bundle,
                                    const char *subsystems, hf_error *reterr);
 

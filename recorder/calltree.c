@@ -130,7 +130,7 @@ node_add(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_nod
     return HF_OK;
 }
 
-/* 0 where there is no such node: the root is nobody's child. */
+/* 0 if there is no such node: the root is nobody's child. */
 static uint32_t
 node_find(const hfi_calltree *tree, uint32_t parent, uint32_t region) {
     const hfi_calltree_node *last = &tree->nodes[tree->last];

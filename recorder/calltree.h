@@ -1,4 +1,10 @@
-/* calltree.h - the call-path profile of one location. */
+/* calltree.h - the call-path profile of one location.
+ *
+ * It is a tree of call paths with visits and times. It grows with each new path, up to
+ * the limits of its room; further paths are collapsed.
+ *
+ * Threads: a tree and its room belong to one thread at a time.
+ */
 #ifndef HOLDFAST_RECORDER_CALLTREE_H
 #define HOLDFAST_RECORDER_CALLTREE_H
 
@@ -7,8 +13,8 @@
 
 #include "holdfast/status.h"
 
-/* The region of a node that stands for all calls below its
- * parent that found no room. */
+/* The region of a node that stands for all calls below its parent that found no
+ * room. */
 #define HFI_REGION_COLLAPSED (UINT32_MAX - 1)
 /* That of a node for the time in which the program stood still while a full log was
  * written out. */
@@ -23,7 +29,7 @@ typedef struct hfi_calltree_node {
     uint32_t parent;
     uint64_t visits;
     uint64_t inclusive; /* ticks, as are all times here */
-    uint64_t children;  /* what of `inclusive` was spent in callees */
+    uint64_t children;  /* the part of `inclusive` that was spent in callees */
     uint64_t shortest;
     uint64_t longest;
 } hfi_calltree_node;
@@ -52,12 +58,12 @@ void hfi_calltree_leave(hfi_calltree *tree, uint64_t time);
  * memory, that stays the time of the function that was running. */
 void hfi_calltree_add_flush(hfi_calltree *tree, uint64_t ticks);
 
-/* The node of this path, which is made where it isn't there yet, without limit.
- * Failures: HF_E_NOMEM. */
+/* The node of this path, which is made if it isn't there yet, without limit. Failures:
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_calltree_path(hfi_calltree *tree, uint32_t parent,
                                      uint32_t region, uint32_t *ret_node);
 
-/* Add to what the node has: visits and times of `more`. */
+/* Add the visits and times of `more` to the node. */
 void hfi_calltree_sum(hfi_calltree *tree, uint32_t node, const hfi_calltree_node *more);
 
 /* Call `enter` for each node but the root, then for its children in order, then

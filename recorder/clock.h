@@ -1,4 +1,10 @@
-/* clock.h - the recorder's clock: ticks of the processor, or ns where it has none. */
+/* clock.h - the recorder's clock: ticks of the processor, or ns if it has none.
+ *
+ * Reading ticks costs a few nanoseconds; their rate is found by comparing them with the
+ * system's clock.
+ *
+ * Threads: call hfi_clock_init in one; all others may be called by any thread after it.
+ */
 #ifndef HOLDFAST_RECORDER_CLOCK_H
 #define HOLDFAST_RECORDER_CLOCK_H
 
@@ -12,8 +18,8 @@ typedef struct hfi_instant {
     uint64_t ns;
 } hfi_instant;
 
-/* Decide what to count, and note the time. To be called before the first tick is taken;
- * a second call does nothing. */
+/* Decide between ticks and ns, and note the time. To be called before the first tick is
+ * taken; a second call does nothing. */
 void hfi_clock_init(void);
 
 /* How many ticks a second has, from the time since init. Within 5 ms of that it waits,

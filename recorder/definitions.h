@@ -1,4 +1,6 @@
 /* definitions.h - the strings, regions and parameters that events refer to by number.
+ *
+ * Threads: one call at a time; the caller serializes.
  */
 #ifndef HOLDFAST_RECORDER_DEFINITIONS_H
 #define HOLDFAST_RECORDER_DEFINITIONS_H
@@ -14,7 +16,7 @@
 
 /* There are no more regions than a packed event has numbers for. */
 #define HFI_REGION_MAX ((1u << 22) - 8)
-/* In the place of the id of what is not to be recorded. */
+/* The id of a region that is not recorded. */
 #define HFI_REGION_NONE UINT32_MAX
 
 typedef enum hfi_region_kind {
@@ -33,7 +35,7 @@ typedef enum hfi_parameter_kind {
 typedef struct hfi_region {
     uint32_t name; /* string ids */
     uint32_t file;
-    uint32_t line; /* first line; 0 where unknown */
+    uint32_t line; /* first line; 0 if unknown */
     hfi_region_kind kind;
 } hfi_region;
 
@@ -55,8 +57,8 @@ typedef struct hfi_definitions hfi_definitions;
 HF_CHECK hf_status hfi_definitions_create(hfi_definitions **ret_definitions);
 void hfi_definitions_close(hfi_definitions *definitions);
 
-/* The id of what is given, which is added if it is new. HF_E_NOMEM; HF_E_LIMIT: there
- * are too many regions. */
+/* The id of a string, region or parameter, which is added if it is new. HF_E_NOMEM;
+ * HF_E_LIMIT: there are too many regions. */
 HF_CHECK hf_status hfi_definitions_add_string(hfi_definitions *definitions,
                                               const char *text, uint32_t *ret_id);
 HF_CHECK hf_status hfi_definitions_add_region(hfi_definitions *definitions,
@@ -68,8 +70,8 @@ HF_CHECK hf_status hfi_definitions_add_parameter(hfi_definitions *definitions,
                                                  hfi_parameter_kind kind,
                                                  uint32_t *ret_id);
 
-/* Call `note` for each definition, those that are there first.
- * There is one at a time. */
+/* Call `note` for each definition: now for those that are there, later for each new
+ * one. Only one watcher at a time. */
 typedef void hfi_definitions_note(void *context, const hfi_definitions *definitions,
                                   hfi_definition_kind kind, uint32_t id);
 void hfi_definitions_watch(hfi_definitions *definitions, hfi_definitions_note *note,

@@ -9,10 +9,11 @@
  * what was not written out is cut off.
  *
  * Invariants: `next` is at most `end` before a put, and SPARE words lie behind `end`,
- * so that the longest event with a moved base fits; whoever puts looks afterwards if
- * the log is full. A base never lies after an event that refers to it. The first word
- * of an event is written last, and words behind the last event are 0: so a reader of
- * the file, whenever the process was killed, finds whole events, and their end.
+ * so that the longest event with a moved base fits; a caller that puts an event checks
+ * afterwards if the log is full. A base never lies after an event that refers to it.
+ * The first word of an event is written last, and words behind the last event are 0: so
+ * a reader of the file, whenever the process was killed, finds whole events, and their
+ * end.
  *
  * A window gets its space in the file by and by, twice as much each time: a short
  * recording takes little.
@@ -32,7 +33,7 @@ enum { SPARE = 8, LEAST_BYTES = 32 * 1024, UNIT_BYTES = 64 * 1024 };
 _Static_assert(HFI_LOG_SPECIAL + HFI_EVENT_BASE < 1u << HFI_LOG_WHAT_BITS,
                "the kinds fit");
 
-/* What nobody keeps is put here, and read at once. */
+/* Events that are not kept are put here, and read at once. */
 static uint64_t nowhere[SPARE];
 
 /* The window has memory for so many bytes. */

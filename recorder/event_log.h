@@ -13,8 +13,8 @@
 #include "log_file.h"
 
 /* A word: ticks since the base, 40 bits; what happened, 24 bits. For an enter or leave
- * that is the region plus one, and two flags; the highest numbers are for what else
- * there is, and further words. So the first word of an event is never 0. */
+ * that is the region plus one, and two flags; the highest numbers are for the other
+ * kinds and for further words. So the first word of an event is never 0. */
 #define HFI_LOG_WHAT_BITS      24
 #define HFI_LOG_TIME_BITS      40
 #define HFI_LOG_SPECIAL        ((HFI_REGION_MAX + 1) << 2) /* plus the kind */
@@ -62,7 +62,7 @@ typedef struct hfi_event_reader {
     uint64_t last;
 } hfi_event_reader;
 
-/* A log of about this size, in a window of the file, or, where that is NULL, in memory
+/* A log of about this size, in a window of the file, or, if `file` is NULL, in memory
  * of its own. Failures: HF_E_NOMEM, HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_event_log_init(hfi_event_log *log, size_t size_bytes,
                                       hfi_log_file *file, uint64_t location);
@@ -70,13 +70,13 @@ void hfi_event_log_fini(hfi_event_log *log);
 /* From now on the log is full after each event. */
 void hfi_event_log_hold_nothing(hfi_event_log *log);
 
-/* A full log gets more room, where its window has more: the same words, and a later
- * end. HF_NOT_FOUND: it has not. Failures: HF_E_SYSTEM. */
+/* Give a full log more room if its window has more: the same words, and a later end.
+ * HF_NOT_FOUND: the window has no more. Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_event_log_extend(hfi_event_log *log);
 /* Go on in the file's next window; readers begin again. Failures: HF_E_SYSTEM,
  * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_event_log_turn(hfi_event_log *log);
-/* The file keeps what is there, and no more: the log is empty, and full after each
+/* The file keeps its events, and gets no more: the log is empty, and full after each
  * event. */
 void hfi_event_log_detach(hfi_event_log *log);
 
@@ -84,17 +84,19 @@ void hfi_event_log_detach(hfi_event_log *log);
 void hfi_event_log_clear(hfi_event_log *log);
 void hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader);
 
-/* Take back what was put since `next` and `base` were these; the window is the same. */
+/* Take back the events that were put since `next` and `base` had these values; the
+ * window must be the same. */
 void hfi_event_log_cut(hfi_event_log *log, uint64_t *next, uint64_t base);
 
-/* Take what else there is; false for what readers don't see. */
+/* Read an event that is no enter or leave; false for words that readers don't see. */
 bool hfi_event_read_special(hfi_event_reader *reader, uint32_t what,
                             hfi_log_event *ret_event);
 
 /* Ticks since the base, after it has been moved. */
 uint64_t hfi_event_log_rebase(hfi_event_log *log, uint64_t now);
 
-/* What else than enter and leave. There is room for one after each enter or leave. */
+/* Add an event that is no enter or leave. There is room for one after each enter or
+ * leave. */
 void hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_log_event *event);
 
 static inline bool

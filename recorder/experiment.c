@@ -1,11 +1,11 @@
 /* experiment.c - what several processes recorded, as one.
  *
- * A process that ends leaves its part file (part_file.c) and its events. Who ends
- * first of all, and the one that ends last, finds those files and writes one archive
- * (otf2_merge.c) and one profile of all. The profile has a process for each, with its
- * threads; what they say of the same functions is added up where a format knows no
- * processes. How it is written is the first process's to say: ranks of MPI come first,
- * in their order, then the others by the number of their part.
+ * A process that ends leaves its part file (part_file.c) and its events. The process
+ * that ends first of all, and the one that ends last, find those files and write one
+ * archive (otf2_merge.c) and one profile of all. The profile has a process for each,
+ * with its threads; their figures for the same functions are added up if a format knows
+ * no processes. How it is written is the first process's to say: ranks of MPI come
+ * first, in their order, then the others by the number of their part.
  *
  * Archive and profile don't depend on each other: where one can't be written the other
  * is, and the first failure is returned.
@@ -49,7 +49,7 @@ in_order(const void *left, const void *right) {
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* What a process left that was killed can't be understood: its part is passed over. */
+/* The file of a killed process can't be understood: its part is passed over. */
 static hf_status
 read_part(experiment *self, const char *name, uint32_t own) {
     char *end, *path = NULL;

@@ -1,9 +1,9 @@
 /* filter.c - which regions the user wants to leave out.
  *
  * The rules of a Score-P filter file, which filtering.py reads: for file names and for
- * region names, each a list of patterns of the shell's kind. What no pattern matches is
- * recorded; of several that match the last one decides; a region whose file is excluded
- * is left out whatever its name.
+ * region names, each a list of patterns of the shell's kind. A region that no pattern
+ * matches is recorded; of several that match the last one decides; a region whose file
+ * is excluded is left out whatever its name.
  *
  * Asked once for each region and recording, not for each event.
  */

@@ -4,9 +4,9 @@
  *
  * A process that is killed leaves its log file (log_file.c); somebody has to make a
  * trace of it. The guardian waits for the process's end and does so, if there is such a
- * file of that process then; without a process it does so at once. Where children
- * record on, it waits for the last of them, and looks again: for their locks, and then
- * for those that have none any more.
+ * file of that process then; without a process it does so at once. If children record
+ * on, it waits for the last of them, and looks again: for their locks, and then for
+ * those that have none any more.
  *
  * The recorded program is not to notice. The guardian is started before it runs, and is
  * no child of it: the process that is started ends at once, when it has forked the
@@ -142,7 +142,7 @@ keep_only(int watch) {
 }
 
 /* The lock file, in which processes that record on have their bytes locked (parts.c);
- * -1 where there is none. */
+ * -1 if there is none. */
 static int
 open_lock(const char *directory) {
     char path[4096];

@@ -70,7 +70,7 @@ clock_ns(clockid_t clock) {
 
 /* -- reading a stack --------------------------------------------------------------- */
 
-/* What is one system's. Elsewhere hfi_lines_begin() fails at the first of these. */
+/* The parts for one system. Elsewhere hfi_lines_begin() fails at the first of these. */
 
 #if defined(__linux__)
 static int

@@ -1,15 +1,15 @@
-/* line_sampler.h - at which lines the threads of this process are, looked at from
- * outside.
+/* line_sampler.h - samples of the lines at which the threads of this process are, taken
+ * by a thread of their own.
  *
  * Each thread keeps a stack of the functions of the user's own that run on it, by
  * hfi_line_push() and hfi_line_pop(). A thread of the sampler reads these stacks at a
  * fixed rate, and from memory of the process the instruction at which each function is.
- * It takes no lock of the program's and stops nobody; an entry's serial number shows
- * whether what was read is of one visit.
+ * It takes no lock of the program's and stops no thread; an entry's serial number shows
+ * whether all values that were read belong to one visit.
  *
- * What it counts lies in a mapped file, so that it is there after a crash as well. One
- * sampler for a process. hfi_lines_begin(), hfi_lines_end(), hfi_lines_forget() and
- * hfi_lines_add_code() need a lock of the caller's: one of them at a time.
+ * Its counts lie in a mapped file, so they survive a crash. One sampler for a process.
+ * hfi_lines_begin(), hfi_lines_end(), hfi_lines_forget() and hfi_lines_add_code() need
+ * a lock of the caller's: one of them at a time.
  */
 #ifndef HOLDFAST_RECORDER_LINE_SAMPLER_H
 #define HOLDFAST_RECORDER_LINE_SAMPLER_H
@@ -37,10 +37,10 @@ typedef struct hfi_lines_header {
     uint32_t header_bytes;
     uint64_t pid;
     uint64_t interval_ns;
-    uint64_t used_bytes;   /* with the header; what is behind isn't whole */
+    uint64_t used_bytes;   /* with the header; bytes behind it aren't complete */
     uint64_t rounds;       /* looks at all threads */
     uint64_t samples;      /* of threads that ran a function of the user's own */
-    uint64_t sampled_ns;   /* what they stand for together */
+    uint64_t sampled_ns;   /* the time for which they stand together */
     uint64_t missed;       /* the thread was too quick to say where it is */
     uint64_t cut;          /* the outermost functions of a deep stack were not read */
     uint64_t dropped;      /* functions for which there was no room */
@@ -139,8 +139,8 @@ void hfi_lines_forget(hfi_line_stack *mine);
 
 bool hfi_lines_are_sampled(void);
 
-/* What is to be known of a code object. `lines[i]` is the line of instruction i, 0 if
- * it has none. */
+/* The data about a code object. `lines[i]` is the line of instruction i, 0 if it has
+ * none. */
 typedef struct hfi_line_source {
     const char *file;
     const char *name;
@@ -150,8 +150,8 @@ typedef struct hfi_line_source {
     size_t instruction_count;
 } hfi_line_source;
 
-/* The result lives until hfi_lines_end() or hfi_lines_forget(). NULL: without memory,
- * or nothing is sampled. */
+/* The result lives until hfi_lines_end() or hfi_lines_forget(). NULL without memory, or
+ * if nothing is sampled. */
 hfi_line_code *hfi_lines_add_code(const hfi_line_source *source);
 
 /* A stack for the calling thread, empty; NULL without memory. Any thread may call it.

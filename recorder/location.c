@@ -9,12 +9,12 @@
  * else.
  *
  * Events go to the location's log, whose file keeps them until the trace is made of it
- * (log_file.c), and to the profile when the log is full or nothing more comes. What is
- * taken back (rewound) is cut off the log; the profile, which keeps it, reads that far
- * first. How long the program stood still for a log that was full is noted in the
- * trace, and has a node of its own in the profile: it isn't the function's time. The
- * log of an immediate back end is full after each event, and is written out then: one
- * path serves both kinds.
+ * (log_file.c), and to the profile when the log is full or nothing more comes. Events
+ * that are taken back (rewound) are cut off the log; the profile, which keeps it, reads
+ * that far first. How long the program stood still for a log that was full is noted in
+ * the trace, and has a node of its own in the profile: it isn't the function's time.
+ * The log of an immediate back end is full after each event, and is written out then:
+ * one path serves both kinds.
  *
  * A forked child goes on inside of functions that its parent has entered. Their entries
  * are on its stack, without events: one visit is one process's. A region that is open as
@@ -62,8 +62,8 @@ typedef struct hfi_rewind {
 /* -- what becomes of a full log ---------------------------------------------------- */
 
 /* For an immediate back end. Once it has refused an event, nothing more is written on
- * this location: what follows would look like garbage. In a forked child
- * it has been abandoned: there is no writer. */
+ * this location: what follows would look like garbage. In a forked child it has been
+ * abandoned: there is no writer. */
 static void
 trace_catch_up(hfi_location *location) {
     hfi_log_event event;
@@ -125,8 +125,8 @@ catch_up(hfi_location *location) {
     profile_catch_up(location);
 }
 
-/* An empty log. Where its file gets no more space, what follows is lost, and what is
- * there is kept. */
+/* An empty log. If its file gets no more space, later events are lost, and earlier ones
+ * are kept. */
 static void
 begin_again(hfi_location *location, bool turn) {
     if (!turn) {
@@ -493,8 +493,9 @@ hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
     return HF_OK;
 }
 
-/* What was written out stays. The regions that were open at the point are open now: the
- * same visits of them, or others of a function that was left and called again. */
+/* Events that were written out stay. The regions that were open at the point are open
+ * now: the same visits of them, or others of a function that was left and called
+ * again. */
 static bool
 rewind_is_possible(const hfi_location *location, const hfi_rewind *point) {
     bool is_traced = location->writer || location->log.file;

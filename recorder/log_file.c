@@ -1,19 +1,19 @@
-/* log_file.c - what a process has recorded, in a file that outlives it.
+/* log_file.c - the events of a process, in a file that outlives it.
  *
  *   EXPERIMENT/log-NUMBER: head, journal, windows, further pieces of the journal
  *
  * The program writes events as words to memory; that memory is a shared mapping of this
  * file. A store costs the same, and the pages are the kernel's: after SIGKILL, a
- * segmentation fault or abort() they are all there, for whoever reads the file
+ * segmentation fault or abort() they are all there, for any process that reads the file
  * (log_reader.c). At a normal end the archive is written from the same file by the same
  * code, and the file removed. So a crash is no case of its own.
  *
  * Invariants: a record of the journal and an event get their first word last, so what
- * is there is whole; 0 is the end. What a number means is in the journal before an
- * event with that number is in a window. Nothing is written where the file has no
- * space: a full disk is a status here, never a SIGBUS. The file is opened by its name
- * whenever it grows, and known by its inode: a program that closes all descriptors, or
- * has given our number to another file, does no harm.
+ * is there is whole; 0 is the end. The meaning of a number is in the journal before an
+ * event with that number is in a window. Nothing is written to a part of the file that
+ * has no space: a full disk is a status here, never a SIGBUS. The file is opened by its
+ * name whenever it grows, and known by its inode: a program that closes all
+ * descriptors, or has given our number to another file, does no harm.
  *
  * A forked child must not write to its parent's file. Before fork() returns in it, the
  * mappings are replaced by private memory (pthread_atfork: a fork made in C counts as

@@ -1,8 +1,11 @@
-/* log_file.h - what a process has recorded, in a file that outlives it.
+/* log_file.h - the events of a process, in a file that outlives it.
  *
  * The events of its locations are words in windows of this file, which are mapped while
- * they are written; beside them lies a journal of what the numbers in them mean. So
- * whatever kills the process, nothing has to be done for its trace to be there.
+ * they are written; beside them lies a journal with the meaning of the numbers in them.
+ * So the trace is there without any further work, however the process is killed.
+ *
+ * Threads: the interpreter's lock serializes all callers; a lock inside protects the
+ * list of files against a fork.
  */
 #ifndef HOLDFAST_RECORDER_LOG_FILE_H
 #define HOLDFAST_RECORDER_LOG_FILE_H
@@ -31,7 +34,7 @@ typedef struct hfi_log_head {
     char process_name[32];
     char host_name[256];
     char machine[256];                     /* whose ticks they are */
-    uint64_t profile_formats;              /* what profile is wanted; 0: none */
+    uint64_t profile_formats;              /* the profiles that are wanted; 0: none */
     uint64_t profile_depth, profile_paths; /* as in calltree.h */
     char profile_name[256];                /* of its files */
 } hfi_log_head;
@@ -56,8 +59,9 @@ _Static_assert(sizeof(hfi_log_head) <= HFI_JOURNAL_FIRST, "the journal follows")
 
 typedef struct hfi_log_file hfi_log_file;
 
-/* The file must not exist. `head`: times and names. What `definitions` has, and gets
- * from now on, is noted until the file is closed. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+/* The file must not exist. `head`: times and names. All present and future entries of
+ * `definitions` are noted until the file is closed. Failures: HF_E_SYSTEM,
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_log_file_create(const char *path, const hfi_log_head *head,
                                        hfi_definitions *definitions,
                                        hfi_log_file **ret_file, hf_error *reterr);

@@ -1,12 +1,12 @@
 /* log_reader.c - read what a process has recorded from the file that it left.
  *
- * The process may have ended at any instruction, or may be the one that reads. What it
- * wrote whole is taken, the first word that is missing ends the journal, or the events
- * of a window (log_file.c). The stack of open regions is kept here once more: what was
+ * The process may have ended at any instruction, or may be the one that reads. Complete
+ * records are taken; the first word that is missing ends the journal, or the events of
+ * a window (log_file.c). The stack of open regions is kept here once more: what was
  * open at the end is left at the time of the last event, so the trace nests.
  *
  * Nothing is believed before it is checked: places lie in the file, numbers have been
- * defined, leaves belong to enters. Where that fails, the events of that location end.
+ * defined, leaves belong to enters. If that fails, the events of that location end.
  */
 #include "log_reader.h"
 #include "event_log.h"
@@ -66,7 +66,7 @@ is_inside(const hfi_log_reader *self, uint64_t offset, uint64_t size) {
            size <= self->size - offset;
 }
 
-/* The text behind `skip` words, as a string of its own; NULL where it doesn't fit. */
+/* The text behind `skip` words, as a string of its own; NULL if it doesn't fit. */
 static char *
 take_text(const record *from, size_t skip) {
     if (from->count < skip || from->value > (from->count - skip) * sizeof(uint64_t))
@@ -173,7 +173,7 @@ by_location(const void *left, const void *right) {
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* What is damaged ends the journal as what is missing does: the rest is of use. */
+/* A damaged record ends the journal as a missing one does: the rest is still of use. */
 static hf_status
 read_journal(hfi_log_reader *self) {
     uint64_t offset = HFI_JOURNAL_FIRST;

@@ -1,4 +1,10 @@
-/* log_reader.h - read what a process has recorded from the file that it left. */
+/* log_reader.h - read the events of a process from the file that it left.
+ *
+ * It reads the file of a process that has ended, or of this one, and hands each
+ * location's events to a back end. Bytes of the file are untrusted.
+ *
+ * Threads: a reader belongs to one thread at a time.
+ */
 #ifndef HOLDFAST_RECORDER_LOG_READER_H
 #define HOLDFAST_RECORDER_LOG_READER_H
 
@@ -7,9 +13,9 @@
 
 typedef struct hfi_log_reader hfi_log_reader;
 
-/* `definitions`: what the numbers mean; NULL: they are read from the journal. The
- * caller closes the reader, which nothing that it gives outlives. HF_NOT_FOUND: there
- * is no such file. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT. */
+/* `definitions` have the meaning of the numbers; NULL: they are read from the journal.
+ * The caller closes the reader; everything that it returns ends with it. HF_NOT_FOUND:
+ * there is no such file. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT. */
 HF_CHECK hf_status hfi_log_reader_open(const char *path,
                                        const hfi_definitions *definitions,
                                        hfi_log_reader **ret_reader, hf_error *reterr);
@@ -24,7 +30,7 @@ size_t hfi_log_reader_count_locations(const hfi_log_reader *reader);
 hfi_location_summary hfi_log_reader_location(const hfi_log_reader *reader,
                                              size_t location);
 
-/* What was handed to a back end. */
+/* The events that were handed to a back end. */
 #define HFI_NESTED_RUN 8
 typedef struct hfi_events_written {
     uint64_t events;
@@ -33,7 +39,7 @@ typedef struct hfi_events_written {
 } hfi_events_written;
 
 /* Hand all events of a location to the back end; what is open at the last one is left
- * then. Failures: HF_E_NOMEM, HF_E_SYSTEM where the back end refuses. */
+ * then. Failures: HF_E_NOMEM, HF_E_SYSTEM if the back end refuses. */
 HF_CHECK hf_status hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
                                         const hfi_backend *backend, void *writer,
                                         hfi_events_written *ret_written);

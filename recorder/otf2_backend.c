@@ -205,9 +205,9 @@ remove_log(otf2_archive *self) {
     }
 }
 
-/* Whether nothing more is to come from other processes. What dead ones left is a part
- * afterwards; where that fails, it waits for a process that can read it, and so do the
- * parts. */
+/* Whether nothing more is to come from other processes. The files of dead processes
+ * become parts; if that fails, they wait for a process that can read them, and so do
+ * the parts. */
 static bool
 settle_others(const hfi_trace_part *part) {
     hfi_recovered others = {0, 1, 0};

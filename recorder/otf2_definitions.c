@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the definitions are written through, and where the next free id is: names that
- * only the archive needs come after the recording's own. */
+/* The writer of the definitions, and the next free id: names that only the archive
+ * needs come after the recording's own. */
 typedef struct def_file {
     OTF2_GlobalDefWriter *writer;
     uint32_t next_string, next_group, next_comm;

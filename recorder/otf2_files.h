@@ -1,4 +1,8 @@
-/* otf2_files.h - the archive of an experiment, through the OTF2 library. */
+/* otf2_files.h - the archive of an experiment, through the OTF2 library.
+ *
+ * Threads: one at a time in a process: the OTF2 library reports its errors to one
+ * place.
+ */
 #ifndef HOLDFAST_RECORDER_OTF2_FILES_H
 #define HOLDFAST_RECORDER_OTF2_FILES_H
 
@@ -7,33 +11,33 @@
 
 #include "backend.h"
 
-/* ---- experiment.c: what several processes recorded, as one ---- */
+/* ---- experiment.c: the recordings of several processes, as one ---- */
 
 typedef struct hfi_experiment_part {
     uint32_t number;
     const hfi_recording_summary *summary;
-    hfi_recording_summary *read; /* the same, where it comes from a file */
+    hfi_recording_summary *read; /* the same, if it comes from a file */
 } hfi_experiment_part;
 
 /* Write the archive and the profile of an experiment, in its directory: of the part
  * `number` with its summary, unless that is NULL, and all others that have left a file.
- * Nobody else does so at the same time. `archive`, unless NULL, is the first part's
- * own, which becomes the experiment's; its events are written, and the caller closes
- * it. `ret_others` may be NULL: the others' events. HF_NOT_FOUND: there is nothing to
- * write. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+ * No other process may do so at the same time. `archive`, unless NULL, is the first
+ * part's own, which becomes the experiment's; its events are written, and the caller
+ * closes it. `ret_others` may be NULL: the others' events. HF_NOT_FOUND: there is
+ * nothing to write. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_experiment_write(const char *directory, uint32_t number,
                                         const hfi_recording_summary *summary,
                                         OTF2_Archive *archive, uint64_t *ret_others,
                                         hf_error *reterr);
 
-/* ---- otf2_files.c: how the OTF2 library is used: memory, flushes, errors ---- */
+/* ---- otf2_files.c: the OTF2 library: memory, flushes, errors ---- */
 
 /* An archive "traces" in an existing directory, to be written by this process alone.
  * Failures: HF_E_SYSTEM. The caller closes it. */
 HF_CHECK hf_status hfi_otf2_create(const char *directory, OTF2_Archive **ret_archive,
                                    hf_error *reterr);
 
-/* HF_E_SYSTEM, with what the library said last, since the last hfi_otf2_create(). */
+/* HF_E_SYSTEM, with the library's last message since the last hfi_otf2_create(). */
 hf_status hfi_otf2_fail(hf_error *reterr, const char *doing);
 bool hfi_otf2_has_failed(void);
 
@@ -44,14 +48,14 @@ HF_CHECK hf_status hfi_otf2_merge(const char *directory,
                                   const hfi_experiment_part *parts, size_t count,
                                   OTF2_Archive *archive, hf_error *reterr);
 
-/* otf2_definitions.c: write what is defined for the whole archive, of these parts, of
- * which the first one's clock is the archive's. */
+/* otf2_definitions.c: write the definitions for the whole archive, from these parts;
+ * the first one's clock is the archive's. */
 OTF2_ErrorCode hfi_otf2_write_global(OTF2_Archive *archive,
                                      const hfi_definitions *definitions,
                                      const hfi_recording_summary *const *parts,
                                      size_t count);
-/* Whether two parts count the same ticks, and where they don't: what the first part's
- * counter said when this part's said `time`. */
+/* Whether two parts count the same ticks; and, if they don't, the first part's counter
+ * at this part's `time`. */
 bool hfi_otf2_has_clock_of(const hfi_recording_summary *part,
                            const hfi_recording_summary *first);
 uint64_t hfi_otf2_first_time(const hfi_recording_summary *first,

@@ -8,14 +8,14 @@
  *
  * The definitions are written beside the archive and take its place when they are
  * whole, the anchor file last. So the archive can be written again when a process that
- * outlived the first one has ended, and what is there at any time can be read. Where
- * the first process ends last, as one without children does, nothing is there to
- * replace: its own archive is completed, without a detour over files that are moved and
+ * outlived the first one has ended, and what is there at any time can be read. If the
+ * first process ends last, as one without children does, there is nothing to replace:
+ * its own archive is completed, without a detour over files that are moved and
  * directories that are removed (1.2 of 1.4 ms).
  *
- * Events have the ticks of their own machine. Where that isn't the first process's, the
- * local definitions say how to correct them. What is defined for all is written by
- * otf2_definitions.c.
+ * Events have the ticks of their own machine. If that isn't the first process's, the
+ * local definitions say how to correct them. otf2_definitions.c writes the definitions
+ * for all.
  */
 #include "otf2_files.h"
 #include "parts.h"
@@ -80,7 +80,7 @@ translate(merge *self, merged_part *part) {
 
 /* -- local definitions ------------------------------------------------------------- */
 
-/* NULL where the ids are the archive's. */
+/* NULL if the ids are the archive's. */
 static OTF2_IdMap *
 make_id_map(size_t count, const uint32_t *map) {
     size_t same = 0;
@@ -174,7 +174,7 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
 
 /* -- to their place ---------------------------------------------------------------- */
 
-/* What isn't there has been moved before. */
+/* A file that isn't there has been moved before. */
 static hf_status
 move(const char *from, const char *to, const char *name, hf_error *reterr) {
     char *source = NULL, *target = NULL;
@@ -189,7 +189,7 @@ move(const char *from, const char *to, const char *name, hf_error *reterr) {
     return status;
 }
 
-/* `unfinished`: where the local definitions are, or NULL where they are in place. */
+/* `unfinished`: where the local definitions are, or NULL if they are in place. */
 static hf_status
 move_events(const merge *self, const char *unfinished, const merged_part *part,
             hf_error *reterr) {

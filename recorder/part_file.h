@@ -1,5 +1,7 @@
-/* part_file.h - what the events of an ended process mean, for the writer of the
- * archive.
+/* part_file.h - the definitions, locations and times of an ended process, in a file for
+ * the writer of the archive.
+ *
+ * Threads: any; there is no state.
  */
 #ifndef HOLDFAST_RECORDER_PART_FILE_H
 #define HOLDFAST_RECORDER_PART_FILE_H

@@ -98,8 +98,8 @@ take_number(hfi_trace_part *part, const char *parts, uint32_t number,
     return lock_byte(part->lock, (off_t)number, F_WRLCK, reterr);
 }
 
-/* A program may have closed our descriptor, and given its number
- * to a file of its own. */
+/* A program may have closed our descriptor, and given its number to a file of its
+ * own. */
 static bool
 has_lock_file(const hfi_trace_part *part) {
     struct stat now;

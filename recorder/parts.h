@@ -2,6 +2,8 @@
  *
  * A part has a number, a directory of its own until its events are in the archive, and
  * a lock by which the others know that it lives.
+ *
+ * Threads: a part belongs to one thread at a time.
  */
 #ifndef HOLDFAST_RECORDER_PARTS_H
 #define HOLDFAST_RECORDER_PARTS_H
@@ -24,18 +26,18 @@ typedef struct hfi_trace_part {
 #define HFI_PART_NONE UINT32_MAX
 
 /* Become a part of the experiment. With `begin` the first one may be made, else
- * HF_NOT_FOUND where no part is left. Numbers are tried from `number` on. Failures:
+ * HF_NOT_FOUND if no part is left. Numbers are tried from `number` on. Failures:
  * HF_E_SYSTEM, HF_E_NOMEM. The caller owns what the part holds. */
 HF_CHECK hf_status hfi_trace_part_join(const char *directory, bool begin,
                                        uint32_t number, hfi_trace_part *ret_part,
                                        hf_error *reterr);
 
-/* Pass the gate as one that records nothing; then as after hfi_trace_part_finish(). What the
- * experiment lacks for that is made. HF_E_SYSTEM, HF_E_NOMEM. */
+/* Pass the gate as a process that records nothing; then as after hfi_part_finish().
+ * Missing files and directories are made. HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_trace_part_visit(const char *directory, hfi_trace_part *ret_part,
                                         hf_error *reterr);
 
-/* Until hfi_trace_part_leave() nobody else joins or finishes. Failures: HF_E_SYSTEM. */
+/* Until hfi_part_leave() no other process joins or finishes. Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_trace_part_finish(hfi_trace_part *part, hf_error *reterr);
 /* Between those two: */
 bool hfi_trace_part_is_last(const hfi_trace_part *part);
@@ -55,14 +57,14 @@ typedef struct hfi_recovered {
     uint64_t events;
 } hfi_recovered;
 
-/* Write what dead processes have left in the directory of an experiment into its
- * archive. HF_NOT_FOUND: there is nothing of the kind. HF_BUSY: the process that left
- * it may still be alive. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT; then what
- * they left is still there. */
+/* Write the events that dead processes have left in the directory of an experiment into
+ * its archive. HF_NOT_FOUND: there is nothing of the kind. HF_BUSY: the process that
+ * left it may still be alive. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT; then
+ * what they left is still there. */
 HF_CHECK hf_status hfi_recover(const char *directory, hfi_recovered *ret_recovered,
                                hf_error *reterr);
 
-/* Whether a process records into the directory now, as far as one can see. */
+/* Whether a process records into the directory now, as far as can be seen. */
 bool hfi_recovery_is_recorded(const char *directory);
 
 /* Make ended parts of all dead ones, as if they had closed their recordings. The gate

@@ -3,9 +3,9 @@
  * Each location has recorded a tree of its own, in ticks, over regions that its process
  * has numbered. Here they become one: paths are the same where the contents of their
  * regions are (name, file, line, kind), so the trees of other processes, with other
- * numbers and another clock, are merged as those of other threads are. What a location
- * spent on a path is kept beside the sum. The profiles of an experiment's processes,
- * which each made at its end, become one in the same way (experiment.c).
+ * numbers and another clock, are merged as those of other threads are. The cost of a
+ * path at each location is kept beside the sum. The profiles of an experiment's
+ * processes, which each made at its end, become one in the same way (experiment.c).
  *
  * Invariants: a node's inclusive time is its exclusive time and the inclusive times of
  * its callees, exactly, for each location and for the sum: times are made ns first, and
@@ -155,7 +155,7 @@ paths_merge(hfi_profile *profile, const hfi_definitions *definitions,
     return HF_OK;
 }
 
-/* What is spent in callees is the sum of their rounded times. */
+/* The time in callees is the sum of their rounded times. */
 static void
 costs_finish(const hfi_calltree *tree, hfi_path_cost *costs) {
     size_t count = hfi_calltree_count(tree) - 1;
@@ -234,7 +234,7 @@ hfi_profile_add_costs(hfi_profile *profile, uint32_t process, uint64_t id,
 
 /* -- profiles of several processes ------------------------------------------------- */
 
-/* What each path of `from` is here; the caller frees it. */
+/* The node here for each path of `from`; the caller frees it. */
 static hf_status
 map_paths(hfi_profile *profile, const hfi_profile *from, uint32_t **ret_paths) {
     size_t count = hfi_calltree_count(from->tree);

@@ -1,4 +1,10 @@
-/* profile.h - the profile of one experiment: by call paths, and by functions. */
+/* profile.h - the profile of one experiment: by call paths, and by functions.
+ *
+ * It is built from the events of all locations; profiles of several processes are
+ * merged by their call paths.
+ *
+ * Threads: a profile belongs to one thread at a time.
+ */
 #ifndef HOLDFAST_RECORDER_PROFILE_H
 #define HOLDFAST_RECORDER_PROFILE_H
 
@@ -11,7 +17,7 @@
 
 /* ---- profile.c: call paths, and the profile's files ---- */
 
-/* What one location spent on one path. Times in ns. */
+/* The cost of one path at one location. Times in ns. */
 typedef struct hfi_path_cost {
     uint32_t path; /* node of the profile's tree */
     uint64_t visits;
@@ -89,7 +95,7 @@ typedef struct hfi_profile_files {
 } hfi_profile_files;
 
 /* Write DIRECTORY/NAME.json, and so on: each of the formats, also when another one
- * fails. What was there is replaced when the new one is whole. Failures: HF_E_SYSTEM,
+ * fails. An older file is replaced when the new one is whole. Failures: HF_E_SYSTEM,
  * HF_E_NOMEM, HF_E_INVALID for a name that is too long. */
 HF_CHECK hf_status hfi_profile_write(const hfi_profile *profile, const char *directory,
                                      const hfi_profile_files *files, hf_error *reterr);
@@ -102,12 +108,12 @@ HF_CHECK hf_status hfi_profile_write_pstats(const hfi_profile *profile, FILE *fi
 HF_CHECK hf_status hfi_profile_write_cubex(const hfi_profile *profile, FILE *file);
 HF_CHECK hf_status hfi_profile_write_cubex_sum(const hfi_profile *profile, FILE *file);
 
-/* ---- profile_flat.c: what each function cost, and each caller in it ---- */
+/* ---- profile_flat.c: the cost of each function, and of each of its callers ---- */
 
 #define HFI_FLAT_NOBODY UINT32_MAX
 
-/* Times in ns. A call is primitive where the same isn't open already; inclusive times
- * are those of primitive calls, so no time is counted twice. */
+/* Times in ns. A call is primitive if no call of the same function is open; inclusive
+ * times are those of primitive calls, so no time is counted twice. */
 typedef struct hfi_flat_cost {
     uint64_t calls;
     uint64_t primitive;
@@ -119,12 +125,12 @@ typedef struct hfi_flat_edge {
     uint32_t callee;
     uint32_t caller;      /* or HFI_FLAT_NOBODY */
     hfi_flat_cost cost;   /* primitive: no call by this caller is open */
-    uint64_t callee_time; /* inclusive, where no call of the callee is open */
+    uint64_t callee_time; /* inclusive, while no call of the callee is open */
     uint32_t open;        /* while it is built */
 } hfi_flat_edge;
 
-/* A function is what has the same name, file and line; its number is that of a region
- * of `definitions`. */
+/* Regions with the same name, file and line are one function; its number is that of one
+ * of the regions in `definitions`. */
 typedef struct hfi_flat {
     hfi_definitions *definitions;
     hfi_flat_cost *functions;

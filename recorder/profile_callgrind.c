@@ -7,8 +7,8 @@
  * of a function is its inclusive time, which readers reckon in just this way; for
  * functions that call each other in a circle KCachegrind shows the circle as one.
  *
- * What nobody called hangs below "(root)", which has no time of its own; without it the
- * inclusive time of an outermost function that calls itself couldn't be said.
+ * Functions without a caller hang below "(root)", which has no time of its own; without
+ * it the inclusive time of an outermost function that calls itself couldn't be said.
  *
  * Functions are written once with their names, and then by number. Readers take
  * functions of the same file and name for one, so where such are (two lambdas), their

@@ -4,9 +4,9 @@
  * are; N.data holds the values of metric N, and N.index of which call paths. A data
  * file is a row for each call path with a value for each location. The rows here are
  * those of all call paths, in the order in which anchor.xml has them, a caller before
- * what it calls; all metrics are exclusive, so a reader sums up over callees. Where a
- * location never was on a path its smallest and largest times are what Cube takes for
- * nothing: the ends of the range of doubles.
+ * what it calls; all metrics are exclusive, so a reader sums up over callees. If a
+ * location never was on a path, its smallest and largest times are those that mean
+ * "none" in Cube: the ends of the range of doubles.
  *
  * Everything is little-endian and says so. Cube's reader takes a member whose size is a
  * multiple of a block for one block longer than tar does: no member has such a size.

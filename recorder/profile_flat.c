@@ -1,10 +1,10 @@
 /* profile_flat.c - what each function cost, and each caller in it.
  *
  * The call paths folded: callgrind's and pstats' formats know functions and pairs of
- * caller and callee. What was called is counted in full; of times, those of a call
- * below another one of the same are part of that one's already. So the tree is walked
- * as the program ran, with a counter of open calls for each function and each pair, and
- * a node's time counts where its counter was 0.
+ * caller and callee. Calls are counted in full; the time of a call below another one of
+ * the same function is part of that one's already. So the tree is walked as the program
+ * ran, with a counter of open calls for each function and each pair, and a node's time
+ * counts where its counter was 0.
  *
  * The pairs are found first, by sorting one record for each node, so that while the
  * tree is walked a pair is a number.

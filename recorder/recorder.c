@@ -181,7 +181,7 @@ fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
     return status;
 }
 
-/* NULL where there is none to be made. */
+/* NULL if there is none to be made. */
 static hf_status
 make_profile(const hf_recorder *recorder, hfi_profile **ret_profile, hf_error *reterr) {
     hfi_profile *profile = NULL;
@@ -380,7 +380,8 @@ hf_recorder_abandon(hf_recorder *recorder) {
     recorder_free(recorder);
 }
 
-/* What the child inherits is one region of its own, in the place of the innermost. */
+/* The regions that the child inherits become one region of its own, in the place of the
+ * innermost. */
 static hf_status
 inherit(hf_recorder *recorder, hfi_location *location, const hfi_location *from) {
     hfi_definitions *definitions = recorder->definitions;
@@ -491,8 +492,8 @@ share_of_buffers(const hf_recorder *recorder) {
     return (size_t)(left / 16);
 }
 
-/* What the location's events go through, and to. Without a trace and a profile they go
- * nowhere, and there is no log. */
+/* The way of the location's events. Without a trace and a profile they go nowhere, and
+ * there is no log. */
 static hf_status
 location_equip(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
     hf_status status;

@@ -31,9 +31,9 @@ typedef struct hf_recorder_options {
     bool children; /* forked ones are recorded, too */
 } hf_recorder_options;
 
-/* What an entry of a location's stack belongs to: a frame's address for a function,
- * that plus one for a C function called from it; a user region and a notebook's cell
- * have no frame, and neither has the one region below all that a forked child does. */
+/* The owner of an entry of a location's stack: a frame's address for a function, that
+ * plus one for a C function called from it; a user region and a notebook's cell have no
+ * frame, and neither has the one region below all that a forked child does. */
 typedef uintptr_t hfi_owner;
 #define HFI_OWNER_USER ((hfi_owner)0)
 #define HFI_OWNER_CELL ((hfi_owner)2)
@@ -111,7 +111,7 @@ void hf_recorder_abandon(hf_recorder *recorder);
  * (spawned children, ranks). HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_share(hf_recorder *recorder, hf_error *reterr);
 
-/* Around a fork, in the parent: where children are recorded, make a place for one. */
+/* Around a fork, in the parent: if children are recorded, make a place for one. */
 void hf_recorder_fork_begin(hf_recorder *recorder);
 void hf_recorder_fork_end(hf_recorder *recorder);
 
@@ -162,7 +162,7 @@ typedef struct hfi_live_frame {
 } hfi_live_frame;
 
 /* Leave the function entries that don't belong to one of `live` (innermost first), and
- * forget the hider where it isn't one of them. */
+ * forget the hider if it isn't one of them. */
 void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
 

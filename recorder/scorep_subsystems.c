@@ -6,7 +6,7 @@
  * room for all, and gets their names. It needs neither Score-P nor a compiler when
  * it is built or loaded, and one build serves every installation.
  *
- * It is loaded before Score-P. Where both are preloaded, Score-P may start before the
+ * It is loaded before Score-P. If both are preloaded, Score-P may start before the
  * program's main(), so the names come by the environment and are looked up when the
  * library is initialised; the dynamic linker initialises what is named last in
  * LD_PRELOAD first, and this is named last.

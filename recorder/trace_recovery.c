@@ -10,10 +10,10 @@
  *
  * A part is alive while its byte of the lock file is locked, or while its process is
  * there: a program may have closed the descriptor that has the lock, and a process that
- * has executed another program is not to be disturbed. Whoever is in another container
- * shows by the lock only; a lone process, which has none, is then taken to be alive.
- * An end that has begun is waited for: locks are free a little before the process is
- * gone, and a process that waited for them would find it alive, and none come again.
+ * has executed another program is not to be disturbed. A process in another container
+ * shows by the lock only; a lone process, which has none, is then taken to be alive. An
+ * end that has begun is waited for: locks are free a little before the process is gone,
+ * and a process that waited for them would find it alive, and none come again.
  *
  * All of this happens with the gate closed, so nobody does it twice at a time.
  */
@@ -36,8 +36,9 @@
 /* The trees of a process that was killed are gone with it, but its events are in its
  * log file (log_file.c), and they are what the trees were made of. So they are made
  * again: the events are read as for a trace, and a tree takes the place of the archive.
- * What was open is left at the last event, as in the trace. Nothing is said of what was
- * taken back by a rewind: a profile that was closed would have it. */
+ * Regions that were open are left at the last event, as in the trace. Events that a
+ * rewind took back are missing here; a profile that was closed in order would have
+ * them. */
 
 static int
 tree_enter(void *tree, uint64_t time, uint32_t region) {
@@ -287,8 +288,8 @@ recover_one(const hfi_trace_part *self, uint32_t number, const hfi_log_reader *l
 
 /* -- all of them ------------------------------------------------------------------- */
 
-/* Whether its process lived to write the head. A lone one,
- * number 0, may be doing so. */
+/* Whether its process lived to write the head. A lone one, number 0, may be doing
+ * so. */
 static bool
 was_begun(const hfi_trace_part *self, uint32_t number, const char *path) {
     uint64_t mark = 0;

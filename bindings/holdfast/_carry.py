@@ -100,7 +100,7 @@ def _reduce_finalized(value):
     return make, args, (state,), *items, _restore.fill_finalized
 
 
-def _import_home(value):
+def _import_module_of(value):
     """A library may name a module that nobody has imported yet as that of a class or function
     (`numpy.rec`). It would be pickled by value, as one of another kind where it arrives."""
     home = value.__module__
@@ -252,7 +252,7 @@ class Pickler(cloudpickle.Pickler):
             if reduced is not None:
                 return reduced
         if issubclass(cls, type):
-            _import_home(obj)
+            _import_module_of(obj)
             if _context.current.own is not None:
                 return self._reduce_class(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
@@ -298,7 +298,7 @@ class Pickler(cloudpickle.Pickler):
         return self._trial is not None and self._trial.hooked
 
     def memory(self, address, size, owner):
-        """What to pickle for `size` bytes at `address`, which `owner` keeps alive.
+        """The object to pickle for `size` bytes at `address`, which `owner` keeps alive.
 
         Asked again for the same bytes, it is the same: what shares them here shares them
         there. It arrives as an object that exports them as a buffer.
@@ -349,7 +349,7 @@ class Pickler(cloudpickle.Pickler):
     # Functions -----------------------------------------------------------------------
 
     def _function_reduce(self, obj):
-        _import_home(obj)
+        _import_module_of(obj)
         if _context.current.namespace is not None and obj.__globals__ is _context.current.namespace:
             return self._reduce_notebook_function(obj)
         return super()._function_reduce(obj)
@@ -396,7 +396,7 @@ class Pickler(cloudpickle.Pickler):
     # Arrays --------------------------------------------------------------------------
 
     def _owner_of(self, array):
-        """What is pickled for the array's whole memory, and where the array starts in it."""
+        """The object to pickle for the array's whole memory, and the array's place in it."""
         owner, memory, offset = _store._array_memory(array)
         if memory is None:
             return None, 0
@@ -574,7 +574,7 @@ def class_key(cls):
 
 
 def class_of(key):
-    """The class that has this key, or None where it is gone."""
+    """The class that has this key, or None if it is gone."""
     return _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(key[2:])
 
 

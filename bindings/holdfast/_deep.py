@@ -1,16 +1,16 @@
-"""Pickling without recursion: what is linked deeper than the interpreter's stack allows.
+"""Pickling without recursion: values linked deeper than the interpreter's stack allows.
 
-A pickler calls itself for each part of a part, so a linked list of a few hundred nodes is its
-end. Here nothing is nested: lists, dicts, sets and instances are made empty where they are first
-met, and filled one after the other by steps that follow in the same pickle. What they are filled
-with is met there, and gets its own step. Tuples can't be made empty: before each step come the
-tuples that are nested in what it holds, the innermost first, and the pickler's memory has them
-when they are used.
+A pickler calls itself for each part of a part, so a linked list of a few hundred nodes is its end.
+Here nothing is nested: lists, dicts, sets and instances are made empty where they are first met,
+and filled one after the other by steps that follow in the same pickle. Their contents are met
+there, and get their own steps. Tuples can't be made empty: before each step come the tuples that
+are nested in what it holds, the innermost first, and the pickler's memory has them when they are
+used.
 
-An object is filled late only if nobody can notice: an instance that is made by `object.__new__`
-and filled by setting attributes, with the hash that every object has. All others are *whole*: made
-by their class's own code, which must find its arguments complete, so nothing in them is put off.
-Where one of them refers to what still waits for its step, the value can't be carried this way.
+An object is filled late only if nobody can notice: an instance that is made by `object.__new__` and
+filled by setting attributes, with the hash that every object has. All others are *whole*: made by
+their class's own code, which must find its arguments complete, so nothing in them is put off. If
+one of them refers to an object that still waits for its step, the value can't be carried this way.
 
 It takes four times as long as the pickler that it is a subclass of, and twice to read; so it is
 used for what that one could not do.
@@ -172,7 +172,7 @@ def _whole(reduced):
 
 
 def _step_for(how):
-    """What is filled, and the step that does it."""
+    """The object that is filled, and the step that does it."""
     if type(how) is dict:
         return how, _Step(_restore.fill_dict, how, tuple(how), tuple(how.values()))
     if type(how) is not tuple:

@@ -5,10 +5,10 @@ it. Such a copy may end without the object's death: when the process ends after 
 main worker puts what came back in place of what it had. Then it is disarmed first: its `__del__` won't run.
 So it is for classes of the user's own: a library's `__del__` gives back what the copy itself holds.
 
-So it is, too, for what the notebook's code gives to `weakref.finalize`. Those finalizers are values: they go to
-cells and come back with the objects that they wait for (codecs/weak_references.py, worker/settings/kept.py).
-What arrives is put to work when all that was carried with it is there, and what it replaces is taken from its
-work.
+So it is, too, for what the notebook's code gives to `weakref.finalize`. Those finalizers are
+values: they go to cells and come back with the objects that they wait for
+(codecs/weak_references.py, worker/settings/kept.py). A finalizer that arrives is put to work when
+everything that was carried with it is there, and the one that it replaces is detached.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def living_on(namespace: Named) -> t.Iterator[None]:
 
 
 def collections() -> int:
-    """How often all garbage was looked for in this process. What a cell's process collected, the main
-    worker does then: it has the same cycles."""
+    """How often all garbage was looked for in this process. After a cell's process has collected
+    garbage, the main worker does it, too: it has the same cycles."""
     return gc.get_stats()[-1]["collections"]
 
 
@@ -100,7 +100,8 @@ def at_work() -> list[Finalizer]:
 
 
 def call_of(finalizer: Finalizer) -> Call | None:
-    """What the notebook's finalizer does; None if it has run, or does nothing any more."""
+    """The call that the notebook's finalizer makes; None if it has run, or does nothing any
+    more."""
     found = finalizer.peek()
     if found is None:
         return None
@@ -120,7 +121,7 @@ def fill(blank: Finalizer, call: Call) -> None:
 
 
 def arrived(blank: Finalizer) -> Call:
-    """What it is to do, if it isn't at work."""
+    """The call that it is to make, if it isn't at work."""
     return _arrived.get(blank, (None, None, (), {}, False))
 
 

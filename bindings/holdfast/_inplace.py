@@ -1,14 +1,15 @@
-"""What a cell changed of an object that an unserializable value of the main worker holds as well.
+"""Changes of a cell to an object that an unserializable value of the main worker holds as well.
 
 A generator that reads from a list stays in the main worker when a cell runs elsewhere; the list is carried.
 Were its new value a new object, as it is for any other name, the generator would go on with the
 old one. So it is applied to the object that is here: same address, new contents.
 
-First the new values are laid beside the old ones: two containers of one type correspond if they
-are bound to one name, or stand at one place of two that correspond. Items of sequences whose
-lengths differ correspond where they are equal, and where as many stand between equal ones. Then every object
-that has a counterpart gives its contents to it, and wherever one is referred to, its counterpart takes its
-place. What has none (another type, an array of another shape) is new, as elsewhere.
+First the new values are laid beside the old ones: two containers of one type correspond if they are
+bound to one name, or stand at one place of two that correspond. Items of sequences whose lengths
+differ correspond where they are equal, and where as many stand between equal ones. Then every
+object that has a counterpart gives its contents to it, and wherever one is referred to, its
+counterpart takes its place. An object without one (another type, an array of another shape) is new,
+as elsewhere.
 """
 
 import array
@@ -104,7 +105,7 @@ class _Merge:
             kind.put(self._here.get(id(new), new), held, new)
 
     def translate(self, value):
-        """The object that stands for a new one; it itself where none does."""
+        """The object that stands for a new one; it itself if none does."""
         if type(value) is not tuple:
             return self._here.get(id(value), value)
         work, begun = [value], set()  # no recursion: tuples may be nested deeply
@@ -396,7 +397,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def _kind_of(value):
-    """How contents are given to such an object; None where they can't be."""
+    """How contents are given to such an object; None if they can't be."""
     cls = type(value)
     kind = _KINDS.get(cls)
     if kind is _KINDS[types.FunctionType]:
@@ -433,7 +434,7 @@ def _dict_of(value):
 
 
 def _state_of(value):
-    """What it holds: attributes by name, slots by their descriptors."""
+    """The object's content: attributes by name, slots by their descriptors."""
     state = dict(_dict_of(value) or ())
     for base in type(value).__mro__:
         for member in vars(base).values():

@@ -7,11 +7,11 @@ is grouped with what it shares, is unserializable, undone and saved as variables
 notebook is carried as one. It is in the namespace while variables are saved or bound, and not when
 the notebook's code may look.
 
-The code shows which attributes to look at: `see` reads the targets of assignments, `del`,
-`setattr` and `delattr` off a cell before it runs, also inside of functions, and what the attribute
-is then, before the notebook sets it, is remembered. What is set without showing it, such as through
-`vars(module)`, a comparison finds (worker/settings/differences.py): of the modules that the notebook has a
-name for, and there only what no library sets.
+The code shows which attributes to look at: `see` reads the targets of assignments, `del`, `setattr`
+and `delattr` off a cell before it runs, also inside of functions, and what the attribute is then,
+before the notebook sets it, is remembered. An attribute that is set without showing it, such as
+through `vars(module)`, is found by comparison (worker/settings/differences.py): of the modules that
+the notebook has a name for, and there only what no library sets.
 
 An original that was replaced is pickled as a reference to it: by its name it would be what replaced
 it.
@@ -19,7 +19,7 @@ it.
 A module that isn't imported in a process gets its attributes when it is: to import it for them would
 run its code where the notebook may never want it. Until then they are carried on as they came.
 
-What lies behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's
+State behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's
 handlers) is a `Slot`: read and set by what the worker gives, and otherwise the same.
 """
 
@@ -149,7 +149,7 @@ class Patches:
         self._note(key, _read(*owner))
 
     def _note(self, key: str, before: t.Any) -> None:
-        """What an attribute was."""
+        """The earlier value of an attribute."""
         if key in self._before:
             return
         self._wanted.discard(key)
@@ -158,7 +158,7 @@ class Patches:
             self.keys_of[id(before)] = key
 
     def original(self, key: str) -> t.Any:
-        """What the attribute was before the notebook set it."""
+        """The attribute's value before the notebook set it."""
         importlib.import_module(_module(key))
         self._watch(key)
         return self._before[key]
@@ -261,7 +261,7 @@ class Patches:
     def _set(self, key: str, value: t.Any) -> None:
         owner = _owner(key, sys.modules.get)
         if owner is None:
-            raise ImportError("there is no such thing here")
+            raise ImportError("it isn't here")
         self._watch(key)
         is_own = self._differences is not None and self._differences.is_own(key)
         if value is MISSING:
@@ -304,13 +304,13 @@ def shown(key: str) -> str:
 
 
 def reduce(value: object) -> t.Any:
-    """How an original is pickled, or None where the value is none."""
+    """How an original is pickled, or None if the value is none."""
     key = None if current is None else current.keys_of.get(id(value))
     return None if key is None else (find_original, (key,))
 
 
 def find_original(key: str) -> t.Any:
-    """What the attribute was before the notebook set it."""
+    """The attribute's value before the notebook set it."""
     if current is None:
         module, path = key[1:].split(":")
         owner = _owner(key, importlib.import_module)
@@ -351,7 +351,7 @@ def chain_of(node: ast.AST) -> Chain | None:
 
 
 def _key(root: object, steps: Chain) -> str | None:
-    """The key of an attribute behind a variable; "" where it is none of a module's, None where it
+    """The key of an attribute behind a variable; "" if it is none of a module's, None if it
     can't be found yet."""
     value: t.Any = root
     if isinstance(root, types.ModuleType):

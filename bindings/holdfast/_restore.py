@@ -1,4 +1,5 @@
-"""What a pickle calls when it is read: each function makes or fills one kind of object.
+"""The functions that a pickle calls when it is read: each function makes or fills one kind of
+object.
 
 The pickler (`_carry.py`) names them in what it writes. They run while a name is bound, with
 the objects that they are given perhaps still empty: whatever can be in a cycle with itself
@@ -117,7 +118,7 @@ def fill_function(function, state):
 def make_class(constructor, name, bases, body, identifier, extra):
     """An empty class to fill, made without the notebook's own __init_subclass__ and metaclasses.
 
-    What they did, they did when the class was defined; they may need names that aren't bound yet.
+    They ran when the class was defined, and may need names that aren't bound yet.
     """
     cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
     resolved = types.resolve_bases(bases)
@@ -195,7 +196,7 @@ def make_match(pattern, how, *where):
     return getattr(pattern, how)(*where)
 
 
-# What a ctypes structure must have before its fields are laid out.
+# Attributes that a ctypes structure must have before its fields are laid out.
 LAYOUT = frozenset(("_pack_", "_align_", "_layout_", "_anonymous_", "_swappedbytes_"))
 
 
@@ -207,8 +208,8 @@ def fill_class(cls, state):
     attributes, _ = state
     if "_fields_" in cls.__dict__:
         attributes.pop("_fields_", None)  # they are final
-    # A class that was here before may have attributes that its new version lacks. What the
-    # metaclass made (slots, the members of an enumeration) is not in the state.
+    # A class that was here before may have attributes that its new version lacks. Attributes that
+    # the metaclass made (slots, the members of an enumeration) are not in the state.
     if not isinstance(cls, enum.EnumMeta):
         for name, value in list(cls.__dict__.items()):
             made = name.startswith("_abc") or (name.startswith("__") and name.endswith("__"))
@@ -247,7 +248,7 @@ class _StepUnpickler(pickle.Unpickler):
 
 
 def make_deep(data, buffers):
-    """What all steps have made: the last of them is the value."""
+    """The objects that all steps have made: the last of them is the value."""
     return _StepUnpickler(io.BytesIO(data), buffers).load()[-1]
 
 

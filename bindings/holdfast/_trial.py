@@ -1,11 +1,11 @@
 """Trying in a forked child what may end the process.
 
-To encode or decode an object of the user's own class may run the user's own code
-(`__reduce_ex__`, `__setstate__`, whatever a pickle calls), and that may exit, crash or hang. The
-notebook's process has more to lose than this object: every object that can't be encoded at all,
-and what no commit has yet. So it lets a forked child do it first. Where the child dies, or
-isn't done in time, the object is *quarantined*: one that can't be encoded stays where it is, and
-isn't tried again while it lives; one that can't be decoded stays in the store. All others go on.
+To encode or decode an object of the user's own class may run the user's own code (`__reduce_ex__`,
+`__setstate__`, whatever a pickle calls), and that may exit, crash or hang. The notebook's process
+has more to lose than this object: every object that can't be encoded at all, and what no commit has
+yet. So it lets a forked child do it first. If the child dies, or isn't done in time, the object is
+*quarantined*: one that can't be encoded stays where it is, and isn't tried again while it lives;
+one that can't be decoded stays in the store. All others go on.
 
 The child is forked in the middle of the pickler's work, when the first object with such code is
 met, and goes on from there to the end of the value: nothing has to be collected or said before,
@@ -14,8 +14,8 @@ the parent, which meets them in the same order, knows which of them it was. A ch
 milliseconds; what it does is done once more in the parent.
 
 Only code of the user's own is tried: of the notebook, and of modules outside of the standard
-library and site-packages. Pickles with such objects are marked, so that whoever reads them
-knows it. What else may end a process is named in shared memory while it is encoded or decoded
+library and site-packages. Pickles with such objects are marked, so that whoever reads them knows
+it. Any other value that may end a process is named in shared memory while it is encoded or decoded
 (engine/turn.c), and the frontend reads that after the death.
 
 A fork for each commit, whatever it holds, was rejected: 5 ms where most need none. So was
@@ -53,7 +53,7 @@ class Quarantined(Exception):
 
 
 class _Process:
-    """What this process does of it."""
+    """The part of it that this process does: it encodes, decodes, or neither."""
 
     session = None
     encodes = decodes = False
@@ -137,7 +137,8 @@ def _is_own(module):
 
 
 def _module_of(hook, base):
-    """Where a hook's code is from: what `namedtuple` makes says so in its globals alone."""
+    """The module of a hook's code: functions that `namedtuple` makes name it in their globals
+    alone."""
     space = getattr(getattr(hook, "__func__", hook), "__globals__", None)
     module = space.get("__name__") if type(space) is dict else getattr(hook, "__module__", None)
     return module if isinstance(module, str) else base.__module__
@@ -180,7 +181,7 @@ class Turn:
         self._reason = ""
 
     def meet(self, obj, cls):
-        """An object is about to be pickled; raises Quarantined where it is not to be."""
+        """An object is about to be pickled; raises Quarantined if it is not to be."""
         own = self._own.get(cls)
         if own is None:
             own = self._own[cls] = has_own_hooks(cls)
@@ -308,7 +309,7 @@ def _become_child(parent, words):
 
 
 def _wait(pid, words):
-    """The cause of its end; 0 where it came to the end of its value."""
+    """The cause of its end; 0 if it came to the end of its value."""
     deadline, pause = time.monotonic() + seconds(), 0.0002
     while True:
         try:

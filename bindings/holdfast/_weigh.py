@@ -1,4 +1,4 @@
-"""What the variables of a namespace take in this process: objects, and the memory of buffers.
+"""The memory of a namespace's variables in this process: objects, and the memory of buffers.
 
 The walk follows `gc.get_referents` from each name. Each object and each byte of a buffer counts once, at
 the first name that reaches it, so that the names add up. It stops at what isn't a variable's: modules,
@@ -41,7 +41,7 @@ _Read = tuple[int, list[tuple[int, int]], list[t.Any]] | None
 
 @dataclasses.dataclass
 class Weight:
-    """What one name takes, in bytes.
+    """The memory of one name, in bytes.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class _Pages:
 
 
 def _mappings(file: os.stat_result) -> list[Range]:
-    """Where a file is mapped, in the order of addresses."""
+    """The places at which a file is mapped, in the order of addresses."""
     device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
     found = []
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
@@ -167,7 +167,8 @@ def _mappings(file: os.stat_result) -> list[Range]:
 
 
 def _own_size(value: t.Any) -> int:
-    """What the interpreter allocated for an object, without asking code that is written in Python."""
+    """The size that the interpreter allocated for an object, without asking code that is written in
+    Python."""
     if isinstance(type(value).__sizeof__, types.FunctionType):
         size = object.__sizeof__(value)
     else:
@@ -325,7 +326,7 @@ def weigh(
     skipped: t.Iterable[t.Any] = (),
     most: int = OBJECTS_MOST,
 ) -> dict[str, Weight]:
-    """What each of these names takes, in their order.
+    """The memory of each of these names, in their order.
 
     `skipped` are objects that belong to no name. `most` bounds the objects of all names together.
     """

@@ -5,9 +5,9 @@ Both find :mod:`holdfast.scorep`, under its own name and once, in a program that
 HOLDFAST_SCOREP_ALIAS asks for it in other programs, and reaches those that such a program starts:
 ``holdfast-scorep.pth``, which Python reads when it starts, looks for this variable only.
 
-``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way, in workers and in
-every other Python: there ``holdfast-jumper.pth`` puts a finder behind all others, which knows that
-one name. What is installed under either name always comes first.
+``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way, in workers
+and in every other Python: there ``holdfast-jumper.pth`` puts a finder behind all others, which
+knows that one name. A package that is installed under either name always comes first.
 """
 
 from __future__ import annotations

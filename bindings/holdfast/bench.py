@@ -1,4 +1,4 @@
-"""What the hand-over of each cell of a notebook costs: ``python -m holdfast.bench NOTEBOOK``.
+"""The cost of handing each cell of a notebook over: ``python -m holdfast.bench NOTEBOOK``.
 
 The notebook is run twice. First in Holdfast's kernel, with every cell in a clean process of
 its own (``%%isolated``; cells that have a cell magic stay as they are): the kernel
@@ -42,7 +42,7 @@ PAUSE_SECONDS = 1.0  # after a cell; else the next one's figure has imports of t
 
 @dataclass
 class CellHandOver:
-    """What the hand-over of one cell cost with each way of carrying.
+    """The cost of handing one cell over, with each way of carrying.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ def run_peers(notebook: Path, cells: list[CellHandOver]) -> None:
 
 
 def _copy_beside(notebook: Path, directory: Path) -> None:
-    """What the notebook may read: the files beside it, by links."""
+    """Make the files beside the notebook readable for it, by links."""
     for path in notebook.absolute().parent.iterdir():
         if not path.name.startswith("."):
             (directory / path.name).symlink_to(path)
@@ -241,7 +241,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.bench",
-        description="What the hand-over of each cell of a notebook costs, beside other ways.",
+        description="Compare the cost of handing each cell of a notebook over with other ways.",
     )
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--kernel", default="holdfast", help="default: %(default)s")

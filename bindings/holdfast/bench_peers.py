@@ -53,7 +53,7 @@ class Loader:
         return json.loads(self._process.stdout.readline() or "null")
 
     def load(self, library: str, path: str) -> float | None:
-        """Seconds that loading took in a new process, or None where it failed."""
+        """Seconds that loading took in a new process, or None if it failed."""
         return self._ask([library, path])
 
     def close(self) -> None:
@@ -109,7 +109,8 @@ def _dump(library: str, options: dict[str, t.Any], names: dict[str, t.Any], path
 
 
 class Figure(t.TypedDict):
-    """What one peer needed to dump and load all names, in ms, and the names that it lost."""
+    """The time that one peer needed to dump and load all names, in ms, and the names that it
+    lost."""
 
     ms: float
     lost: list[str]

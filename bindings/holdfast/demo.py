@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         description="Write a notebook that shows Holdfast in a minute.",
     )
     parser.add_argument(
-        "--run", action="store_true", help="run it, too, and show what each cell cost"
+        "--run", action="store_true", help="run it, too, and show the cost of each cell"
     )
     parser.add_argument(
         "--kernel", default="holdfast", help="the kernel for --run; default: %(default)s"

@@ -43,7 +43,7 @@ class NotCarriedError(NameError):
 class QuarantinedError(NotCarriedError):
     """A variable of the notebook could not be loaded into this process.
 
-    It is raised when the name is used. What is stored of the variable is kept.
+    It is raised when the name is used. Its stored copy is kept.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class QuarantinedError(NotCarriedError):
     def __init__(self, name: str, reason: str):
         NameError.__init__(
             self,
-            f"{name!r} isn't loaded here: {reason}. What is stored of it is kept: `del {name}`"
+            f"{name!r} isn't loaded here: {reason}. Its stored copy is kept: `del {name}`"
             f" deletes that, binding {name} anew replaces it, and `%holdfast retry {name}` tries to"
             " load it once more",
             name=name,

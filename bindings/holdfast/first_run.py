@@ -33,12 +33,12 @@ _CELLS = ("%%execute_with_scorep\nx = 1 + 1", "assert x == 2")
 
 
 def _missing_libraries(text: str) -> list[str]:
-    """What ldd, the dynamic linker or Python says isn't there."""
+    """The libraries and modules that ldd, the dynamic linker or Python report as missing."""
     return sorted(set(_MISSING.findall(text)))
 
 
 def _linked(program: str) -> str:
-    """What ldd says of the program and of our extension modules; "" without it."""
+    """The output of ldd for the program and our extension modules; "" without ldd."""
     ldd = shutil.which("ldd")
     if ldd is None:
         return ""

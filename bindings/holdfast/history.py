@@ -1,10 +1,10 @@
 """%holdfast undo, checkout, diff, history, save and load: what the user reads of them.
 
-The frontend keeps the old generations and publishes them anew, before the cell
-runs. The cell has to be this one line. What the frontend did, and the steps that it keeps,
-come with the request (kernel/session/generations.c). This module formats them, and compares
-steps: a step is named by its root, so the main worker reads both directories side by side, and
-decodes only small plain values to show them.
+The frontend keeps the old generations and publishes them anew, before the cell runs. The cell has
+to be this one line. The frontend's result, and the steps that it keeps, come with the request
+(kernel/session/generations.c). This module formats them, and compares steps: a step is named by its
+root, so the main worker reads both directories side by side, and decodes only small plain values to
+show them.
 
 An entry that two steps share has the same generation and sequence in both.
 """
@@ -24,7 +24,7 @@ from .tabular import align, count, size
 USAGE = """%holdfast undo       the variables as before the last cell that changed any
 %holdfast history    the steps that are kept; history LIMIT (such as 2G, 500M, 0) bounds them
 %holdfast checkout N  the variables of step N
-%holdfast diff N M   what differs between two steps; diff N, or diff alone: up to now
+%holdfast diff N M   the differences between two steps; diff N, or diff alone: up to now
 %holdfast save FILE  write all variables to a file
 %holdfast load FILE  replace all variables by those of a file; only of one that you trust"""
 
@@ -44,7 +44,20 @@ if t.TYPE_CHECKING:
 
 
 def run(line: str, worker: t.Any) -> str:
-    """The text of one command."""
+    """Do one command of the history.
+
+    Parameters
+    ----------
+    line : str
+        The words behind %holdfast.
+    worker : holdfast.worker.main_worker.MainWorker
+        The worker that has the variables.
+
+    Returns
+    -------
+    str
+        The text that the command shows.
+    """
     word, _, rest = line.strip().partition(" ")
     arguments = rest.split()
     if not _FORMS[word](arguments):
@@ -63,7 +76,18 @@ def run(line: str, worker: t.Any) -> str:
 
 
 def summary(history: History | None) -> list[str]:
-    """The line of the status about the history."""
+    """Write the line of the status about the history.
+
+    Parameters
+    ----------
+    history : History or None
+        The history, as the frontend sent it.
+
+    Returns
+    -------
+    list of str
+        One line, or none if there is no step.
+    """
     if history is None or not history["steps"]:
         return []
     steps = count(len(history["steps"]), "step")
@@ -126,7 +150,20 @@ def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
 
 
 def rows_of(session: t.Any, step: Step | None) -> Rows:
-    """The entries of a step by key; of none, for None."""
+    """Find the entries of a step by their keys.
+
+    Parameters
+    ----------
+    session : holdfast._store.Session
+        The session.
+    step : Step or None
+        The step; None has no entries.
+
+    Returns
+    -------
+    dict of str to dict
+        The entries.
+    """
     from holdfast import _store
 
     if step is None:
@@ -135,7 +172,18 @@ def rows_of(session: t.Any, step: Step | None) -> Rows:
 
 
 def changed_names(before: Rows, after: Rows) -> list[str]:
-    """The user's names of which the entry, or that of their group, differs."""
+    """Find the names that differ between two steps.
+
+    Parameters
+    ----------
+    before, after : dict of str to dict
+        The entries of both steps.
+
+    Returns
+    -------
+    list of str
+        The user's names of which the entry, or that of their group, differs.
+    """
     return [
         name
         for name in {**before, **after}
@@ -232,7 +280,7 @@ def _history(history: History, rest: str, worker: t.Any) -> str:
         before = after
     lines = align(table, right=(0, 3))
     if history["pending"]:
-        lines.append(f"Not committed yet: what the cells {history['pending']} changed.")
+        lines.append(f"Not committed yet: the changes of the cells {history['pending']}.")
     return "\n".join([*lines, f"{_limits(history)}."])
 
 

@@ -320,13 +320,13 @@ def main(argv: list[str] | None = None) -> int:
         "--run",
         choices=("auto", "in-process", "forked", "isolated"),
         help="where instrumented cells run: in the notebook's process, in a fork of it, in a clean "
-        "one, or as suits each (the default)",
+        "process, or chosen for each cell (the default)",
     )
     parser.add_argument(
         "--encrypt",
         action=argparse.BooleanOptionalAction,
-        help="let the server encrypt what it and the kernel say (default: where the kernelspec is "
-        "for this environment alone; Holdfast must be installed where the server is)",
+        help="let the server encrypt its messages with the kernel (default: if the kernelspec is "
+        "for this environment alone; Holdfast must be installed in the server's environment)",
     )
     parser.add_argument(
         "--ipc",

@@ -22,12 +22,12 @@ if t.TYPE_CHECKING:
 
 _USAGE = (
     """%holdfast            the session, its variables and the last instrumented cell
-%holdfast last       what the last instrumented cell cost
-%holdfast explain    what each term of the line below it means
+%holdfast last       the cost of the last instrumented cell
+%holdfast explain    the meaning of each term of the line below it
 %holdfast NAME ...   only these variables
-%holdfast memory     what each variable takes, here and in the store; memory NAME ...: only these
-%holdfast retry NAME ...  load or save once more what was left out because it ended a process
-%holdfast verify on  check with each commit that nothing was passed over which had changed; or off
+%holdfast memory     the memory of each variable, here and in the store; memory NAME ...: only these
+%holdfast retry NAME ...  load or save once more a variable that ended a process
+%holdfast verify on  check with each commit that it misses no change; or off
 """
     + history.USAGE
 )
@@ -57,7 +57,15 @@ _PARTS_IN = {
 
 
 def register(shell: t.Any, worker: t.Any) -> None:
-    """Add %holdfast to a worker's shell."""
+    """Add %holdfast to a worker's shell.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    worker : holdfast.worker.requests.Worker
+        The worker, of which the command reports.
+    """
 
     def holdfast(line: str) -> None:
         words = line.split()
@@ -76,7 +84,7 @@ def register(shell: t.Any, worker: t.Any) -> None:
         else:
             print(render(words, worker))
 
-    holdfast.__doc__ = "Show what Holdfast carries.\n\n" + _USAGE
+    holdfast.__doc__ = "Show the session and its variables.\n\n" + _USAGE
     shell.register_magic_function(holdfast, "line", "holdfast")
     registration.register(shell)
     alias.install_extension()
@@ -93,7 +101,20 @@ def register(shell: t.Any, worker: t.Any) -> None:
 
 
 def render(words: list[str], worker: t.Any) -> str:
-    """The text of one call."""
+    """Write the text of one call of %holdfast.
+
+    Parameters
+    ----------
+    words : list of str
+        The words behind the command.
+    worker : holdfast.worker.requests.Worker
+        The worker of which it reports.
+
+    Returns
+    -------
+    str
+        The text, in lines.
+    """
     if words in (["help"], ["-h"], ["--help"], ["?"]):
         return _USAGE
     if words == ["explain"]:
@@ -172,7 +193,7 @@ def _session_lines(session: t.Any) -> list[str]:
 
 
 def _commit_lines(report: CommitReport | None) -> list[str]:
-    """What the last commit of plain cells' changes looked at."""
+    """The values that the last commit of plain cells' changes looked at."""
     if not report:
         return []
     line = f"The last commit looked at {count(report['names_examined'], 'variable')}"

@@ -22,11 +22,11 @@ if t.TYPE_CHECKING:
 _CELLS = 20
 _HEAD = ("name", "type", "size", "resident", "in the arena", "own copies", "in the store", "shares")
 _MEANINGS = (
-    "size: objects and buffers in this process; what names share counts with the first of them. resident:"
-    " of it, what this process has in memory. in the arena: of size, what lies in the session's shared"
-    " memory, which other processes map as it is. own copies: of size, pages of mapped values that this"
-    " process copied to write them. in the store: as it was last committed; - if that hasn't happened"
-    " yet."
+    "size: objects and buffers in this process; a part that names share counts with the first of them."
+    " resident: the part of it that is in memory. in the arena: the part of size that lies in the"
+    " session's shared memory, which other processes map as it is. own copies: the part of size in pages"
+    " of mapped values that this process copied to write them. in the store: the size at the last commit;"
+    " - if there was none yet."
 )
 _CELLS_HEAD = ("In", "kind", "s", "at its begin", "peak", "grown by", "code")
 
@@ -39,9 +39,24 @@ class Table(t.NamedTuple):
     numbers: range
 
     def text(self) -> str:
+        """Write the table as plain text.
+
+        Returns
+        -------
+        str
+            Its lines.
+        """
         return "\n".join(align([self.head, *self.rows], right=self.numbers))
 
     def page(self) -> str:
+        """Write the table as HTML.
+
+        Returns
+        -------
+        str
+            A table element.
+        """
+
         def line(row: tuple[str, ...], tag: str) -> str:
             style = ' style="text-align:right"'
             return "".join(
@@ -59,16 +74,28 @@ _LEFT = ' style="text-align:left"'
 
 
 class Shown(t.NamedTuple):
-    """What the command shows: tables with a line before each, and lines."""
+    """The text that the command shows: tables with a line before each, and lines."""
 
     parts: list[Table | str]
 
     def text(self) -> str:
-        """As plain text."""
+        """Write all parts as plain text.
+
+        Returns
+        -------
+        str
+            Their lines.
+        """
         return "\n".join(part if isinstance(part, str) else part.text() for part in self.parts)
 
     def bundle(self) -> dict[str, str]:
-        """By MIME type, for `display`."""
+        """Write all parts for `display`.
+
+        Returns
+        -------
+        dict of str to str
+            The text by MIME type: plain and HTML.
+        """
         shown = (
             f"<div>{html.escape(part)}</div>" if isinstance(part, str) else part.page()
             for part in self.parts
@@ -78,7 +105,20 @@ class Shown(t.NamedTuple):
 
 
 def report(words: list[str], worker: t.Any) -> Shown:
-    """What one call shows: all variables, or those that are named."""
+    """Measure all variables, or those that are named.
+
+    Parameters
+    ----------
+    words : list of str
+        Names of variables; empty for all.
+    worker : holdfast.worker.requests.Worker
+        The worker whose variables they are.
+
+    Returns
+    -------
+    Shown
+        The parts that the command shows.
+    """
     names = _names(worker.shell)
     missing = [word for word in words if word not in names]
     if missing:
@@ -158,7 +198,9 @@ def _row(
 ) -> tuple[str, ...]:
     weight = weights[name]
     others = shares.get(name, [])
-    told = f"with {', '.join(others[:4])}" + (f" and {len(others) - 4} more" if others[4:] else "")
+    sharing = f"with {', '.join(others[:4])}" + (
+        f" and {len(others) - 4} more" if others[4:] else ""
+    )
     return (
         name,
         type(namespace[name]).__qualname__,
@@ -167,7 +209,7 @@ def _row(
         size(weight.arena) if weight.arena else "",
         size(weight.copied) if weight.copied else "",
         _known(stored.get(name)),
-        told if others else "",
+        sharing if others else "",
     )
 
 
@@ -216,7 +258,7 @@ def _process_lines(weights: t.Collection[Weight]) -> list[str]:
 
 
 def _store_lines(worker: t.Any, stored: dict[str, int]) -> list[str]:
-    """What the session has allocated, and its parts."""
+    """The memory that the session has allocated, and its parts."""
     info = worker.session.info()
     ours = sum(stored.values())
     entries = sum(row["bytes"] for row in worker.names.listing())
@@ -231,7 +273,7 @@ def _store_lines(worker: t.Any, stored: dict[str, int]) -> list[str]:
     more = [
         (info["reserved_bytes"], "not committed yet, or of values that were replaced"),
         (info["retired_bytes"], "of earlier generations"),
-        (info["free_bytes"], "free for what comes next"),
+        (info["free_bytes"], "free for new values"),
         (other, "of the session's own tables"),
     ]
     return [

@@ -1,4 +1,4 @@
-"""What a Jupyter server does before it starts our kernel: it turns encryption on.
+"""The work of a Jupyter server before it starts our kernel: it turns encryption on.
 
 Jupyter's kernels talk over TCP ports of the machine, unencrypted, and every user of a login node
 can read what a notebook publishes. jupyter_client 8.9 and later can encrypt (CurveZMQ), but

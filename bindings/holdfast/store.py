@@ -89,9 +89,9 @@ class UnserializableError(Error):
 class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[misc]
     """An attachment of this process to a session in shared memory, and a mapping of its values.
 
-    Made by `create`, `open` or `from_fd`; as a context manager it is closed at the end of the block.
-    Values are loaded when the mapping is first used. What is set, deleted or changed in place is seen by other
-    processes after `commit`. A session object belongs to one thread at a time.
+    Made by `create`, `open` or `from_fd`; as a context manager it is closed at the end of the
+    block. Values are loaded when the mapping is first used. Other processes see names that are set,
+    deleted or changed in place after `commit`. A session object belongs to one thread at a time.
     """
 
     _names: Names  # once the values are loaded

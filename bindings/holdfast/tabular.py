@@ -6,12 +6,36 @@ import typing as t
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun."""
+    """Write a number with its noun.
+
+    Parameters
+    ----------
+    number : int
+        How many.
+    noun : str
+        In the singular.
+
+    Returns
+    -------
+    str
+        Such as "1 cell" or "2,000 cells".
+    """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size(number: float) -> str:
-    """A number of bytes."""
+    """Write a number of bytes in the unit that suits it.
+
+    Parameters
+    ----------
+    number : float
+        Bytes.
+
+    Returns
+    -------
+    str
+        Such as "12 B" or "1.5 MiB".
+    """
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
@@ -20,14 +44,38 @@ def size(number: float) -> str:
 
 
 def time(ms: float) -> str:
-    """A time in milliseconds."""
+    """Write a time in the unit that suits it.
+
+    Parameters
+    ----------
+    ms : float
+        Milliseconds.
+
+    Returns
+    -------
+    str
+        Such as "12.3 ms".
+    """
     if ms < 0.1:
         return f"{ms * 1000:.3g} µs"
     return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.1f} ms"
 
 
 def align(table: t.Sequence[t.Sequence[str]], right: t.Container[int] = ()) -> list[str]:
-    """The rows of a table as lines."""
+    """Write the rows of a table as lines.
+
+    Parameters
+    ----------
+    table : sequence of sequences of str
+        The rows, all of one length.
+    right : container of int
+        The columns that are set from the right.
+
+    Returns
+    -------
+    list of str
+        A line for each row.
+    """
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     return [
         "  ".join(

@@ -23,12 +23,29 @@ _LINES_MAX = 40  # of the cells' code
 
 
 def is_on() -> bool:
-    """Whether commits of this process verify."""
+    """Say whether commits of this process verify.
+
+    Returns
+    -------
+    bool
+        Whether they do.
+    """
     return os.environ.get(VARIABLE, "") not in ("", "0", "off")
 
 
 def switch(words: list[str]) -> str:
-    """%holdfast verify [on|off]; what the user reads."""
+    """Do %holdfast verify [on|off].
+
+    Parameters
+    ----------
+    words : list of str
+        The words behind the command; empty to ask only.
+
+    Returns
+    -------
+    str
+        The text that the command shows.
+    """
     if words in (["on"], ["off"]):
         os.environ[VARIABLE] = words[0]
     elif words:
@@ -37,7 +54,15 @@ def switch(words: list[str]) -> str:
 
 
 def report(saved: _Saved, cells: t.Iterable[str]) -> None:
-    """Print what a save overlooked, as Names.save() reports it; `cells` ran before it."""
+    """Print the changes that a save overlooked.
+
+    Parameters
+    ----------
+    saved : dict
+        The report of Names.save().
+    cells : iterable of str
+        The code of the cells that ran before it.
+    """
     wrong = []
     if saved["overlooked"]:
         names = ", ".join(saved["overlooked"])

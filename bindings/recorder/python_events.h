@@ -24,12 +24,13 @@ int hfi_events_enable(void);
 int hfi_events_disable(void);
 bool hfi_events_are_enabled(void);
 
-/* Around a cell, while events are off: the region of what is shown as `shown`. It ends
- * where events were switched off. */
+/* Around a cell, while events are off: the region that is shown as `shown`. It ends at
+ * the time when events were switched off. */
 void hfi_events_begin_cell(PyObject *shown);
 void hfi_events_end_cell(void);
 
-/* Before others join the recording, if there is one; see hf_recorder_share(). */
+/* Before others join the recording, if there is one. HF_E_SYSTEM, HF_E_NOMEM; see
+ * hf_recorder_share(). */
 HF_CHECK hf_status hfi_events_share(hf_error *reterr);
 
 /* Around a fork. It waits until no recording is being written, since the child would
@@ -38,7 +39,7 @@ HF_CHECK hf_status hfi_events_share(hf_error *reterr);
  * hf_recorder_continue(). */
 void hfi_events_before_fork(void);
 HF_CHECK hf_status hfi_events_after_fork(bool in_child, hf_error *reterr);
-/* From now on a forked child forgets the recording, or no more. */
+/* Whether a forked child forgets the recording, from now on. */
 void hfi_events_forget_in_fork(bool forgets);
 
 hf_recorder *hfi_events_get_recorder(void); /* NULL: none is open */

@@ -5,18 +5,18 @@
  * one C call, on every thread, and code between calls runs at its full speed: the
  * profile callback, which Python 3.11 has beside it, slows each instruction.
  *
- * What is left out is passed on after one look at its code object's slot, which is read
- * where it lies: a third of the instructions that it took by the interpreter's function
- * and with the thread's location found first.
+ * Frames that are left out are passed on after one look at its code object's slot,
+ * which is read where it lies: a third of the instructions that it took by the
+ * interpreter's function and with the thread's location found first.
  *
  * Four things need care.
  *
  * The C stack. With a hook each Python call takes some of it (half a kilobyte to one),
  * where the interpreter alone takes none; sys.setrecursionlimit() no longer protects.
  * So the hook looks at the stack's address, and raises RecursionError while there is
- * still room to handle it. What the hook itself takes is little: of a thousand calls
- * deep it lies on as many lines of the cache, so nothing but the frame's address is
- * kept for the way back, and all else is found again.
+ * still room to handle it. The hook itself takes little: a thousand calls deep its
+ * frames lie on as many lines of the cache, so nothing but the frame's address is kept
+ * for the way back, and all else is found again.
  *
  * Generators. Calling a generator function runs its frame for an instruction or two,
  * which make the generator. That isn't a call of the program's: it has no event.
@@ -28,12 +28,12 @@
  * that were specialized for, and later each function with two parameters that is met.
  * Calls by name are specialized for any version.
  *
- * Others who set the same hook (torch.compile). Whoever comes later calls the one that
- * it found, so two hooks may lie in either order, and only the outermost one can be
- * taken away. Ours, if others lie over it when events are switched off, stays, passes
- * on what it gets, and goes when it is the outermost one again. To learn whether it
- * still is in the chain when events are switched on, an empty piece of code is run:
- * nobody can be asked. To be in there twice would be a circle.
+ * Others that set the same hook (torch.compile). The later one calls the hook that it
+ * found, so two hooks may lie in either order, and only the outermost one can be taken
+ * away. Ours, if others lie over it when events are switched off, stays, passes on what
+ * it gets, and goes when it is the outermost one again. To learn whether it still is in
+ * the chain when events are switched on, an empty piece of code is run: nobody can be
+ * asked. To be in there twice would be a circle.
  *
  * Rejected: the profile callback (one and a half times the time of a plain loop);
  * changing code objects (programs compare them); a C stack of our own for deep
@@ -47,7 +47,7 @@
 
 #include <pthread.h>
 
-/* What code without Python calls may need between two looks at the stack: the parser
+/* The stack that code without Python calls may need between two looks at it: the parser
  * and regular expressions recurse. */
 #define STACK_RESERVE ((size_t)384 * 1024)
 
@@ -66,7 +66,7 @@ static _Thread_local uintptr_t stack_limit HFI_FAST_TLS = UINTPTR_MAX;
 
 /* -- the C stack ------------------------------------------------------------------- */
 
-/* Where this thread's stack ends, and its size; false if that is unknown. */
+/* The end of this thread's stack, and its size; false if that is unknown. */
 static bool
 stack_bounds(uintptr_t *ret_low, size_t *ret_size) {
 #if defined(__APPLE__)
@@ -129,7 +129,7 @@ keep_unspecialized(PyObject *object) {
         function->func_version = unused--;
 }
 
-/* What the class remembers of its specialization may be gone: it is a mark only. */
+/* The class's note of its specialization may be gone: it is a mark only. */
 static void
 keep_classes_unspecialized(PyTypeObject *type, PyObject *name) {
     PyObject *reference;
@@ -184,8 +184,8 @@ hfi_frames_keep_call(PyObject *function) {
 
 /* -- the hook ---------------------------------------------------------------------- */
 
-/* Events were switched meanwhile. Where another recording was opened, this thread may
- * have no location in it. */
+/* Events were switched meanwhile. If another recording was opened, this thread may have
+ * no location in it. */
 RARE static void
 leave_late(hfi_owner owner) {
     if (!hfi_events.recorder || hfi_here.generation != hfi_events.generation)
@@ -216,7 +216,7 @@ meet(const _PyInterpreterFrame *frame, const hfi_location *location) {
     return hfi_code_meet(frame->f_code, frame->f_globals, location->hider != 0);
 }
 
-/* True where a leave is to follow. By themselves, these two leave nothing on the stack
+/* True if a leave is to follow. By themselves, these two leave nothing on the stack
  * while the function runs. */
 ALONE static bool
 enter(const PyThreadState *thread, const _PyInterpreterFrame *frame, uint64_t slot) {

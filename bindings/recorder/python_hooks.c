@@ -50,8 +50,8 @@ finish_init(void) {
     (void)pthread_key_create(&finish_key, thread_finish);
 }
 
-/* What `threading` knows this thread as, borrowed; NULL without an exception. No Python
- * code runs. */
+/* The thread object that `threading` has for this thread, borrowed; NULL without an
+ * exception. No Python code runs. */
 static PyObject *
 thread_object(void) {
     PyObject *threading = /* borrowed */

@@ -1,4 +1,5 @@
-/* python_hooks.h - what the interpreter's hooks share: threads, code objects, returns.
+/* python_hooks.h - the parts that the interpreter's hooks share: threads, code objects,
+ * returns.
  *
  * A hook is one way of learning of calls and returns; a recording uses one of them.
  * python_events.c installs it. All functions need the interpreter's lock.
@@ -63,8 +64,7 @@ typedef struct hfi_events_state {
 
 extern hfi_events_state hfi_events;
 
-/* This thread's part. Where the epoch is another one,
- * hfi_thread_refresh comes first. */
+/* This thread's part. If the epoch differs, call hfi_thread_refresh first. */
 typedef struct hfi_thread {
     uint64_t epoch;
     uint32_t generation;
@@ -78,8 +78,9 @@ extern _Thread_local hfi_thread hfi_here HFI_FAST_TLS;
  * none. */
 void hfi_thread_refresh(hfi_owner entering, PyCodeObject *code);
 
-/* For what the program itself records: without the functions that have returned while
- * events were off. NULL if no recording is open, or without memory. */
+/* The location for events that the program itself records: functions that have returned
+ * while events were off are left first. NULL if no recording is open, or without
+ * memory. */
 hfi_location *hfi_thread_own_location(void);
 
 /* The recording, which no thread finds any more; NULL if there was none. */
@@ -94,7 +95,8 @@ hfi_thread_location(hfi_owner entering, PyCodeObject *code) {
     return hfi_here.location;
 }
 
-/* -- what a recording knows of a code object --------------------------------------- */
+/* -- a recording's knowledge of a code object
+ * ----------------------------------------- */
 
 typedef enum hfi_code_kind {
     HFI_CODE_UNKNOWN,   /* not met in this recording */
@@ -114,9 +116,9 @@ typedef struct hfi_code {
 #define HFI_SLOT_REGION_BITS 29
 
 #if PY_VERSION_HEX < 0x030C0000
-/* What _PyCode_GetExtra() reads, which takes a tenth of an event: the interpreter
- * has no name for it outside of the file that keeps it.
- * hfi_code_slots_are_known() looks. */
+/* The struct that _PyCode_GetExtra() reads. Calling that function takes a tenth of an
+ * event's time, and the interpreter declares the struct in a .c file only, so it is
+ * declared again here; hfi_code_slots_are_known() checks it. */
 typedef struct hfi_code_extras {
     Py_ssize_t count;
     uint64_t slots[];
@@ -162,12 +164,11 @@ hfi_code_find(PyCodeObject *code) {
     return hfi_code_of_slot(hfi_code_slot(code));
 }
 
-/* Decide what `code` is, and remember it. Below something hidden no region is defined
- * but for a cell. `globals` NULL: those of the innermost frame. Keeps the error
- * indicator. */
+/* Decide the kind of `code`, and remember it. Below a hidden function only a cell gets
+ * a region. `globals` NULL: those of the innermost frame. Keeps the error indicator. */
 hfi_code hfi_code_meet(PyCodeObject *code, PyObject *globals, bool below_hidden);
 
-/* Whether what was found of a code object is not enough to know what it is, here. */
+/* Whether the slot of a code object doesn't yet tell its kind in this place. */
 static inline bool
 hfi_code_is_unmet(hfi_code found, bool below_hidden) {
     return found.kind == HFI_CODE_UNKNOWN ||
@@ -191,7 +192,7 @@ hfi_code_is_entered(uint32_t kind) {
            kind == HFI_CODE_STATEMENT;
 }
 
-/* True where a leave is to follow. */
+/* True if a leave is to follow. */
 static inline bool
 hfi_function_enter(hfi_location *location, hfi_owner owner, hfi_code code) {
     if (code.kind == HFI_CODE_RECORDED && !location->hider) {
@@ -233,8 +234,8 @@ hfi_frame_current(const PyThreadState *thread) {
 int hfi_threads_watch(void);
 int hfi_threads_unwatch(void);
 
-/* Switch the profile hook on for this thread; `entering`: a
- * function is being entered. */
+/* Switch the profile hook on for this thread; `entering`: a function is being
+ * entered. */
 void hfi_profile_join(bool entering);
 
 #endif

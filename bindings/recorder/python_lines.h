@@ -1,9 +1,9 @@
 /* python_lines.h - the interpreter's part of sampling lines (recorder/line_sampler.h).
  *
  * Each call of a function of the user's own goes on its thread's stack while it runs:
- * code of cells, and of files that aren't libraries'. How calls are noticed differs by
- * version, in python_lines_hook.c; which code is whose is decided in python_lines.c.
- * The interpreter's lock protects all of this.
+ * code of cells, and of files that aren't libraries'. python_lines_hook.c notices
+ * calls, in a way that depends on the version; python_lines.c decides which code is the
+ * user's own. The interpreter's lock protects all of this.
  */
 #ifndef HOLDFAST_RECORDER_PYTHON_LINES_H
 #define HOLDFAST_RECORDER_PYTHON_LINES_H
@@ -19,8 +19,8 @@ typedef struct hfi_lines_state {
 
 extern hfi_lines_state hfi_lines;
 
-/* What is known of code; NULL: it isn't the user's own. May run Python code when it
- * meets the code first, and keeps the error indicator. */
+/* The record of a code object; NULL: it isn't the user's own. May run Python code when
+ * it meets the code first, and keeps the error indicator. */
 hfi_line_code *hfi_lines_find(PyCodeObject *code);
 
 /* This thread's stack; NULL without memory. */

@@ -1,7 +1,7 @@
 /* python_lines_hook.c - calls of the user's own functions, for the sampler of lines.
  *
  * It works beside the hooks of events and without them, so that lines can be sampled
- * whoever records, and if no functions are recorded.
+ * whichever recorder runs, and if no functions are recorded.
  *
  * On 3.11 it is a frame-evaluation hook of its own. If another hook lies over it when
  * it is to go, it stays, passes on what it gets, and goes when it is the outermost one

@@ -13,9 +13,9 @@
  * cost 7 ns more a call, a third of what the interpreter itself takes for both events.
  *
  * Tool ids 0 to 2 and 5 are for debuggers, coverage, profilers and optimizers: ours is
- * 3 or 4, so that cProfile and a debugger work beside a recording. What another
- * recording disabled is enabled again when a new one begins; this wakes the events that
- * other tools have disabled as well, and they disable them a second time.
+ * 3 or 4, so that cProfile and a debugger work beside a recording. Events that another
+ * recording disabled are enabled again when a new one begins; this wakes the events
+ * that other tools have disabled as well, and they disable them a second time.
  *
  * Code that is only left out because something hidden calls it stays enabled: the
  * program may call it, too.
@@ -95,7 +95,7 @@ static const struct {
     {"PY_RETURN", on_leave}, {"PY_YIELD", on_leave},  {"PY_UNWIND", on_unwind},
 };
 
-/* What is registered for each. */
+/* The callback that is registered for each event. */
 typedef struct callback {
     PyObject_HEAD vectorcallfunc call;
 } callback;

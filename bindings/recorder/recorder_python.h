@@ -1,8 +1,11 @@
-/* recorder_python.h - what the files of holdfast._recorder share.
+/* recorder_python.h - the state that the files of holdfast._recorder share.
  *
  * The module's functions lie in three files, each with a table of its methods:
  * recorder_module.c has the module and the switches, recorder_session.c opens and
- * closes a recording, recorder_regions.c records what a program says about itself.
+ * closes a recording, recorder_regions.c records the regions and parameters that a
+ * program marks itself.
+ *
+ * Threads: the interpreter's lock protects everything here.
  */
 #ifndef HFI_RECORDER_PYTHON_H
 #define HFI_RECORDER_PYTHON_H

@@ -100,7 +100,7 @@ chars_of(PyObject *bytes, const char *otherwise) {
     return bytes ? PyBytes_AS_STRING(bytes) : otherwise;
 }
 
-/* The rule for a file's code; NULL where it is recorded. */
+/* The rule for a file's code; NULL if it is recorded. */
 static const exclusion *
 exclusion_of(const char *file) {
     const exclusion *found = NULL;

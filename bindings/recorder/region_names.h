@@ -1,4 +1,10 @@
-/* region_names.h - code objects and C functions to regions. Needs the interpreter. */
+/* region_names.h - code objects and C functions to regions. Needs the interpreter.
+ *
+ * It finds the name, file and line under which the trace shows a function, and decides
+ * which functions are left out.
+ *
+ * Threads: the interpreter's lock protects everything here.
+ */
 #ifndef HOLDFAST_RECORDER_REGION_NAMES_H
 #define HOLDFAST_RECORDER_REGION_NAMES_H
 
@@ -17,14 +23,13 @@ hfi_region_is_recorded(uint32_t region) {
     return region < HFI_REGION_HIDDEN;
 }
 
-/* What the trace shows of a file. Code whose co_filename begins with `prefix` is left
- * out, and with `callees` what it calls as well; the longest prefix decides. A file of
- * a cell is shown under another name, and its code is never hidden. Both hold for code
- * that a recording hasn't met yet. -1 with a Python error. */
+/* How the trace shows a file. Code whose co_filename begins with `prefix` is left out,
+ * and with `callees` the functions that it calls as well; the longest prefix decides. A
+ * file of a cell is shown under another name, and its code is never hidden. Both hold
+ * for code that a recording hasn't met yet. -1 with a Python error. */
 int hfi_region_names_exclude(const char *prefix, bool callees);
 int hfi_region_names_show_file(PyObject *file, PyObject *shown);
-/* The name that a file is shown under: borrowed; `file` itself
- * where it has no other. */
+/* The name that a file is shown under: borrowed; `file` itself if it has no other. */
 PyObject *hfi_region_names_shown(PyObject *file);
 
 /* Whether the code is a cell's, to be shown wherever it is called from. */

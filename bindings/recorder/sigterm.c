@@ -8,7 +8,7 @@
  * them falls into the wait and ends it.
  *
  * The timer belongs to the process: a forked child makes its own. Only
- * async-signal-safe functions are called by the handler. Where the system has no such
+ * async-signal-safe functions are called by the handler. If the system has no such
  * timers, the signal is sent once, as ever.
  *
  * Rejected: writing the trace in the signal's own handler (it may have interrupted

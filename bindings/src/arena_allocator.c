@@ -1,19 +1,19 @@
 /* arena_allocator.c - malloc and free over the regions of a session.
  *
  * Each block is an own region of the store: a save publishes it by reference, and no
- * byte of it is ever copied. What is small, or has no room in the arena, is left to the
- * caller's other allocator: running out of /dev/shm must not fail a computation that
- * would have fitted into memory.
+ * byte of it is ever copied. Small blocks, and blocks that have no room in the arena,
+ * are left to the caller's other allocator: running out of /dev/shm must not fail a
+ * computation that would have fitted into memory.
  *
  * Whose a block is follows from its address and not from a size, since libraries may
  * report another size when they free (NumPy does after a resize). Regions start on a
  * page, so nearly all of the others' blocks are recognized without a look at the store;
  * malloc's large ones start 16 bytes behind one.
  *
- * Libraries keep blocks past the end of whoever made them. So each arena that was ever
- * begun is kept in a list until its last block is freed, and each block holds a use of
- * the attachment. There is one arena in a worker; more only where a process has several
- * sessions one after the other.
+ * Libraries keep blocks longer than the session that made them. So each arena that was
+ * ever begun is kept in a list until its last block is freed, and each block holds a
+ * use of the attachment. There is one arena in a worker; more only if a process has
+ * several sessions one after the other.
  *
  * In a child of fork() the store gives no blocks and takes none back (its inherit.c),
  * and the mutex is held around the fork.

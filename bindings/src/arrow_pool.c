@@ -10,7 +10,7 @@
  * This stands on the C++ ABI of x86-64 (Itanium's), so it is done there only, and
  * nothing is guessed: Arrow exports another pool, arrow::ProxyMemoryPool, together with
  * its table and its functions by their mangled names, which spell the arguments' types.
- * A place in the table is taken only where that table holds just the function of that
+ * A place in the table is taken only if that table holds just the function of that
  * name. A version of Arrow with another interface lacks one of the names, and keeps its
  * pool: its data is then copied once by a save, which is right but not free. A status
  * is returned through a pointer to its place, as every C++ class with a destructor is;
@@ -114,7 +114,8 @@ note_library(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* Where the exported table of another pool holds the function of this name, or -1. */
+/* The index of the function of this name in the exported table of another pool, or
+ * -1. */
 static int
 slot_of(void *library, void *const *known, size_t count, const char *name) {
     void *function = dlsym(library, name);

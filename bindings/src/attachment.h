@@ -27,7 +27,7 @@ hfi_attachment *hfi_attachment_acquire(hfi_attachment *attachment);
 void hfi_attachment_release(hfi_attachment *attachment); /* NULL is fine */
 
 /* The attachment of a Session, borrowed: acquire it before anything that may close the
- * session. NULL with a TypeError where `object` is no Session, or a ValueError where it
+ * session. NULL with a TypeError if `object` is no Session, or a ValueError if it
  * is closed. With the interpreter attached. */
 hfi_attachment *hfi_session_attachment(hfi_state *state, PyObject *object);
 /* The same, for a function of the module. */

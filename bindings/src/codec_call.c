@@ -58,7 +58,7 @@ add_name(label *to, PyObject *key) {
     }
 }
 
-/* What it is where no variable is named. */
+/* The text if no variable is named. */
 static const char *
 kind_text(int kind) {
     return kind == 'x'   ? "the notebook's settings"
@@ -100,7 +100,7 @@ begin_turn(hf_session *session, PyObject *subject, const hf_entry *entry,
     hf_session_turn_begin(session, entry, name.text, name.size, ret_before);
 }
 
-/* 0 where `entry` may be decoded, -1 with an exception where it is in quarantine. */
+/* 0 if `entry` may be decoded, -1 with an exception where it is in quarantine. */
 static int
 check_quarantine(hfi_state *state, hf_session *session, const hf_entry *entry) {
     uint32_t cause = hf_session_quarantined(session, entry);

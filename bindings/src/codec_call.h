@@ -12,7 +12,7 @@
  * first. `subject` is what the encoding is for, in messages to people: a key, a dict
  * with the names of a group, or NULL for a stream.
  *
- * HF_DECLINED with words where no codec encodes the value. Other statuses are the
+ * HF_DECLINED with a message if no codec encodes the value. Other statuses are the
  * codec's; it may have left an exception as well. */
 HF_CHECK hf_status hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
                               PyObject *subject, const hf_codec **ret_codec,
@@ -27,7 +27,7 @@ PyObject *hfi_decode(hfi_state *state, hfi_attachment *attachment,
                      hf_snapshot *snapshot, const hf_entry *entry, PyObject *subject,
                      hfi_entry_source *ret_source);
 
-/* The codec of a number, from a package that is loaded for it now where need be; or
+/* The codec of a number, from a package that is loaded for it now if necessary; or
  * NULL, without an exception. */
 const hf_codec *hfi_codec_find(hfi_state *state, uint32_t number);
 /* Whether its decoder may ask holdfast._context for whom it decodes. */

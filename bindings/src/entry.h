@@ -1,4 +1,8 @@
-/* entry.h - an entry of the store, on its way out and in. */
+/* entry.h - an entry of the store, on its way out and in.
+ *
+ * Threads: a sink or source belongs to one thread at a time, with the interpreter
+ * attached.
+ */
 #ifndef HFI_ENTRY_H
 #define HFI_ENTRY_H
 
@@ -24,7 +28,7 @@ typedef struct hfi_entry_sink {
     size_t meta_size;
     size_t meta_room;
     hf_buffer *buffers; /* with a reference to each region */
-    hf_digest *digests; /* as many, where `has_digests` */
+    hf_digest *digests; /* as many, if `has_digests` */
     PyObject **pins;
     uint32_t buffer_count;
     uint32_t buffer_room;
@@ -42,8 +46,8 @@ void hfi_entry_sink_fini(hfi_entry_sink *sink);
 /* Whether there is so much outside of regions that comparing it is four times a
  * digest's work. */
 int hfi_entry_sink_is_large(const hfi_entry_sink *sink);
-/* Where the code that copies the buffers leaves their digests, one for each; borrowed.
- * NULL where none is needed. */
+/* The place for the digests of the buffers, one for each, which the code that copies
+ * them fills in; borrowed. NULL if none is needed. */
 hf_digest *hfi_entry_sink_take_digests(hfi_entry_sink *sink);
 /* 128 bits over everything but the contents of regions, of a whole encoding. */
 void hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec, hf_digest *ret_digest);

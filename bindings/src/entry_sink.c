@@ -10,8 +10,9 @@
  * views together. Other memory is merged only when address and size are the same.
  *
  * The digest shows whether bytes are those of last time (hf_digest_add). It is taken
- * once an encoding: what differs is compared first, and then remembered. What is put
- * without a comparison has the digests of its buffers from the code that copied them.
+ * once an encoding: what differs is compared first, and then remembered. An encoding
+ * that is put without a comparison has the digests of its buffers from the code that
+ * copied them.
  */
 #include "entry.h"
 

@@ -1,9 +1,9 @@
 /* entry_source.c - an entry of the store, to be decoded.
  *
  * Buffers are mapped when a codec asks for them, once each: two views of one buffer
- * must see one memory. What a codec gets as pin is a Region object; the arrays made
- * from it hold it, and the store's pin on the extents goes with the last of them. The
- * source's own references end with the decoding.
+ * must see one memory. A codec gets a Region object as pin; the arrays made from it
+ * hold it, and the store's pin on the extents goes with the last of them. The source's
+ * own references end with the decoding.
  */
 #include "entry.h"
 

@@ -30,7 +30,7 @@
  * the parent waits in: the child's memory has a copy of it, as it was when the helper
  * began. Signals are blocked meanwhile, since the helper has none of its own.
  *
- * Where there is no clone() the fork is an ordinary child.
+ * If there is no clone(), the fork is an ordinary child.
  */
 #include "module_functions.h"
 #include "attachment.h"
@@ -61,7 +61,7 @@ typedef struct descriptor_move {
     int from, to;
 } descriptor_move;
 
-/* What becomes of its descriptors in the fork. */
+/* The fate of the process's descriptors in the fork. */
 typedef struct file_place {
     int fd;
     int flags; /* with which it was opened */

@@ -3,13 +3,13 @@
  * PyTorch's tensors come from its own allocator, which can be replaced from C++ only:
  * by an object whose layout and virtual functions change from version to version, and
  * whose header needs PyTorch's; those of TensorFlow and JAX can't be replaced at all.
- * What doesn't change is what these allocators call: libc10, libtensorflow_framework
- * and libjax_common take every block by posix_memalign and give it back by free (both
- * of XLA's in tsl/platform's AlignedMalloc and AlignedFree). So it is there
- * that we step in: in the library's import table, the slots of those names are pointed
- * to the functions below. A block of the arena's threshold or more is a region then,
- * and what isn't the arena's goes to the C library as before. Nothing of PyTorch's own
- * interface is used, and no other library sees a difference.
+ * The functions that these allocators call don't change: libc10,
+ * libtensorflow_framework and libjax_common take every block by posix_memalign and give
+ * it back by free (both of XLA's in tsl/platform's AlignedMalloc and AlignedFree). So
+ * it is there that we step in: in the library's import table, the slots of those names
+ * are pointed to the functions below. A block of the arena's threshold or more is a
+ * region then, and what isn't the arena's goes to the C library as before. Nothing of
+ * PyTorch's own interface is used, and no other library sees a difference.
  *
  * The table is ELF's: the relocations of kind "jump slot" and "global data" in the
  * dynamic section, which the dynamic linker has filled in and we read as it did (System
@@ -21,11 +21,10 @@
  * arena the functions are the C library's. `free` is set before those that allocate.
  *
  * Only libraries are taken whose blocks are given back where they were taken, or in
- * another that is taken before: libtensorflow_cc frees what the framework gave. Where
- * the table isn't understood (another system or machine), or a name isn't in it,
- * nothing is changed, tensors come from malloc, and a save copies them. A tool that
- * fills the same slots later, as some memory profilers do, must pass on what it finds
- * there.
+ * another that is taken before: libtensorflow_cc frees what the framework gave. If the
+ * table isn't understood (another system or machine), or a name isn't in it, nothing is
+ * changed, tensors come from malloc, and a save copies them. A tool that fills the same
+ * slots later, as some memory profilers do, must pass on what it finds there.
  *
  * Rejected: c10::SetCPUAllocator with an object made by hand, as described above; a C++
  * extension against PyTorch's headers, which would have to be built for each version;
@@ -186,7 +185,7 @@ symbol_name(const import_table *at, const ElfW(Rela) * relocation) {
     return name < at->strings_size ? at->strings + name : "";
 }
 
-/* Point the slots of one name to `function`. -1 where one can't be. */
+/* Point the slots of one name to `function`. -1 if one can't be. */
 static int
 set_slots(const import_table *at, const char *name, void (*function)(void)) {
     for (int table = 0; table < 2; table++)
@@ -218,14 +217,14 @@ has_slot(const import_table *at, const char *name) {
     return 0;
 }
 
-/* 1 where the library's blocks are the arena's from now on. */
+/* 1 if the library's blocks are the arena's from now on. */
 static int
 take_library(const char *file) {
     import_table at = {.file = file};
     if (JUMP_SLOT < 0 || dl_iterate_phdr(find_library, &at) != 1 || !at.symbols ||
         !at.strings || !at.relocations[0] || !at.relocations[1])
         return 0;
-    /* Whoever asks malloc how large a block is would ask about ours. */
+    /* Code that asks malloc for the size of a block would ask about ours. */
     if (has_slot(&at, "malloc_usable_size"))
         return 0;
     for (int i = 0; i < REPLACEMENTS; i++)

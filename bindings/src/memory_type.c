@@ -51,7 +51,7 @@ memory_at(PyObject *module, PyObject *args) {
                           size);
 }
 
-/* (owner, Memory or None, offset): None where no contiguous memory could be found. */
+/* (owner, Memory or None, offset): None if no contiguous memory could be found. */
 static PyObject *
 memory_of_array(PyObject *module, PyObject *array) {
     hfi_state *state = PyModule_GetState(module);

@@ -1,5 +1,5 @@
-/* module_state.h - what one instance of the extension holdfast._store keeps, and how a
- * failed call of the store becomes an exception.
+/* module_state.h - the state of one instance of the extension holdfast._store, and
+ * exceptions for failed calls of the store.
  *
  * The lowest layer: every file of the extension that raises needs it, and it needs
  * none of them. All functions are called with the interpreter attached.

@@ -9,7 +9,7 @@
  */
 #include "module_functions.h"
 
-/* The dict of an entry of sys.modules, borrowed; NULL where it is no module. */
+/* The dict of an entry of sys.modules, borrowed; NULL if it is no module. */
 static PyObject *
 dict_of(PyObject *module) {
     return PyModule_Check(module) ? PyModule_GetDict(module) : NULL;

@@ -1,9 +1,9 @@
 /* monitor_module.c - holdfast._monitor: reading what the monitor has sampled.
  *
- * One type, View, over hf_monitor_view (holdfast/monitor.h). What it gives are copies:
- * numbers in dicts, and the columns of a table as bytes of native doubles and 64-bit
- * integers, which source.py casts to memoryviews. So nobody keeps the writer's memory
- * mapped by looking at it, and NumPy isn't needed.
+ * One type, View, over hf_monitor_view (holdfast/monitor.h). It returns copies: numbers
+ * in dicts, and the columns of a table as bytes of native doubles and 64-bit integers,
+ * which source.py casts to memoryviews. So nobody keeps the writer's memory mapped by
+ * looking at it, and NumPy isn't needed.
  *
  * Copying a table takes no lock and no Python call, so the interpreter is detached
  * meanwhile. The view lives as long as the object; there is no state beside it.

@@ -19,12 +19,11 @@ typedef struct hfi_names {
     hfi_records records; /* as of `snapshot` */
     hfi_records pending; /* what differs in what is prepared, if `is_pending` */
     int is_pending;
-    int is_busy;       /* with a save or a bind */
-    PyObject *reasons; /* unserializable name -> why */
-    PyObject
-        *unserializable; /* unserializable name -> the object that was unserializable */
-    PyObject *beside;    /* set: names that share objects with unserializable values */
-    PyObject *watched;   /* the namespace whose functions are counted; or NULL */
+    int is_busy;              /* with a save or a bind */
+    PyObject *reasons;        /* unserializable name -> why */
+    PyObject *unserializable; /* name -> its unserializable object */
+    PyObject *beside;  /* set: names that share objects with unserializable values */
+    PyObject *watched; /* the namespace whose functions are counted; or NULL */
     Py_ssize_t watched_base; /* references to it before there was user code; or -1 */
     Py_ssize_t unserializable_refs; /* those of functions behind unserializable names */
     hf_snapshot *snapshot;          /* the generation that `records` speaks of */
@@ -39,11 +38,11 @@ hfi_names_of(PyObject *self) {
 
 /* All that return an int: -1 with an exception. */
 
-/* A save or a bind begins: RuntimeError where another one is going on. */
+/* A save or a bind begins: RuntimeError if another one is going on. */
 int hfi_names_begin(hfi_names *names);
 void hfi_names_end(hfi_names *names);
 
-/* The entry of a key in the snapshot that is held: 1, or 0 where there is none. */
+/* The entry of a key in the snapshot that is held: 1, or 0 if there is none. */
 int hfi_names_find(hfi_state *state, const hfi_names *names, PyObject *key,
                    hf_entry *ret_entry);
 /* The record that has a name's buffers: its own, or its group's. NULL if none. */

@@ -10,9 +10,8 @@
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
- * decoded onto the class that is there, so that old instances see it. What
- * unserializable objects share is applied to the objects that they have
- * (holdfast._inplace).
+ * decoded onto the class that is there, so that old instances see it. Changes of
+ * objects that unserializable values share are applied in place (holdfast._inplace).
  */
 #include "names_type.h"
 
@@ -29,8 +28,8 @@
 
 /* ---- what is cheap to decode ---------------------------------------------------- */
 
-/* What a cell's code names is bound in any case, and so is what costs a mapping only.
- * Of the rest the cell may reach something without a name of it in its code: by
+/* Names in a cell's code are bound in any case, and so are values that cost a mapping
+ * only. Of the rest the cell may reach something without a name of it in its code: by
  * reflection, by a library that looks into __main__. So plain data, functions and
  * classes are bound as well, in the order of the names, until a budget is spent. A byte
  * of a pickle counts for eight: it is read by an interpreter of its own, and calls
@@ -69,7 +68,7 @@ has_classes(const hf_entry *entry) {
     return found;
 }
 
-/* What it costs; 0 for one that isn't cheap. */
+/* The cost of binding it; 0 for one that isn't cheap. */
 static int64_t
 cost_of(const hf_entry *entry) {
     int64_t size = (int64_t)(entry->payload_size + entry->meta_size);
@@ -129,8 +128,8 @@ meet(binding *at, PyObject *key) {
     return hfi_key_kind(key) == 'n' ? hfi_keys_add(&at->order, key) : 0;
 }
 
-/* The new value of a record reaches the namespace, which holds it from then on. What it
- * replaces may run a finalizer, which may move the records. */
+/* The new value of a record reaches the namespace, which holds it from then on. The
+ * replaced object may run a finalizer, which may move the records. */
 static int
 bind_new(binding *at, PyObject *key, hfi_record *record) {
     PyObject *value = Py_NewRef(record->bound);
@@ -158,7 +157,7 @@ bind_those(binding *at, const hfi_keys *keys, int *failed) {
     return count;
 }
 
-/* What was decoded reaches the namespace; first the names that were met, then those of
+/* The decoded values reach the namespace; first the names that were met, then those of
  * a group whose own entries are as they were. After a failure too: the records say that
  * they are bound, and a name that isn't would count as deleted. */
 static int
@@ -227,7 +226,7 @@ bind_all(binding *at) {
 
 /* ---- adopt ----------------------------------------------------------------------- */
 
-/* An entry that changed. What it points to stays while the snapshot is held. */
+/* An entry that changed. Its target stays while the snapshot is held. */
 typedef struct change {
     hf_entry entry;
     PyObject *key;
@@ -352,7 +351,7 @@ adopt_difference(binding *at, PyObject *removed) {
     return failed ? -1 : 0;
 }
 
-/* What is to be bound, for holdfast._inplace: a new dict. */
+/* The values to bind, for holdfast._inplace: a new dict. */
 static PyObject *
 values_of(binding *at) {
     PyObject *values = PyDict_New();
@@ -378,8 +377,8 @@ take_values(binding *at, PyObject *values) {
     }
 }
 
-/* What an unserializable object may hold as well is not bound anew. New reference: a
- * list of the names where that can't be. */
+/* A value that an unserializable object may hold as well is changed in place, not bound
+ * anew. New reference: a list of the names for which that isn't possible. */
 static PyObject *
 apply_in_place(binding *at) {
     PyObject *beside = at->in.names->beside;
@@ -495,7 +494,7 @@ hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs) {
     return result;
 }
 
-/* What differs reaches the namespace, also where not all of it could be decoded. */
+/* The differing values reach the namespace, even if some could not be decoded. */
 static PyObject *
 adopt_and_report(binding *at, PyObject *removed) {
     double start = now_seconds();

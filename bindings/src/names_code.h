@@ -2,6 +2,8 @@
  *
  * With the interpreter attached; a walk may run any code of Python (graph.h). Needs
  * nothing of Names.
+ *
+ * Threads: the interpreter's lock protects everything here.
  */
 #ifndef HFI_NAMES_CODE_H
 #define HFI_NAMES_CODE_H
@@ -12,10 +14,10 @@
 PyObject *hfi_code_class_key(PyObject *cls);
 
 /* Into the dict `code`: the list of the functions and classes behind each key, one list
- * for all keys that share objects, since a function that two names lead to was met from
- * one of them only. Into the list `held` (or NULL): the keys of groups with code that
- * somebody else holds a part of. `keys` is a list with the key of each root. -1 with an
- * exception. */
+ * for all keys that share objects, since the walk meets a function that two names lead
+ * to from one of them only. Into the list `held` (or NULL): the keys of groups with
+ * code of which code elsewhere holds a part. `keys` is a list with the key of each
+ * root. -1 with an exception. */
 int hfi_code_list(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held);
 
 /* Into the dict `numbers`: of each key, a list of the numbers in its value that may be

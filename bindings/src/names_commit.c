@@ -9,7 +9,7 @@
  * A small value is put with the interpreter attached, since the store then only copies
  * to memory of its own; what goes to the arena is written detached.
  *
- * What leaves. A bound name that the namespace lacks was deleted by the user. A skipped
+ * Removals. A bound name that the namespace lacks was deleted by the user. A skipped
  * one was never there, so its absence says nothing. Groups and classes have no name of
  * their own: they stay while a record that stays refers to them, directly or through
  * another class, and are swept when nothing does. Most saves have neither, and then

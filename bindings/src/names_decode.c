@@ -6,8 +6,8 @@
  * class that a pickle refers to is decoded while the pickle is: from its own entry, or
  * from the group that it is in.
  *
- * What can't be decoded (a module that is missing here) is reported as absent and kept
- * as skipped; it never fails the rest.
+ * A value that can't be decoded (a module is missing here) is reported as absent and
+ * kept as skipped; the others are decoded all the same.
  *
  * Baselines. A value that was decoded is known again by the entry that it came from
  * (names_stored.c). For a class of the notebook that won't do: decoding its entry a
@@ -247,7 +247,7 @@ decode_single(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     return value;
 }
 
-/* What `key` says, its whole group where it is in one. New reference. */
+/* The value of `key`, with its whole group if it is in one. New reference. */
 static PyObject *
 decode_key(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     PyObject *before = at->subject;
@@ -315,7 +315,7 @@ hfi_names_load_class(PyObject *self, PyObject *identifier) {
 
 /* ---- baselines ------------------------------------------------------------------ */
 
-/* The classes among what was decoded go to `own`: 1 where there is one. */
+/* The classes among what was decoded go to `own`: 1 if there is one. */
 static int
 own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
     if (PySet_Clear(at->own) < 0)
@@ -330,7 +330,7 @@ own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
     return PySet_GET_SIZE(at->own) > 0;
 }
 
-/* What the sink has is the encoding of this key, in this process. */
+/* The sink has this process's own encoding of this key. */
 static int
 take_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t codec) {
     hfi_record *record = record_of(at, key);
@@ -357,7 +357,8 @@ take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
     return failed ? -1 : 0;
 }
 
-/* What can't be encoded again is unserializable at the next save, not here. */
+/* A value that can't be encoded again becomes unserializable at the next save, not
+ * here. */
 static int
 take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *value) {
     if (!record_of(at, key) || hfi_graph_is_atom(value))

@@ -26,14 +26,14 @@ typedef struct hfi_decoding {
     hfi_state *state;
     hfi_names *names;    /* borrowed */
     PyObject *namespace; /* borrowed */
-    PyObject *before;    /* what holdfast._context had, once this is current there */
+    PyObject *before;    /* the value in holdfast._context before this one */
     PyObject *own;       /* set: classes encoded by value while a baseline is taken */
     PyObject *subject;   /* the name that is decoded now, or NULL. Borrowed */
     /* results */
     PyObject *absent;  /* name -> reason */
     PyObject *decoded; /* key -> value: the groups and classes that were decoded */
     hfi_keys bound;    /* the names whose values were decoded; the records have them */
-    PyObject *open;    /* list of names bound to what code may be behind */
+    PyObject *open;    /* list of names bound to values with code behind them */
     PyObject *classes; /* list of the classes that were decoded */
     uint64_t bytes_mapped;
     uint64_t entry_count; /* without those that were only mapped */
@@ -49,14 +49,14 @@ int hfi_decoding_enter(hfi_decoding *at);
 /* A record in the table, new; borrowed, good until the next one is put. */
 hfi_record *hfi_decoding_set_record(hfi_decoding *at, PyObject *key,
                                     const hf_entry *entry, hfi_record_state state);
-/* Decode what `key` says, its whole group where it is in one. 0 where its value can't
- * be decoded: `absent` says why. -1 is what no value is at fault for. */
+/* Decode the value of `key`, with its whole group if it is in one. 0 if the value can't
+ * be decoded: `absent` says why. -1: an error that no value causes. */
 int hfi_decoding_take(hfi_decoding *at, PyObject *key, const hf_entry *entry);
 /* The same for a group, of which only the members' names are taken. */
 int hfi_decoding_take_group(hfi_decoding *at, PyObject *key, const hf_entry *entry);
 
-/* Learn what this process's own encodings are of the classes that were decoded, and of
- * the groups that they are in. */
+/* Make this process's own encodings of the classes that were decoded, and of their
+ * groups, as baselines. */
 int hfi_decoding_take_baselines(hfi_decoding *at);
 
 #endif

@@ -1,25 +1,24 @@
-/* names_encode.c - the members of a save are encoded and put, or unserializable.
+/* names_encode.c - encode the members of a save, or note them as unserializable.
  *
  * Two passes over the members:
  *
- *   1. groups and classes, those with classes first: a name whose class was
- *      unserializable could not be decoded, and must be unserializable as well;
+ *   1. groups and classes, those with classes first: if a class is unserializable, so
+ *      is each name that needs it, because it could not be decoded;
  *   2. the names, in the namespace's order. The store numbers keys as they are first
  *      put, and a new process binds by those numbers: so its globals come in the order
- *      of the old one's, and what shares objects with what doesn't show in it.
+ *      of the old one's, whichever names share objects.
  *
- * A codec that fails on a value doesn't carry it, whatever the reason: it is
- * unserializable with the codec's words. Running out of memory or space is no reason to
- * decline; it ends the save.
+ * If a codec fails on a value, for any reason, the value is unserializable, with the
+ * codec's message. Running out of memory or space is different: it ends the save.
  *
  * A group that can't be carried as a whole is taken apart: the members that fail by
  * themselves are unserializable, the others go on as a smaller group. So one generator
  * doesn't keep the list that it reads from carrying on. The names of those that go on
- * are kept as `beside`: what comes back for them is applied to the objects that are
- * here (names_bind.c), so that the unserializable values sees it.
+ * are kept as `beside`: changes that come back for them are applied to the objects that
+ * are here (names_bind.c), so that the unserializable values see the change.
  *
- * What the walk learnt of a member stands in the record that will hold, also where the
- * value is unchanged and the commit dropped: it is about this process's objects at this
+ * The walk's results for a member go into the record that will hold, even if the value
+ * is unchanged and the commit is dropped: it is about this process's objects at this
  * moment, not about the store.
  */
 #include "names_stages.h"
@@ -53,7 +52,7 @@ hfi_encoder_fini(hfi_encoder *at) {
 
 /* ---- encoding ------------------------------------------------------------------- */
 
-/* Does the sink's encoding refer to a class that was unserializable? */
+/* Does the sink's encoding refer to an unserializable class? */
 static int
 needs_lost_class(hfi_encoder *at, uint32_t codec) {
     if (PySet_GET_SIZE(at->lost_classes) == 0)
@@ -109,7 +108,7 @@ own_classes(hfi_encoder *at, hfi_member *const *list, size_t count) {
     return 0;
 }
 
-/* ---- declining ------------------------------------------------------------------ */
+/* ---- unserializable members ------------------------------------------------------ */
 
 static int
 decline_class(hfi_encoder *at, const hfi_member *one) {
@@ -173,7 +172,7 @@ remember(hfi_record *record, const hfi_member *one) {
     return hfi_record_set_namespace_refs(record, one->namespace_refs);
 }
 
-/* Encode and put a value that is in no group, or decline it. */
+/* Encode and put a value that is in no group, or note it as unserializable. */
 static int
 save_single(hfi_encoder *at, hfi_member *one) {
     uint32_t codec = 0;
@@ -208,8 +207,8 @@ save_member(hfi_encoder *at, hfi_member *one) {
 
 /* ---- one group ------------------------------------------------------------------ */
 
-/* A key that no group has. What a fork of this process named after it was forked was
- * adopted here since, and began to count where this process did. */
+/* A key that no group has. The next number may be taken: groups of a fork of this
+ * process are adopted here, and the fork began to count at the same number. */
 static PyObject *
 new_group_key(hfi_names *names) {
     PyObject *key;
@@ -249,7 +248,8 @@ note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) 
 
 static int save_group(hfi_encoder *at, hfi_member **list, size_t count);
 
-/* Not carried as a whole: decline those that fail alone, go on with the others. */
+/* Not carried as a whole: members that fail alone are unserializable, the others go
+ * on. */
 static int
 save_apart(hfi_encoder *at, hfi_member **list, size_t count) {
     size_t kept = 0;

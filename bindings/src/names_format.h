@@ -1,5 +1,5 @@
-/* names_format.h - how names stand in the store: keys, flags, and what an entry's meta
- * says of groups and classes.
+/* names_format.h - how names stand in the store: keys, flags, and the groups and
+ * classes in an entry's meta.
  *
  * A name is its own key. "\0g" and hex digits is a group: the values of names that
  * share objects, in one encoding; each of its names is an entry of codec MEMBER that
@@ -7,8 +7,8 @@
  * encodings refer instead of repeating it; so instances made before and after a
  * hand-over are of one class. "\1" and a word is process state (save's `extra`).
  *
- * With the interpreter attached. Nothing here runs code of the user's; what allocates
- * may start the garbage collector, and that runs finalizers.
+ * With the interpreter attached. Nothing here runs code of the user's; allocations may
+ * start the garbage collector, which runs finalizers.
  */
 #ifndef HFI_NAMES_FORMAT_H
 #define HFI_NAMES_FORMAT_H

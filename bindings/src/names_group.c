@@ -67,7 +67,7 @@ add_classes(walk *at) {
     return 0;
 }
 
-/* What the walk says of each member. */
+/* The walk's results for each member. */
 static int
 learn(walk *at) {
     hfi_graph *graph = &at->graph;

@@ -57,7 +57,8 @@ now_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* The stages, one after the other. What was prepared, or NULL with an exception. */
+/* The stages, one after the other. The prepared commit's token, or NULL with an
+ * exception. */
 static PyObject *
 run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
     hf_session *session = names->attachment->session;

@@ -16,8 +16,8 @@
  * was passed over: the code that linked the two had to have both. So groups stay right
  * without an index from objects to groups.
  *
- * Where the caller asks to verify, names that would be passed over are looked at all
- * the same, and marked: one that has changed proves one of these sentences wrong.
+ * If the caller asks to verify, names that would be passed over are looked at all the
+ * same, and marked: one that has changed proves one of these sentences wrong.
  *
  * Unchangeable objects that are still the same are passed over in any case. Classes of
  * the notebook are always looked at: their instances may be anywhere, and change them.
@@ -61,7 +61,7 @@ record_of(const scanning *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
-/* 1 where nothing can have changed the value since it was last looked at. */
+/* 1 if nothing can have changed the value since it was last looked at. */
 static int
 is_untouched(scanning *at, PyObject *key, PyObject *value, const hfi_record *record) {
     if (!at->wanted->touched || !record || record->state != HFI_BOUND ||
@@ -120,7 +120,7 @@ collect_name(scanning *at, PyObject *key, PyObject *value) {
     return 0;
 }
 
-/* What IPython's memory holds: once for each reference. */
+/* The objects that IPython's memory holds: once for each reference. */
 static int
 collect_holders(scanning *at) {
     for (Py_ssize_t i = 0;

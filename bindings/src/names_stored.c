@@ -13,15 +13,15 @@
  *   - other opcodes of a pickle, or another order of a set: that alone says nothing,
  *     since sets come in another order in each process. So the entry is
  *     decoded a second time, and this fresh copy encoded: two encodings of the same
- *     process differ only where the values do.
+ *     process differ only if the values do.
  *
  * The second decoding is for the few that come that far, after the cell, where it
  * disturbs no measurement. It runs what unpickling runs; where that is code of the
  * notebook's own, which may count or print, the value is taken to be changed instead.
  *
- * What was found unchanged has a digest from then on, and what is large from its save
- * on, where it is made in passing: a look at a GiB that was born elsewhere takes 40 to
- * 50 ms of processor time then, and the first look at the entry 250.
+ * A value that was found unchanged has a digest from then on; a large one has it from
+ * its save on, where it is made in passing: a look at a GiB that was born elsewhere
+ * takes 40 to 50 ms of processor time then, and the first look at the entry 250.
  *
  * This replaces encoding every value while it is bound (a dict of a million took 80 ms
  * of its restore for it), and a digest of each small value that is saved (a tenth of

@@ -83,7 +83,7 @@ names_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* What was prepared holds now. -1 with an exception. */
+/* The prepared commit was published: its records hold now. -1 with an exception. */
 static int
 take_prepared(hfi_state *state, hfi_names *names) {
     if (hfi_names_begin(names) < 0)
@@ -170,7 +170,7 @@ names_discard(PyObject *self, PyObject *name) {
     Py_RETURN_TRUE;
 }
 
-/* 1 where it was in quarantine. */
+/* 1 if it was in quarantine. */
 static int
 readmit_entry(hf_session *session, const hf_entry *entry) {
     int was = hf_session_quarantined(session, entry) != 0;
@@ -514,7 +514,8 @@ static PyMethodDef names_methods[] = {
 
 static PyGetSetDef names_properties[] = {
     {"_is_binding", names_is_binding, NULL, "For holdfast._context.", NULL},
-    {"reasons", names_reasons, NULL, "Declined names: why each is not carried.", NULL},
+    {"reasons", names_reasons, NULL, "Unserializable names: why each is not carried.",
+     NULL},
     {"generation", names_generation, NULL, "The generation that is known here.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 

@@ -12,11 +12,11 @@
 
 extern PyType_Spec hfi_names_spec;
 
-/* These three run any code of Python. RuntimeError where one of them is going on, and
- * what the store reports. A value that no codec encodes or that can't be decoded is no
- * failure: the report says so. */
+/* These three run any code of Python. RuntimeError if one of them is going on, and the
+ * store's errors. A value that no codec encodes or that can't be decoded is no failure:
+ * the report says so. */
 
-/* Out: names_stages.h. ConflictError where another generation was published. After a
+/* Out: names_stages.h. ConflictError if another generation was published. After a
  * failure nothing is prepared. */
 PyObject *hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs);
 /* In: names_decode.h. After a failure what was decoded is bound. */

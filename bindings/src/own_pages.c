@@ -14,8 +14,8 @@
  * this process's page tables. _copy_pages(runs) lets the kernel take those in another
  * fork of the same parent, before they are needed: what can be written is copied, of
  * the rest the page tables are filled. It changes nothing that a program can see: a
- * range that isn't mapped is passed over. Where the system has neither, there are no
- * runs and nothing is copied.
+ * range that isn't mapped is passed over. If the system has neither, there are no runs
+ * and nothing is copied.
  *
  * Ranges and runs are bytes, pairs of native 64-bit words: address and length.
  */
@@ -105,7 +105,8 @@ look(const Py_buffer *ranges, runs *found) {
     return err;
 }
 
-/* What can't be written, as code, refuses the first and takes the second. */
+/* Memory that can't be written, such as code, refuses the first and takes the
+ * second. */
 static uint64_t
 copy(range run) {
     void *start = (void *)(uintptr_t)run.address;

@@ -6,7 +6,7 @@
  * count is good if the tally was even and the same before and after.
  *
  * A frame is sent for each line of a loop that prints, so this is C: two system calls
- * where nothing is unread, as a rule. Then no count is needed, since the frontend shows
+ * if nothing is unread, as a rule. Then no count is needed, since the frontend shows
  * what it has read before it looks at the next frame. The interpreter is let go only to
  * wait, which happens where the frontend lost its processor between two instructions.
  */
@@ -38,7 +38,7 @@ unread(const int fds[2], uint64_t ret_unread[2]) {
     return 0;
 }
 
-/* 0 with the counts, 1 where another look is due, -1 and errno. */
+/* 0 with the counts, 1 if another look is due, -1 and errno. */
 static int
 look(tally *shared, const int fds[2], uint64_t ret_written[2]) {
     uint64_t waiting[2], before[2];

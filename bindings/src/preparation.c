@@ -9,17 +9,17 @@
  *
  * - a fault that copies a page takes 2 to 4 us, a page of a bulk copy 0.4 to 1.3 where
  * the arena has recycled pages: unsharing pays from a quarter of the region on. Fresh
- * pages take 3 to 4 us each, so they are taken only where all of it is written, to have
+ * pages take 3 to 4 us each, so they are taken only if all of it is written, to have
  * that outside of what is measured;
  * - a fault that reads maps 16 pages around, and filling them beforehand is as many
  * faults, shared among some threads: from a half of the region on, to have it outside
  * of what is measured.
  *
- * A region that is already this process's own, or mostly copied, needs nothing. Where
- * the arena is full, private copies are made in bulk instead.
+ * A region that is already this process's own, or mostly copied, needs nothing. If the
+ * arena is full, private copies are made in bulk instead.
  *
- * A cell may go another way than its code let expect. So what was unshared is compared
- * after it, and undone where nothing was written: else the main worker would get a new
+ * A cell may go another way than its code let expect. So unshared regions are compared
+ * after it, and undone if nothing was written: else the main worker would get a new
  * object for a variable that didn't change.
  *
  * The interpreter stays attached while a region is unshared, so that no other Python
@@ -113,8 +113,8 @@ prepare_region(PyObject *module, PyObject *args) {
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
-/* _copied(session, address): the region's bytes that are private
- * copies, and its size. */
+/* _copied(session, address): the region's bytes that are private copies, and its
+ * size. */
 static PyObject *
 copied_bytes(PyObject *module, PyObject *args) {
     hf_region *region = region_of(module, args, "OK:_copied");

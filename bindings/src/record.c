@@ -12,9 +12,9 @@
  * first put, with an index by the keys' hashes beside it. A process that saves or binds
  * a thousand names for the first time pays for each page that it touches: an object of
  * the interpreter's for each name, and a dict of them, took 128 and 75 KiB where this
- * takes 40, and three times the instructions. What few names have (regions, a group,
- * classes, a digest) lies apart. What a record refers to are atoms and texts, so it is
- * in no cycle and the collector needn't know it.
+ * takes 40, and three times the instructions. Fields that few names have (regions, a
+ * group, classes, a digest) lie apart. A record refers to atoms and texts only, so it
+ * is in no cycle and the collector needn't know it.
  *
  * A save never changes what a record of the table says of the store, it makes new ones:
  * a prepared commit that is dropped leaves the old ones as they were.
@@ -113,9 +113,9 @@ drop_regions(hfi_record_rest *rest) {
     rest->attachment = NULL;
 }
 
-/* All but the key. Gives the reference to the object that it held, or NULL:
- * releasing it may run a finalizer, which may move the records. All else
- * runs no code of Python. */
+/* All but the key. Gives the reference to the object that it held, or NULL: releasing
+ * it may run a finalizer, which may move the records. All else runs no code of
+ * Python. */
 static PyObject *
 empty(hfi_record *record) {
     hfi_record_rest *rest = record->rest;

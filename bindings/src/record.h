@@ -1,10 +1,12 @@
-/* record.h - what this process knows of each key of the store, in a table.
+/* record.h - this process's knowledge of each key of the store, in a table.
  *
- * The table owns its records, and they what they refer to, but for `bound` where it
- * isn't held. A pointer to a record is good until the next put, remove or merge: keep
- * none over a call that may run Python code, which may put others. With the interpreter
+ * The table owns its records; a record owns its objects, except `bound` if it isn't
+ * held. A pointer to a record is good until the next put, remove or merge: keep none
+ * over a call that may run Python code, which may put others. With the interpreter
  * attached. To put over, remove or bind over a record that holds an object may run that
  * object's finalizer; nothing else here runs code of Python.
+ *
+ * Threads: the interpreter is attached; it protects the table.
  */
 #ifndef HFI_RECORD_H
 #define HFI_RECORD_H
@@ -13,30 +15,30 @@
 
 typedef enum hfi_record_state {
     HFI_SKIPPED, /* in the store, not bound here */
-    HFI_BOUND,   /* what the namespace (or the class table) has was in the store */
-    HFI_REMOVED, /* among what is prepared: gone with it */
+    HFI_BOUND,   /* the value in the namespace (or the class table) was in the store */
+    HFI_REMOVED, /* in a prepared commit: gone once it is published */
 } hfi_record_state;
 
-/* What a bound value is compared with at the next save. */
+/* The baseline with which a bound value is compared at the next save. */
 typedef enum hfi_baseline {
     HFI_BY_ENTRY,  /* the stored entry, which was decoded */
     HFI_BY_OWN,    /* the stored entry, which is this process's own encoding */
     HFI_BY_DIGEST, /* the digest of an encoding that is stored, or says the same */
 } hfi_baseline;
 
-/* What most records have nothing of. */
+/* Fields that few records have. */
 typedef struct hfi_record_rest {
     hf_digest digest;          /* with HFI_BY_DIGEST */
     Py_ssize_t namespace_refs; /* that functions behind the value hold */
     PyObject *group;           /* key of the group that holds the value; or NULL */
     PyObject *classes; /* tuple of identifiers that the encoding refers to; or NULL */
     hfi_attachment *attachment; /* held while there are regions */
-    hf_region **regions; /* the buffers, each with a reference; NULL where not a region:
-                          * by the entry's order, or the encoding's with a digest */
+    hf_region **regions; /* the buffers, each with a reference; NULL if not a region: by
+                          * the entry's order, or the encoding's with a digest */
     uint32_t region_count;
 } hfi_record_rest;
 
-/* What this process knows of one key. */
+/* This process's knowledge of one key. */
 typedef struct hfi_record {
     PyObject *key;         /* owned, an exact str; NULL: this place is given up */
     PyObject *bound;       /* the object that was looked at last; or NULL */
@@ -59,17 +61,18 @@ typedef struct hfi_records {
     uint32_t mask; /* slots of the index - 1 */
 } hfi_records;
 
-/* NULL where there is none; sets no exception. Good until the next put. */
+/* NULL if there is none; sets no exception. Good until the next put. */
 hfi_record *hfi_records_find(const hfi_records *records, PyObject *key);
-/* An empty record in the place of what there is. NULL with MemoryError. */
+/* An empty record in the place of the present one. NULL with MemoryError. */
 hfi_record *hfi_records_put(hfi_records *records, PyObject *key);
 void hfi_records_remove(hfi_records *records, PyObject *key);
-/* Room for this many more, so that the next ones need no
- * memory. -1 with MemoryError. */
+/* Room for this many more, so that the next ones need no memory. -1 with
+ * MemoryError. */
 int hfi_records_reserve(hfi_records *records, size_t more);
 /* One after the other, from position 0 on; NULL at the end. */
 hfi_record *hfi_records_next(const hfi_records *records, size_t *position);
-/* Take over what was prepared: `from` is empty then. -1 with MemoryError. */
+/* Take over the records of a prepared commit: `from` is empty then. -1 with
+ * MemoryError. */
 int hfi_records_merge(hfi_records *records, hfi_records *from);
 void hfi_records_fini(hfi_records *records);
 
@@ -101,13 +104,14 @@ int hfi_record_keep_regions(hfi_record *record, hfi_attachment *attachment,
  * -1 with MemoryError. */
 int hfi_record_take(hfi_record *record, hfi_attachment *attachment,
                     hfi_entry_sink *sink, uint32_t codec);
-/* The same of one that says what is stored, perhaps in other bytes, and its digest. */
+/* The same for an encoding that is equal to the stored one, perhaps in other bytes;
+ * keeps its digest. */
 int hfi_record_take_digest(hfi_record *record, hfi_attachment *attachment,
                            hfi_entry_sink *sink, uint32_t codec);
 /* 1: no page of the record's regions was written. 0: one was. -1 with an exception. */
 int hfi_record_pages_unchanged(hfi_state *state, const hfi_record *record);
-/* For a record with a digest. 1: the encoding is what the record has, and no page of
- * its regions was written. 0: it differs. -1 with an exception. */
+/* For a record with a digest. 1: the encoding equals the record's, and no page of its
+ * regions was written. 0: it differs. -1 with an exception. */
 int hfi_record_matches(hfi_state *state, const hfi_record *record, hfi_entry_sink *sink,
                        uint32_t codec);
 

@@ -1,8 +1,8 @@
 /* save_file.c - a session's variables to a file, and a commit of those of a file.
  *
- * What a file brings replaces all names, groups and classes. Process state stays: the
- * environment and the directory of a process that is gone are nobody's, and keys that
- * begin with byte 1 are skipped. One of them is looked at: "\1program" says which
+ * The content of a file replaces all names, groups and classes. Process state stays:
+ * the environment and the directory of a process that is gone are nobody's, and keys
+ * that begin with byte 1 are skipped. One of them is looked at: "\1program" says which
  * interpreter wrote the encodings. Functions travel as their byte code, which another
  * version can't run, so such a file is refused as a whole.
  *

@@ -1,8 +1,8 @@
 /* session_type.c - the Python type Session: one attachment to a store.
  *
  * A Session is a handle, not the data: several may name the same shared-memory object.
- * What hangs on an attachment (regions under arrays, Names, blocks that NumPy's
- * allocator handed out) outlives the Session object itself, since a user may keep an
+ * Objects that need an attachment (regions under arrays, Names, blocks that NumPy's
+ * allocator handed out) outlive the Session object itself, since a user may keep an
  * array after everything else is gone. So the C handle sits in a counted
  * hfi_attachment: close() and the destructor give up one use, and the last user
  * detaches. The alternative, refusing to close while arrays live, would make every

@@ -18,7 +18,7 @@
 #include "views/call_paths.h"
 #include "views_columns.h"
 
-/* What all rows together say of their paths, and what each may say at least. */
+/* Bytes for the paths of all rows together, and the least share of each. */
 #define COSTS_MAX 60000u
 #define COSTS_MIN 50u
 

@@ -1,4 +1,7 @@
-/* views_columns.h - what was read of an archive, as the dict that the views take. */
+/* views_columns.h - the content of an archive, as the dict that the views take.
+ *
+ * With the interpreter attached, which protects everything here.
+ */
 #ifndef HOLDFAST_VIEWS_COLUMNS_H
 #define HOLDFAST_VIEWS_COLUMNS_H
 

@@ -1,7 +1,7 @@
-/* archive.c - an OTF2 archive, whoever wrote it: opened, and what it is about.
+/* archive.c - an OTF2 archive of any writer: opening it, and its facts.
  *
- * Read through the OTF2 library. What the archive defines is read when it is opened
- * (archive_definitions.c), the events of a location when somebody asks for them
+ * Read through the OTF2 library. The definitions are read when the archive is opened
+ * (archive_definitions.c), the events of a location when the caller asks for them
  * (archive_events.c). The library applies what a location's own definitions say of its
  * numbers and its clock.
  *

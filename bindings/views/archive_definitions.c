@@ -249,7 +249,7 @@ hfi_archive_read_definitions(hfi_archive *archive, hf_error *reterr) {
     if (bad)
         return hfi_archive_fail(reterr, "reading its definitions");
     if (!archive->clock.ticks_per_second)
-        return hf_error_set(reterr, HF_E_CORRUPT, "it doesn't say how its clock runs");
+        return hf_error_set(reterr, HF_E_CORRUPT, "its clock has no rate");
     return HF_OK;
 }
 

@@ -3,11 +3,11 @@
  * One location after another: there is no merging of threads by time here, which costs
  * the library half of its time and nobody needs.
  *
- * What a location hands on nests, whatever the archive says: a leave closes what was
- * entered after it, one that has no enter is passed over, and what is open at the end
- * is left at the last event. An event that names what isn't defined is passed over. So
- * those who take the calls need no checks of their own. A window cuts calls to its
- * borders: what is open at its begin is entered there.
+ * The events of a location nest in any case, even if the archive's don't: a leave
+ * closes what was entered after it, one that has no enter is passed over, and what is
+ * open at the end is left at the last event. An event that names what isn't defined is
+ * passed over. So those who take the calls need no checks of their own. A window cuts
+ * calls to its borders: what is open at its begin is entered there.
  *
  * Rejected: the global reader (see above); keeping the events (a hundred million of
  * them fit into no memory; each reader here takes them as they come).
@@ -18,27 +18,27 @@
 #include <stdlib.h>
 
 /* One location while it is read. `stack`: what is open, from outside in; the first
- * `told` of them were handed on. */
+ * `handed` of them were handed on. */
 typedef struct passage {
     const hfi_archive *archive;
     const hfi_archive_sink *sink;
     uint32_t *stack;
-    size_t depth, capacity, told;
+    size_t depth, capacity, handed;
     uint64_t last; /* the time of the latest event */
     bool failed;   /* no memory */
 } passage;
 
 static void
 tell_open(passage *self, uint64_t time) {
-    while (self->told < self->depth)
-        self->sink->enter(self->sink->context, time, self->stack[self->told++]);
+    while (self->handed < self->depth)
+        self->sink->enter(self->sink->context, time, self->stack[self->handed++]);
 }
 
 static void
 leave_last(passage *self, uint64_t time) {
     self->depth--;
-    if (self->told > self->depth) {
-        self->told--;
+    if (self->handed > self->depth) {
+        self->handed--;
         self->sink->leave(self->sink->context, time);
     }
 }

@@ -1,4 +1,7 @@
-/* archive_private.h - what the parts of the archive's reader share. */
+/* archive_private.h - the state of an archive's reader, shared by its files.
+ *
+ * Private to the archive_*.c files. Threads: as archive.h.
+ */
 #ifndef HOLDFAST_VIEWS_ARCHIVE_PRIVATE_H
 #define HOLDFAST_VIEWS_ARCHIVE_PRIVATE_H
 
@@ -10,7 +13,8 @@
 
 #define HFI_NUMBER_UNKNOWN UINT32_MAX
 
-/* Which of our numbers is what the archive calls so; unknown where there is none. */
+/* From a number of the archive to our own number; HFI_NUMBER_UNKNOWN if there is
+ * none. */
 typedef struct hfi_number_map {
     uint32_t *items;
     size_t count;
@@ -43,7 +47,8 @@ hfi_number_mapped(const hfi_number_map *map, uint32_t number) {
     return number < map->count ? map->items[number] : HFI_NUMBER_UNKNOWN;
 }
 
-/* Around calls of the library: what it says of errors meanwhile is ours. */
+/* Around calls of the library: errors that it reports meanwhile belong to this thread's
+ * reading. */
 void hfi_archive_begin_reading(void);
 void hfi_archive_end_reading(void);
 /* HF_E_CORRUPT, in the library's words. */

@@ -3,9 +3,9 @@
  * A flame graph is left-heavy where callees stand in the order of their time. Written
  * in preorder, a depth beside each path is all that a reader needs to build the tree.
  *
- * Where there are more paths than are wanted, those that took longest are kept: a path
+ * If there are more paths than are wanted, those that took longest are kept: a path
  * takes no longer than the one above it, and stands behind it in the profile's tree, so
- * what is kept is a tree. What is left out would be narrower than a pixel.
+ * the kept paths are a tree. The others would be narrower than a pixel.
  *
  * No recursion: paths may be a thousand deep.
  */

@@ -1,4 +1,7 @@
-/* call_paths.h - a profile's paths in the order in which they are drawn. */
+/* call_paths.h - a profile's paths in the order in which they are drawn.
+ *
+ * Threads: any; there is no state.
+ */
 #ifndef HOLDFAST_VIEWS_CALL_PATHS_H
 #define HOLDFAST_VIEWS_CALL_PATHS_H
 

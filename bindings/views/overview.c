@@ -93,7 +93,8 @@ share_of(const hfi_archive *archive, size_t location, size_t slices_max) {
     return share > ROW_MIN ? share : ROW_MIN;
 }
 
-/* What was read becomes a row, unless nothing was called, and a part of the profile. */
+/* The calls of a location become a row, unless there are none, and a part of the
+ * profile. */
 static hf_status
 keep(hfi_overview *overview, hfi_archive *archive, size_t location, reading *read,
      uint64_t events) {

@@ -12,8 +12,8 @@
  * already a coarser one has merged nothing, that one.
  *
  * A block's region is found by a vote weighted with time: the candidate's weight grows
- * with its own calls and shrinks with others'. Where one region has more than half of
- * the time that is it.
+ * with its own calls and shrinks with others'. A region with more than half of the time
+ * always wins.
  *
  * Deeper calls than DEPTH_MAX are counted only: no screen has the rows.
  *

@@ -1,4 +1,11 @@
-/* slices.h - the calls of one location as blocks that a screen can show. */
+/* slices.h - the calls of one location as blocks that a screen can show.
+ *
+ * Enters and leaves are added in their order. Several resolutions are kept at the same
+ * time, each four times as fine as the one before; one that has more slices than are
+ * wanted is dropped.
+ *
+ * Threads: one at a time.
+ */
 #ifndef HOLDFAST_VIEWS_SLICES_H
 #define HOLDFAST_VIEWS_SLICES_H
 
@@ -26,7 +33,7 @@ HF_CHECK hf_status hfi_slices_create(uint64_t from, uint64_t to, size_t slices_m
 void hfi_slices_close(hfi_slices *slices);
 
 /* Enters and leaves nest, times don't step back. Without memory they do nothing, and
- * finish says so. */
+ * finish returns HF_E_NOMEM. */
 void hfi_slices_enter(hfi_slices *slices, uint64_t time, uint32_t region);
 void hfi_slices_leave(hfi_slices *slices, uint64_t time);
 

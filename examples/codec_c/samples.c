@@ -2,10 +2,9 @@
  *
  * A Series is a number of floats in memory that it allocated, or that another object
  * keeps. The codec hands that memory over as a buffer, with the Series itself as the
- * pin that keeps it valid; the number of floats is the payload. Where it is decoded,
- * the buffer is mapped, and the pin that comes with it is kept for as long as the
- * Series lives. Nothing else is needed: what is shared, privatized and written again,
- * page by page, is the store's work.
+ * pin that keeps it valid; the number of floats is the payload. When it is decoded, the
+ * buffer is mapped, and the pin that comes with it is kept for as long as the Series
+ * lives. Nothing else is needed: the store shares, privatizes and writes pages.
  *
  * Nothing of libholdfast is linked: a codec gets its functions with the sink and the
  * source.
@@ -21,7 +20,7 @@
 typedef struct series {
     PyObject_HEAD double *data;
     Py_ssize_t count;
-    PyObject *pin; /* keeps `data`; NULL where it is our own */
+    PyObject *pin; /* keeps `data`; NULL if it is our own */
 } series;
 
 static PyTypeObject series_type;

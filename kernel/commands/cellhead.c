@@ -1,12 +1,12 @@
 /* cellhead.c - where a cell's command stands.
  *
  * A command counts as the first line that is neither blank nor a comment, wherever a
- * person put a heading over it. Whatever stands behind it stays where it is: lines that
- * are taken from a cell are replaced by as many, so that a traceback names the line
- * that the person sees. They become comments, not empty lines, because IPython drops
- * leading empty lines and counts anew. Only when another cell magic follows do they
- * become empty: it must be the first thing that IPython sees, and its body is numbered
- * from itself.
+ * person put a heading over it. Lines behind it stay where they are: lines that are
+ * taken from a cell are replaced by as many, so that a traceback names the line that
+ * the person sees. They become comments, not empty lines, because IPython drops leading
+ * empty lines and counts anew. Only when another cell magic follows do they become
+ * empty: it must be the first thing that IPython sees, and its body is numbered from
+ * itself.
  *
  * Magics that run the lines below them, such as %%time, may stand above a command that
  * says where these are to run: they belong to what runs there, so the command is moved

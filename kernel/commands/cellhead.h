@@ -1,4 +1,8 @@
-/* cellhead.h - a cell as text: the command at its head, and its lines of Python. */
+/* cellhead.h - a cell as text: the command at its head, and its lines of Python.
+ *
+ * Nothing here runs or knows Python; it reads lines only. Threads: any; there is no
+ * state.
+ */
 #ifndef HFI_CELLHEAD_H
 #define HFI_CELLHEAD_H
 
@@ -23,9 +27,9 @@ void hfi_cellhead_parse(hfi_part cell, hfi_cellhead *ret_head);
 /* Is there a line that is neither blank nor a comment? */
 bool hfi_cellhead_has_code(hfi_part cell);
 
-/* Where magics that run their body, %%time for one, stand above %%execute_with_scorep
- * or %%isolated: add the cell to the text with that command at its top, every line
- * below it with its old number, and return true. Otherwise the text stays as it is. */
+/* If magics that run their body, such as %%time, stand above %%execute_with_scorep or
+ * %%isolated, add the cell to the text with that command at its top and every other
+ * line at its old number, and return true. Otherwise the text stays as it is. */
 bool hfi_cellhead_lift(hfi_part cell, hfi_textbuf *text);
 
 /* Add `lines` to the text such that as many lines come out, none of them code: as
@@ -38,7 +42,7 @@ void hfi_cellhead_blank(hfi_textbuf *text, hfi_part lines, bool empty);
  */
 
 /* Text that looks like a magic inside a string is a string; `%b` on the second line of
- * a bracket is a modulo. Whoever drops magics or indents a cell needs to know. */
+ * a bracket is a modulo. Code that removes magics or indents a cell uses this. */
 
 typedef enum hfi_pyline_kind {
     HFI_PYLINE_BLANK,   /* nothing but blanks, where a statement could begin */

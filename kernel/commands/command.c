@@ -14,7 +14,7 @@
  *
  * The sentences that go to stdout, and `print`ed headings in multi-cell mode, are an
  * interface: notebooks written for the published Score-P kernel have them as expected
- * outputs. What goes to stderr is ours.
+ * outputs. Lines on stderr are ours.
  *
  * Nothing here touches a socket, a process or the clock; files only at %%end_writefile.
  * No locks: one thread at a time.

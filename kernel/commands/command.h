@@ -11,7 +11,7 @@
  *   %%enable_multicellmode, %%finalize_multicellmode, %%abort_multicellmode,
  *   %%start_writefile [NAME], %%end_writefile, %%abort_writefile,
  *   %%enable_vampir_launch_on_scorep_instrumented, %%disable_vampir_launch,
- *   %holdfast, where nothing else is in the cell
+ *   %holdfast, if nothing else is in the cell
  *
  * Threads: one hfi_commands belongs to one thread at a time.
  */

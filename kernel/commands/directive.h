@@ -1,11 +1,11 @@
-/* directive.h - what a program's commands decide about a cell.
+/* directive.h - the decision of a program's commands about a cell.
  *
  * The frontend knows no command and no language. The program that uses the library
  * passes a table of functions (hf_kernel_options.commands); holdfast-kernel's is in
  * command.c. They read each cell that a user runs, and answer with a directive, which
- * the frontend carries out; they also know what a dying worker writes, and the words by
- * which messages name commands. Without a table each cell is run as it is. Every member
- * may be NULL but the first three.
+ * the frontend carries out; they also know the output of a dying worker, and the words
+ * by which messages name commands. Without a table each cell is run as it is. Every
+ * member may be NULL except the first three.
  *
  * Threads: a table's functions are called by the one thread that runs hf_kernel_run.
  */
@@ -18,10 +18,10 @@
 #include "holdfast/kernel.h"
 #include "wire/filter.h"
 
-/* What the history is asked for, by a cell that is nothing but this. */
+/* The history's command, if the whole cell is one. */
 typedef enum hfi_history_kind {
     HFI_HISTORY_NONE,     /* not ours: the cell is one like others */
-    HFI_HISTORY_SHOW,     /* what only reads, and needs no commit */
+    HFI_HISTORY_SHOW,     /* only reads, and needs no commit */
     HFI_HISTORY_UNDO,     /* undo */
     HFI_HISTORY_CHECKOUT, /* checkout N */
     HFI_HISTORY_DIFF,     /* diff [N [M]] */
@@ -53,9 +53,9 @@ typedef struct hfi_viewer {
     const char *file;    /* what it opens, in the trace's directory */
 } hfi_viewer;
 
-/* What to do with one cell. Before anything runs, and whatever the kind is, publish
- * `out` as stream stdout, `err` as stream stderr and `note` as display_data
- * (text/plain), and send `environment` to the main worker. The strings are UTF-8 where
+/* The decision about one cell. For every kind, before anything runs, the frontend
+ * publishes `out` as stream stdout, `err` as stream stderr and `note` as display_data
+ * (text/plain), and sends `environment` to the main worker. The strings are UTF-8 if
  * the cell was. */
 typedef struct hfi_directive {
     hfi_directive_kind kind;
@@ -100,7 +100,7 @@ struct hf_kernel_commands {
     void (*note)(hfi_commands *commands, const char *code, size_t length,
                  long long number);
     /* For a new worker's standard error. The frontend closes it, before the commands.
-     * NULL: what the worker writes there is shown as it comes. */
+     * NULL: the worker's text is shown as it comes. */
     hfi_filter *(*filter)(hfi_commands *commands);
     const char
         *history;      /* as messages name the command of undo, retry, load: one word */

@@ -6,11 +6,11 @@
  * own frames stand those of IPython's shell and of ours, which the traceback of an
  * exception leaves out, too; and there are threads that only serve the notebook. So a
  * thread is held until it is whole. It is cut above the shell's function that runs a
- * cell's code; where that isn't in it, but something of ours is, it is not shown,
+ * cell's code; if that isn't in it, but something of ours is, it is not shown,
  * unless it is the one that died. A cell's file is shown as the cell.
  *
- * What is no such block is shown as it comes. A line of which so little is there that
- * it may become the begin of one is held; for how long, the caller knows.
+ * Other text is shown as it comes. A line of which so little is there that it may
+ * become the begin of one is held; for how long, the caller knows.
  *
  * The handler has no option for where to stop; a handler of ours would have to read
  * frames in a signal's context, which Python's own knows how to.
@@ -22,7 +22,7 @@
  * about to die, and here is the only table that outlives it.
  *
  * The last cells are kept, a few thousand: a function of an older one is shown by its
- * file. Where two cells have one text the later one counts, as in IPython. To have the
+ * file. If two cells have one text, the later one counts, as in IPython. To have the
  * worker send each name was rejected: it would compute it twice, in Python. One thread.
  */
 #include "commands/dump.h"
@@ -88,7 +88,7 @@ hash_of(hfi_part path) {
     return at >= size && memcmp(text + at - size, directory, size) == 0 ? hash : -1;
 }
 
-/* The number of the last cell that is the file of this path; 0 where none is. */
+/* The number of the last cell that is the file of this path; 0 if none is. */
 static long long
 find_cell(const hfi_cellnames *names, hfi_part path) {
     int64_t hash = hash_of(path);
@@ -153,7 +153,7 @@ behind(hfi_part text, size_t size) {
     return hfi_part_of(chars(text) + size, text.size - size);
 }
 
-/* What begins here; KINDS for neither. */
+/* The kind of block that begins here; KINDS for none. */
 static int
 kind_of(hfi_part line) {
     int kind = 0;
@@ -207,7 +207,7 @@ users_part(hfi_part block) {
     return cut;
 }
 
-/* The size of the thread that begins here; 0 where its end isn't there yet. */
+/* The size of the thread that begins here; 0 if its end isn't there yet. */
 static size_t
 block_size(hfi_part text, int is_all) {
     hfi_part rest = behind(text, first_line(text).size);
@@ -250,7 +250,7 @@ append_block(const hfi_dump *dump, hfi_part block, hfi_textbuf *text) {
 
 /* ---- what comes ------------------------------------------------------------------ */
 
-/* Append what can be shown of what begins here; its size, 0 where it is to be held. */
+/* Append what can be shown of what begins here; its size, 0 if it is to be held. */
 static size_t
 take(hfi_dump *dump, hfi_part rest, int is_all, hfi_textbuf *text) {
     hfi_part line = first_line(rest);

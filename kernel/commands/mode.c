@@ -37,9 +37,9 @@ take_option(hfi_outcome *outcome, hfi_part word) {
     return true;
 }
 
-/* Where this cell runs (--run=MODE), and whether its lines are sampled (--lines).
- * False: something else stands there, and the cell is refused. A misspelt option would
- * run it in another process than the user wants. */
+/* Read the cell's options: where it runs (--run=MODE), and whether its lines are
+ * sampled (--lines). False: something else stands there, and the cell is refused. A
+ * misspelt option would run it in another process than the user wants. */
 static bool
 choose_options(hfi_outcome *outcome) {
     hfi_part rest = outcome->head.argument;

@@ -1,4 +1,7 @@
-/* multicell.h - the program made of the cells that were marked in multi-cell mode. */
+/* multicell.h - the program made of the cells that were marked in multi-cell mode.
+ *
+ * The caller owns the struct, and calls hfi_multicell_fini. Threads: one at a time.
+ */
 #ifndef HFI_MULTICELL_H
 #define HFI_MULTICELL_H
 
@@ -17,8 +20,8 @@ typedef struct hfi_multicell {
     { {0}, 0, false }
 
 void hfi_multicell_fini(hfi_multicell *multicell);
-/* Mark a cell; its position was `count` before. Check `cells`
- * for failure afterwards. */
+/* Mark a cell; its position is the value of `count` before the call. Check `cells` for
+ * failure afterwards. */
 void hfi_multicell_add(hfi_multicell *multicell, hfi_part cell);
 /* Add the program that runs the marked cells in IPython's shell. */
 void hfi_multicell_generate(const hfi_multicell *multicell, hfi_textbuf *program);

@@ -1,6 +1,6 @@
 /* outcome.h - private to the commands: the session's state, and one call's outcome.
  *
- * Handlers of commands read the outcome's input, and write what they decide into the
+ * Handlers of commands read the outcome's input, and write their decision into the
  * rest. They may append to `commands->multicell` and `commands->writefile`, which are
  * cut back if the call fails; nothing else of `commands` is theirs to change (see
  * command.c).
@@ -23,7 +23,7 @@ typedef enum hfi_mode {
 
 enum { HFI_MARSHALLER_SIZE = 64 };
 
-/* What is copied and put back as a whole. */
+/* The part of the state that is copied, and put back as a whole if a call fails. */
 typedef struct hfi_command_state {
     hfi_mode mode;
     bool launch_vampir;
@@ -65,7 +65,7 @@ typedef struct hfi_outcome {
     hfi_history history;
 } hfi_outcome;
 
-/* A line for the user: the command's name and what is the matter. */
+/* A line for the user: the command's name and the mistake. */
 void hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentence);
 
 /* The same of its argument, with the argument behind the words. */

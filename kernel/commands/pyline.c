@@ -57,8 +57,8 @@ is_string(int what) {
     return what >= STRING && what <= (STRING | 7);
 }
 
-/* Does the name that ends before `at` hold an f (or t, the
- * fork server strings of 3.14)? */
+/* Does the name that ends before `at` hold an f (or t, the template strings of
+ * 3.14)? */
 static bool
 has_fields(hfi_part line, size_t at) {
     for (size_t n = 0; n < 2 && at > 0; n++) {

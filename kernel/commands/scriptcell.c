@@ -8,9 +8,9 @@
  * exec() was rejected: people open these scripts to work on.
  *
  * Magics are dropped, but stay visible as comments; where one stood alone in a block,
- * `pass` keeps the block valid. What a magic does to the program is kept where Python
- * can say it: %env of a SCOREP_ variable goes into the shell script (Score-P reads it
- * before Python starts), any other into os.environ; %time and %prun leave their
+ * `pass` keeps the block valid. The effect of a magic on the program is kept if Python
+ * can express it: %env of a SCOREP_ variable goes into the shell script (Score-P reads
+ * it before Python starts), any other into os.environ; %time and %prun leave their
  * statement. A cell under a magic that IPython does not hand to Python as it is
  * (%%bash, %%html, ...) is left out, and a message says so. `from __future__` moves to
  * the top of the script.

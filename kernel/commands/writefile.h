@@ -1,4 +1,10 @@
-/* writefile.h - marked cells as a Python script, and a shell script that runs it. */
+/* writefile.h - marked cells as a Python script, and a shell script that runs it.
+ *
+ * Cells are collected in memory; hfi_writefile_save writes both files. The caller owns
+ * the struct, and calls hfi_writefile_fini.
+ *
+ * Threads: one at a time.
+ */
 #ifndef HFI_WRITEFILE_H
 #define HFI_WRITEFILE_H
 
@@ -49,8 +55,8 @@ HF_CHECK hf_status hfi_writefile_save(const hfi_writefile *writefile,
 
 /* ---- scriptcell.c: one cell of a notebook as part of a script ---- */
 
-/* Record a cell; `err` gets what the user should know about it. True: there was code.
- * Ask hfi_writefile_failed afterwards. */
+/* Record a cell; `err` gets the messages for the user. True: there was code. Ask
+ * hfi_writefile_failed afterwards. */
 bool hfi_scriptcell_add(hfi_writefile *writefile, hfi_part cell, bool instrumented,
                         hfi_textbuf *err);
 

@@ -10,9 +10,9 @@
  * The same process is the debugger's seat: a debugger can't live in the process that it
  * stops. It speaks the debugger's protocol with the main worker, and with the process
  * of a cell, each through a socket pair whose ends are handed out here; no port is
- * opened, which others on the machine could reach. While somebody debugs it stays. What
- * needs the notebook's live objects while nothing is stopped it leaves to the main
- * worker, where the request waits for its turn as any other does.
+ * opened, which others on the machine could reach. While somebody debugs it stays.
+ * Requests that need the notebook's live objects, while nothing is stopped, it leaves
+ * to the main worker, where they wait for their turn as any other.
  *
  * An assistant that hangs (to inspect a value may run its code) is killed after
  * PATIENCE_NS, and what it was asked waits for the main worker. One that was only

@@ -112,7 +112,7 @@ hfi_backlog_count(hfi_backlog *backlog, hfi_part part, uint64_t weight_bytes,
     return HF_OK;
 }
 
-/* HF_AGAIN where a subscriber's queue is full. */
+/* HF_AGAIN if a subscriber's queue is full. */
 static hf_status
 try_topic(hfi_backlog *backlog, hfi_part topic, hf_error *reterr) {
     while (zmq_send(backlog->socket, topic.data, topic.size,
@@ -135,7 +135,7 @@ lower_mark(hfi_backlog *backlog) {
         set_mark(backlog, backlog->mark / 2);
 }
 
-/* Whether more may wait for whoever's queue is full. */
+/* Whether more may wait for the subscriber whose queue is full. */
 static int
 may_grow(const hfi_backlog *backlog) {
     return !backlog->missed && backlog->mark < MARK_MAX &&

@@ -1,8 +1,8 @@
 /* cell.c - the state of the request that runs, and which process has it.
  *
  * The table of moves is in cell.h, as data: a move that isn't in it is an error of this
- * program's, never of a worker's or a client's, so it ends the program. What workers
- * say is compared with the state first, and ignored where it doesn't fit.
+ * program's, never of a worker's or a client's, so it ends the program. Workers'
+ * reports are compared with the state first, and ignored if they don't fit.
  *
  * A set of flags (phase, started, in the main worker, forking, reporting ...) was
  * rejected: most of their combinations meant nothing, and each reader had to know

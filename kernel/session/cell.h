@@ -82,7 +82,7 @@ typedef enum hfi_cell_state {
         HFI_CELL_STATE_COUNT
 } hfi_cell_state;
 
-/* What is to be done with the request that runs. */
+/* The plan of the request that runs: which process handles it. */
 typedef enum hfi_plan {
     HFI_PLAN_NONE,       /* nothing that needs a process */
     HFI_PLAN_PLAIN,      /* the main worker runs or answers it */
@@ -111,14 +111,14 @@ typedef struct hfi_cell {
     long long ended_ns;   /* COLLECTING since then; 0: not yet */
     long long replied_ns; /* its worker's reply came */
     double commit_bytes_copied;
-    const char *fate;       /* the error that ended it, where that is ours; or NULL */
-    hfi_textbuf run_reason; /* why it took the run_mode that it took; may be empty */
+    const char *fate;       /* our own error that ended the cell, or NULL */
+    hfi_textbuf run_reason; /* why the cell ran in this run mode; may be empty */
 } hfi_cell;
 
 /* Whether the table has this move. */
 int hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to);
-/* The one way to change the state; asserts that the table has
- * it, and notes the time. */
+/* The only way to change the state; asserts that the table has the move, and notes the
+ * time. */
 void hfi_cell_move(hfi_cell *cell, hfi_cell_state to);
 /* To TAKEN, as another cell: the request, which the cell has until hfi_cell_end. */
 void hfi_cell_take(hfi_cell *cell, hfi_request *request);
@@ -160,7 +160,7 @@ int hfi_cell_waits_for_commit(const hfi_cell *cell);
 /* Whether the main worker has it; whether a cell worker has it, or is made for it. */
 int hfi_cell_is_in_main(const hfi_cell *cell);
 int hfi_cell_is_in_worker(const hfi_cell *cell);
-/* Where a recorded or isolated cell runs, as --run names it. */
+/* The run mode of a recorded or isolated cell, as --run names it. */
 const char *hfi_cell_run_mode(const hfi_cell *cell);
 /* Whether the worker has begun the code: RUNNING or COLLECTING. */
 int hfi_cell_has_begun(const hfi_cell *cell);

@@ -8,8 +8,8 @@
  * without a high-water mark queues, and what subscribers of iopub have yet to take is
  * backlog.c's. ROUTER_HANDOVER lets a client that reconnects take its identity again.
  *
- * Who may talk to us: over tcp, whoever reaches the port, for which there is the
- * signature, and whoever reaches iopub may listen. With the CurveZMQ keys of the
+ * Who may talk to us: over tcp, any program that reaches the port, so messages have a
+ * signature; any program that reaches iopub may listen. With the CurveZMQ keys of the
  * connection file, only a program that has read that file, since a client must know the
  * server's public key, and all is encrypted. Over ipc, only this user: the sockets are
  * made with mode 0600. A program that isn't let in can't make us keep anything; over
@@ -63,7 +63,7 @@ set_keys(void *socket, const hfi_connection *connection, hf_error *reterr) {
     if (zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, public, strlen(public) + 1) != 0 ||
         zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, secret, strlen(secret) + 1) != 0)
         return hf_error_set(reterr, HF_E_INVALID,
-                            "the connection file's CurveZMQ keys are none");
+                            "the connection file's CurveZMQ keys are malformed");
     return HF_OK;
 }
 

@@ -1,4 +1,11 @@
-/* channels.h - the sockets, and output that subscribers have yet to take. */
+/* channels.h - the five ZeroMQ sockets, and output that subscribers have yet to take.
+ *
+ * Send and receive never block: a message that nobody takes waits in libzmq, and the
+ * backlog counts its bytes.
+ *
+ * Threads: one thread. Only the function that libzmq calls when it frees a counted part
+ * may run in another.
+ */
 #ifndef HFI_CHANNELS_H
 #define HFI_CHANNELS_H
 
@@ -20,13 +27,13 @@ typedef struct hfi_channels hfi_channels;
 HF_CHECK hf_status hfi_channels_create(hfi_connection *connection,
                                        uint64_t backlog_bytes,
                                        hfi_channels **ret_channels, hf_error *reterr);
-/* Sends what waits for up to a second, then closes; removes the files of ipc. */
+/* Sends waiting messages for up to a second, then closes; removes the files of ipc. */
 void hfi_channels_close(hfi_channels *channels);
 
 /* Borrowed, for zmq_poll. */
 void *hfi_channels_socket(const hfi_channels *channels, int channel);
 
-/* The next message. HF_AGAIN where none waits; failures drop the message. */
+/* The next message. HF_AGAIN if none waits; failures drop the message. */
 HF_CHECK hf_status hfi_channels_receive(hfi_channels *channels, int channel,
                                         hfi_signer *signer, hfi_message *ret_message,
                                         hf_error *reterr);
@@ -34,7 +41,7 @@ HF_CHECK hf_status hfi_channels_receive(hfi_channels *channels, int channel,
 HF_CHECK hf_status hfi_channels_send(hfi_channels *channels, int channel,
                                      hfi_signer *signer, hfi_part header,
                                      const hfi_outgoing *message, hf_error *reterr);
-/* Nonzero once after a subscriber has missed output and taken what it was left. */
+/* Nonzero once after a subscriber has missed output and taken the rest. */
 int hfi_channels_take_missed(hfi_channels *channels);
 /* Answer the heartbeats that wait. */
 void hfi_channels_echo(hfi_channels *channels);
@@ -52,19 +59,19 @@ typedef struct hfi_backlog hfi_backlog;
  * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_backlog_create(void *socket, uint64_t limit_bytes,
                                       hfi_backlog **ret_backlog, hf_error *reterr);
-/* Once the socket's context has ended: until then libzmq may hold counted parts. NULL
- * is fine. */
+/* Call it after the socket's context has ended: until then libzmq may hold counted
+ * parts. NULL is fine. */
 void hfi_backlog_close(hfi_backlog *backlog);
 
-/* Make the part of a message that stands for it: while anybody has yet to take it,
- * `weight_bytes` wait. Caller sends or closes it. HF_E_NOMEM. */
+/* Make the part of a message by which the whole message is counted: `weight_bytes` wait
+ * until every subscriber has taken it. The caller sends or closes it. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_backlog_count(hfi_backlog *backlog, hfi_part part,
                                      uint64_t weight_bytes, zmq_msg_t *ret_message,
                                      hf_error *reterr);
 /* Send the first part of a message, its topic, with more to follow. HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_backlog_send_topic(hfi_backlog *backlog, hfi_part topic,
                                           hf_error *reterr);
-/* Nonzero once after somebody has missed something and nothing waits any more. */
+/* Nonzero once after a subscriber has missed a message and nothing waits any more. */
 int hfi_backlog_take_missed(hfi_backlog *backlog);
 
 #endif

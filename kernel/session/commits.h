@@ -1,4 +1,11 @@
-/* commits.h - commits: what is published, and the generations that are kept. */
+/* commits.h - commits that the frontend publishes, and the generations that it keeps.
+ *
+ * The main worker prepares a commit of its variables; the frontend publishes it.
+ * Generations that the user may go back to are leased here. The functions report a
+ * failure to the user themselves, unless they return a status.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_COMMITS_H
 #define HFI_COMMITS_H
 
@@ -7,28 +14,33 @@
 /* ---- commits.c: the main worker's commits, and what is published ---- */
 
 extern const hfi_owner hfi_commits_owner;
-/* For the cell that waits (COMMITTING), or for nobody. */
+/* Ask the main worker for a commit: for the cell that waits (COMMITTING), or an idle
+ * one. */
 void hfi_commits_ask(hf_kernel *kernel, long long now_ns);
 void hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
-/* Publish what a worker's reply has prepared; HF_OK too where that is nothing. */
+/* Publish the commit that a worker's reply has prepared; HF_OK too if it has none.
+ * HF_E_CODEC or HF_E_NOSPACE if the reply reports an error; else as
+ * hf_commit_publish. */
 HF_CHECK hf_status hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
                                        uint64_t *ret_generation, hf_error *reterr);
 /* End the running cell with a CommitError: what happened, and why. */
 void hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error);
-/* What the last commit doesn't have; NULL: it has everything. */
+/* Keep the names that the last commit doesn't have, with the reasons; NULL: it has
+ * all. */
 void hfi_commits_keep_unserializable(hf_kernel *kernel,
                                      const msgpack_object *unserializable);
 json_t *
 hfi_commits_unserializable(const hf_kernel *kernel); /* {name: reason}, borrowed */
 /* The id of the commit that the main worker makes; 0: none. */
 long long hfi_commits_pending(const hf_kernel *kernel);
-/* Its answer came; how long it took. */
+/* Its answer came. Returns how long it took, in ns. */
 long long hfi_commits_end(hf_kernel *kernel);
-/* The generation that was published and that the main worker has
- * yet to hold; 0: none. */
+/* The generation that was published, and that the main worker has yet to settle; 0:
+ * none. */
 int64_t hfi_commits_settling(const hf_kernel *kernel);
 void hfi_commits_settle(hf_kernel *kernel, int64_t generation);
-/* A cell ran in the main worker; nothing is uncommitted any more; how many are. */
+/* A cell ran in the main worker; everything is committed; the number of cells that ran
+ * since the last commit. */
 void hfi_commits_ran(hf_kernel *kernel);
 void hfi_commits_have_all(hf_kernel *kernel);
 long long hfi_commits_missing(const hf_kernel *kernel);
@@ -40,19 +52,20 @@ void hfi_commits_lose_main(hf_kernel *kernel);
 /* ---- generations.c: the generations that are kept: undo and its like ---- */
 
 extern const hfi_owner hfi_generations_owner;
-/* `limit_bytes`: of what old generations alone may keep; 0: a share of the capacity. */
+/* `limit_bytes` bounds the memory that only old generations keep; 0: a share of the
+ * capacity. */
 void hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes);
 /* The running cell's changes belong to the next step. */
 void hfi_generations_note(hf_kernel *kernel);
-/* What ran since the newest step changed nothing, or is lost. */
+/* The cells since the newest step changed nothing, or their changes are lost. */
 void hfi_generations_forget(hf_kernel *kernel);
 /* The current generation was published: perhaps a step. `origin`: see hfi_step. */
 void hfi_generations_published(hf_kernel *kernel, int64_t origin);
 /* The commit was made, and the main worker has settled: do the frontend's part of the
  * command, and hand the cell to the main worker. */
 void hfi_generations_begin(hf_kernel *kernel);
-/* The main worker's reply, which may have a commit; 0: that failed, and the cell with
- * it. */
+/* The main worker's reply, which may have a commit. 0: publishing failed, and the cell
+ * has ended with an error. */
 int hfi_generations_replied(hf_kernel *kernel, const msgpack_object *reply);
 /* The cell is over. */
 hfi_listener hfi_generations_hear;

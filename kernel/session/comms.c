@@ -56,8 +56,8 @@ hfi_comms_watch(hf_kernel *kernel, const char *type, hfi_part content) {
     json_decref(body);
 }
 
-/* A comm of a cell that runs: its worker gets the message now,
- * since it is gone later. */
+/* A comm of a cell that runs: its worker gets the message now, since it is gone
+ * later. */
 int
 hfi_comms_forward(hf_kernel *kernel, hfi_request *request) {
     const char *id =

@@ -2,17 +2,17 @@
  *
  * A worker is dead when the fork server reported its exit, when its channel is at its
  * end and a second has passed without that report, or when it never got ready
- * (standby.c). A dead cell costs its cell, or nothing where it had not started it; a
+ * (standby.c). A dead cell costs its cell, or nothing if it had not started it; a
  * dead main worker what was not committed, a dead standby nothing, a dead fork server
  * all of them. Each is started again: restart.c says how often, and with what.
  *
  * A cell's process whose frames aren't read yet (hfi_handover_holds) is left alone, and
- * its last frames are read before it is buried: a cell that has begun never runs again
+ * its last frames are read before it is removed: a cell that has begun never runs again
  * in another process.
  *
  * The user gets one message: the running cell's error (a KeyboardInterrupt, where it
- * was ended for the want of an end: escalate.c), or, where none ran, on stderr under
- * the last cell. What was lost is named, with the reason, as far as it is known.
+ * was ended for the want of an end: escalate.c), or, if none ran, on stderr under
+ * the last cell. The error names the loss, with the reason as far as it is known.
  *
  * Starting a main worker only when the next cell needs one was rejected: the person
  * would wait for it then. One thread.
@@ -86,7 +86,7 @@ write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
         hfi_textbuf_format(text, ", without what %lld of them changed", cells);
 }
 
-/* What went with the main worker, whoever ended it. */
+/* Clean up the state that the main worker had, however it ended. */
 static void
 forget_main(hf_kernel *kernel) {
     hfi_workers_set_main(kernel, NULL);
@@ -157,7 +157,7 @@ hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
 }
 
 static void
-bury_main(hf_kernel *kernel, const char *name, const char *exit_reason) {
+main_died(hf_kernel *kernel, const char *name, const char *exit_reason) {
     hfi_textbuf text = {0};
     int ran =
         hfi_cell_is_in_main(&kernel->cell) && kernel->cell.state != HFI_CELL_REPORTING;
@@ -188,10 +188,10 @@ bury_main(hf_kernel *kernel, const char *name, const char *exit_reason) {
     hfi_textbuf_fini(&text);
 }
 
-/* Where its process had not started it, nothing of the cell ran: another one gets the
+/* If its process had not started it, nothing of the cell ran: another one gets the
  * request, silently. Not for ever: what kills it may be the cell's data. */
 static void
-bury_cell(hf_kernel *kernel, int late, int known, const char *name,
+cell_died(hf_kernel *kernel, int late, int known, const char *name,
           const char *exit_reason) {
     hfi_textbuf text = {0};
     int retries = kernel->death->retries;
@@ -280,7 +280,7 @@ dismiss(hf_kernel *kernel, hfi_worker *worker) {
 }
 
 static void
-bury(hf_kernel *kernel, hfi_worker *worker) {
+worker_died(hf_kernel *kernel, hfi_worker *worker) {
     char exit_reason[384];
     hfi_worker **list = &hfi_workers_server(kernel)->workers;
     const char *name =
@@ -295,9 +295,9 @@ bury(hf_kernel *kernel, hfi_worker *worker) {
     if (worker != hfi_workers_main(kernel))
         reap_store(kernel);
     if (worker == hfi_workers_main(kernel)) {
-        bury_main(kernel, name, exit_reason);
+        main_died(kernel, name, exit_reason);
     } else if (worker == hfi_workers_cell(kernel)) {
-        bury_cell(kernel, worker->fault == HFI_FAULT_LATE, known, name, exit_reason);
+        cell_died(kernel, worker->fault == HFI_FAULT_LATE, known, name, exit_reason);
     } else if (worker == hfi_rollback_worker(kernel)) {
         hfi_log("the rollback %s", exit_reason);
         if (hfi_rollback_is_waking(kernel)) {
@@ -336,7 +336,8 @@ is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
     return is_due(worker, now_ns);
 }
 
-/* What the dead has recorded is being written: its cell's error is to say where. */
+/* The dead worker's recording is being written: the cell's error is to name its
+ * place. */
 static int
 awaits_trace(hf_kernel *kernel, const hfi_worker *worker, long long now_ns) {
     return worker == hfi_workers_at_work(kernel) && hfi_cell_has_begun(&kernel->cell) &&
@@ -358,7 +359,7 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
             hfi_worker_give_up(at);
             if (awaits_trace(kernel, at, now_ns))
                 continue;
-            bury(kernel, at);
+            worker_died(kernel, at);
             /* The list may be another one now. */
             next = hfi_workers_server(kernel)->workers;
         }

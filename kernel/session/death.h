@@ -1,19 +1,26 @@
-/* death.h - processes that die, and values that end them. */
+/* death.h - processes that die, and values that end them.
+ *
+ * death.c notices that a process has died, ends or repeats its cell, and starts another
+ * one. quarantine.c ends processes that hang in one value, and keeps others from that
+ * value.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_DEATH_H
 #define HFI_DEATH_H
 
 #include "session/restart.h"
 #include "session/session.h"
 
-/* ---- death.c: deaths of processes: what they cost, and what is said ---- */
+/* ---- death.c: deaths of processes, and their consequences ---- */
 
 extern const hfi_owner hfi_death_owner;
 hfi_listener hfi_death_hear;
 /* Let time pass for all workers: their output, deadlines, and deaths. */
 void hfi_death_tick(hf_kernel *kernel, long long now_ns);
-/* When that has something to do; -1: at no time. */
+/* When the tick has something to do; -1: at no time. */
 long long hfi_death_deadline_ns(const hf_kernel *kernel);
-/* The rollback of the dead main worker was waited for, and this has come of it. */
+/* The rollback of the dead main worker has answered; this is the outcome. */
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
 /* The fork server is dead, and all of its forks with it. */
 void hfi_death_of_fork_server(hf_kernel *kernel);
@@ -24,11 +31,12 @@ extern const hfi_owner hfi_quarantine_owner;
 void hfi_quarantine_init(hf_kernel *kernel);
 /* End workers that have been at one value for too long. */
 void hfi_quarantine_tick(hf_kernel *kernel, long long now_ns);
-/* Whether a worker that isn't ready is busy with one that has time left. */
+/* Whether a worker that isn't ready is busy with a value that has time left. */
 int hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
                           long long now_ns);
-/* A worker is dead, and the store not yet reaped: what it was at is added to its
- * exit reason. 1: it was loading it, and it goes into quarantine now. */
+/* A worker is dead, and the store not yet reaped: add the value that it was encoding or
+ * decoding to its exit reason. 1: it was decoding it, and the value is in quarantine
+ * now. */
 int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, char *exit_reason,
                         size_t size);
 

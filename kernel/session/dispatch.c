@@ -1,4 +1,4 @@
-/* dispatch.c - messages of clients: read, judged, and queued.
+/* dispatch.c - messages of clients: read, checked, and queued.
  *
  * shell     queued, all of it, and taken one after the other (queue.c says why), or
  *           the same in a subshell, which the header names (subshell.c)
@@ -30,8 +30,8 @@ ends_with(const char *text, const char *ending) {
     return size > tail && strcmp(text + size - tail, ending) == 0;
 }
 
-/* What a kernel alone sends is no client's to say: other users of the machine can hear
- * it, and would only have to give it back. */
+/* Clients may not send messages that only a kernel sends: other users of the machine
+ * can hear it, and would only have to give it back. */
 static int
 is_clients(const char *type, int channel) {
     if (channel == HFI_STDIN)
@@ -40,7 +40,7 @@ is_clients(const char *type, int channel) {
            hfi_comms_is_one(type);
 }
 
-/* Why it goes no further; NULL where it does. */
+/* Why it goes no further; NULL if it does. */
 static const char *
 objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
     const char *session = json_string_value(json_object_get(message->head, "session"));
@@ -48,13 +48,13 @@ objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
         strncmp(session, hfi_publish_name(kernel), HFI_MARK_TEXT) == 0)
         return "a kernel sent it";
     if (!is_clients(message->type, channel))
-        return "it is none that a client sends there";
+        return "clients don't send this type on this channel";
     if (message->fault[0] != '\0' && !ends_with(message->type, "_request"))
         return message->fault;
     return NULL;
 }
 
-/* Take the message over; NULL where it is dropped. */
+/* Take the message over; NULL if it is dropped. */
 static hfi_request *
 accept_consume(hf_kernel *kernel, hfi_message *message, int channel) {
     const char *why = objection(kernel, message, channel);
@@ -111,7 +111,7 @@ pass_input(hf_kernel *kernel, const hfi_request *reply) {
     hf_error error = HF_ERROR_INIT;
     if (strcmp(reply->message.type, "input_reply") != 0 || !json_is_string(value) ||
         !kernel->cell.input_wanted || worker == NULL) {
-        hfi_log("stdin: nobody waits for a %s", reply->message.type);
+        hfi_log("stdin: no request waits for a %s", reply->message.type);
         return;
     }
     hfi_cell_input(&kernel->cell, 0);

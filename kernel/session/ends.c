@@ -1,11 +1,11 @@
 /* ends.c - how a request ends: its reply, what it used, and "idle".
  *
- * Every way out of the table of states (cell.h) goes through hfi_ends_finish. What
- * only listens gets an event (session.h).
+ * Every way out of the table of states (cell.h) goes through hfi_ends_finish. Parts
+ * that only listen get an event (session.h).
  *
- * Where the user wants it, a report of what the cell used follows its reply:
+ * If the user wants it, a report of the cell's use follows its reply:
  *
- *   the cell runs -> its reply -> the main worker is asked -> what it shows -> idle
+ *   the cell runs -> its reply -> the main worker is asked -> its display -> idle
  *
  * A command of the user's (%perfmonitor_enable_perfreports) switches it on, in whatever
  * worker it runs: the worker says so ("perfreports"), and the frontend keeps it, since
@@ -27,7 +27,7 @@
 #include "session/workers.h"
 #include "session/publish.h"
 
-/* What the user wants to see after each cell. */
+/* The reports that the user wants to see after each cell. */
 struct hfi_ends {
     int on;
     int text;       /* as plain text */
@@ -147,7 +147,8 @@ end(hf_kernel *kernel) {
     int executed = hfi_cell_is_execution(&kernel->cell);
     int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
     hfi_request *request = hfi_cell_end(&kernel->cell);
-    /* What was sent by now is dropped too, but nothing that answers the idle. */
+    /* Requests that were sent by now are dropped too, but none that a client sends
+     * after the idle. */
     if (stop)
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     hfi_publish_idle(kernel, request);

@@ -1,16 +1,21 @@
-/* escalate.h - interrupts that are not taken. */
+/* escalate.h - interrupts, and the end of processes that ignore them.
+ *
+ * An interrupt sends SIGINT to the process of the running cell. If no exception comes
+ * of it within the grace period, the process is ended.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_ESCALATE_H
 #define HFI_ESCALATE_H
 
 #include "session/session.h"
 
 extern const hfi_owner hfi_escalate_owner;
-/* The grace: `seconds`, or where 0 the environment's; negative: never. HF_E_INVALID. */
+/* The grace period: `seconds`; 0: the environment's; negative: no end. HF_E_INVALID. */
 HF_CHECK hf_status hfi_escalate_configure(hf_kernel *kernel, long seconds,
                                           hf_error *reterr);
-/* Interrupt the cell, which a worker has: at once, or when it has begun. A
- * main worker that is dead, and whose rollback hasn't said yet what becomes
- * of it, hears nothing. */
+/* Interrupt the cell that a worker has: at once, or when it begins. Nothing is sent to
+ * a main worker that is dead and whose rollback hasn't answered yet. */
 void hfi_escalate_interrupt(hf_kernel *kernel);
 /* Whether an interrupt has become an exception in the cell. */
 int hfi_escalate_has_reached(const hf_kernel *kernel);

@@ -14,9 +14,10 @@
  * comes from another process, is left alone. While a commit is under way the main
  * worker works for us, and the queue waits.
  *
- * What the frontend knows by itself is answered without a worker, on the control
- * channel at once, also while a cell runs: kernel_info, connect, interrupt, shutdown,
- * and what there is of subshells. What the debugger is asked goes to the assistant.
+ * Requests that the frontend can answer by itself need no worker: they are answered
+ * here, on the control channel at once, also while a cell runs: kernel_info, connect,
+ * interrupt, shutdown, and what there is of subshells. Requests for the debugger go to
+ * the assistant.
  *
  * The worker says when it has started a cell, with SIGINT in its hands. An interrupt
  * that comes before is kept until then, so that none is lost; in the cell worker it
@@ -105,7 +106,7 @@ publish_directive(hf_kernel *kernel, const hfi_directive *directive) {
     }
 }
 
-/* What the user's commands make of the cell. */
+/* Apply the user's commands to the cell. */
 static hf_status
 read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
     hfi_directive *directive = &kernel->cell.directive;
@@ -120,7 +121,7 @@ read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
                                        getenv("PATH"), directive, reterr);
 }
 
-/* What clients see of a request before anything of its worker's. */
+/* The messages about a request that clients see before those of its worker. */
 static void
 announce(hf_kernel *kernel) {
     const hfi_request *request = kernel->cell.request;
@@ -462,6 +463,6 @@ hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
     } else if ((worker != hfi_workers_main(kernel) ||
                 !hfi_subshell_replied(kernel, reply)) &&
                !hfi_comms_replied(kernel, id)) {
-        hfi_log("a reply that nobody waits for");
+        hfi_log("no request waits for this reply");
     }
 }

@@ -7,12 +7,12 @@
  * nothing. A step is called by its generation, and remembers when it was and which
  * cells it is made of.
  *
- * Each step holds a snapshot, yielded: whoever finds the arena full takes the oldest,
- * and asks nobody. Beyond a number of steps, or of bytes that only they keep, they are
- * dropped here, the oldest first. The newest is the current state and costs nothing.
- * The share is small since what a step keeps isn't recycled: the next cell that changes
- * as much gets fresh pages, which take longer. So large data is kept only where a
- * person asks for it.
+ * Each step holds a snapshot, yielded: a process that finds the arena full takes the
+ * oldest, without asking. Beyond a number of steps, or of bytes that only they keep,
+ * they are dropped here, the oldest first. The newest is the current state and costs
+ * nothing. The share is small since what a step keeps isn't recycled: the next cell
+ * that changes as much gets fresh pages, which take longer. So large data is kept only
+ * if a person asks for it.
  *
  * A way back begins with a commit of what is not committed yet, so that it can be taken
  * back in turn. Then the old tree is published anew (hf_commit_restore): history is
@@ -269,7 +269,7 @@ find_step(const hfi_generations *line, int64_t generation) {
     return NULL;
 }
 
-/* The step whose variables the newest one has, which may be another one's. NULL where
+/* The step whose variables the newest one has, which may be another one's. NULL if
  * it isn't kept. */
 static const hfi_history_step *
 find_origin(const hfi_generations *line) {

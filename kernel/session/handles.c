@@ -5,15 +5,15 @@
  * fetched: a cell that decodes a file asks for it, the main worker answers, and what
  * the cell doesn't decode costs nothing. Outwards it is sent along: what a cell made is
  * held here from before its reply until its state is published, and goes to the main
- * worker right before the "adopt"; or is closed where nothing is published.
+ * worker right before the "adopt"; or is closed if nothing is published.
  *
- * A table that keeps the descriptors of the last commit for whoever comes was rejected:
+ * A table that keeps the descriptors of the last commit for later workers was rejected:
  * a third process that holds the end of a pipe or a connection keeps its peer from
  * seeing that the notebook closed it, and the notebook waits for itself. A regular file
  * is opened anew where the main worker that had it died.
  *
- * A cell waits for one descriptor at a time. What it sends beyond HANDLES_MAX is
- * closed; its worker declines such values before. One thread.
+ * A cell waits for one descriptor at a time. Descriptors beyond HANDLES_MAX are closed;
+ * its worker makes such values unserializable before. One thread.
  */
 #include "session/handover.h"
 

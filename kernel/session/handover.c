@@ -20,11 +20,11 @@
  *                         │                            │
  *                         └─"forked" (error)───────────┴─"refused"──► a cell worker
  *
- * What a fork needs is committed, so a cell worker can take its place at any time
- * before the cell begins: where the main worker finds that a fork would lack something,
- * where the fork finds that its cell needs a start of Python, and where the fork dies
- * (death.c). If the cell dies or is interrupted before its reply, nothing was
- * published, and the state is as before.
+ * A fork's cell begins with a commit, so a cell worker can take its place at any time
+ * before the cell begins: if the main worker finds that a fork would lack something, if
+ * the fork finds that its cell needs a start of Python, and if the fork dies (death.c).
+ * If the cell dies or is interrupted before its reply, nothing was published, and the
+ * state is as before.
  *
  * An interrupt before the cell has started ends the cell without running it: during the
  * commit as soon as that is done, and while the worker binds by killing the worker,

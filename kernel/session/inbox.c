@@ -16,7 +16,7 @@
  * cell at most that much later.
  *
  * A worker whose channel is at its end, or that breaks the protocol, is not read again:
- * it is buried when the fork server reports its exit or a second has passed, and killed
+ * it is removed when the fork server reports its exit or a second has passed, and killed
  * then at the latest. Not before: the report would name our signal instead of what
  * it died of. A death is not handled here, in the middle of its last frames, but in the
  * next turn's tick. Waiting for the report in place was rejected, since the loop waits
@@ -257,7 +257,7 @@ refuse_frame(const msgpack_object *map, hf_error *reterr) {
                         op.size > 0 ? (const char *)op.data : "");
 }
 
-/* What the fork server says that nobody knows is left alone: it forks all the same. */
+/* An unknown frame of the fork server is ignored: it forks all the same. */
 static void
 handle_server(hf_kernel *kernel, const msgpack_object *map) {
     hf_error error = HF_ERROR_INIT;
@@ -284,7 +284,7 @@ hfi_inbox_read_fork_server(hf_kernel *kernel) {
         hfi_death_of_fork_server(kernel);
 }
 
-/* What was written to the pipes before a frame was sent. */
+/* Read the text that was written to the pipes before a frame was sent. */
 static void
 drain_before(hf_kernel *kernel, hfi_worker *worker, const incoming *row,
              const msgpack_object *map) {

@@ -1,10 +1,17 @@
-/* incoming.h - what is read: requests of clients, frames of workers, comms. */
+/* incoming.h - everything that the frontend reads: requests of clients, frames of
+ * workers, comms.
+ *
+ * None of these functions blocks or returns a failure: a message that can't be handled
+ * is answered with an error, or logged and dropped.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_INCOMING_H
 #define HFI_INCOMING_H
 
 #include "session/session.h"
 
-/* ---- dispatch.c: reading what clients send ---- */
+/* ---- dispatch.c: messages of clients ---- */
 
 /* The next message of a channel as a request; NULL: none waits. */
 hfi_request *hfi_dispatch_receive(hf_kernel *kernel, int channel);
@@ -19,13 +26,13 @@ hfi_listener hfi_dispatch_hear;
 
 /* Take requests from the queue for as long as each ends at once. */
 void hfi_execute_next(hf_kernel *kernel);
-/* A client, or a signal, interrupts what runs. */
+/* A client, or a signal, interrupts the running request. */
 void hfi_execute_interrupt(hf_kernel *kernel);
 /* Read the control channel, and answer at once. */
 void hfi_execute_control(hf_kernel *kernel);
-/* Answer what needs no worker; what nobody knows by an error. */
+/* Answer a request that needs no worker; an unknown one gets an error. */
 void hfi_execute_answer(hf_kernel *kernel, const hfi_request *request);
-/* What a worker says of the request that it has. */
+/* Reports of the worker that has the request. */
 void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *map);
 void hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker,
@@ -33,9 +40,9 @@ void hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker,
 void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *reply);
 
-/* ---- inbox.c: what workers and the fork server send ---- */
+/* ---- inbox.c: frames of workers and of the fork server ---- */
 
-/* Read what is there, and handle each frame by the table of workers/protocol.h. */
+/* Read the frames that wait, and handle each by the table of workers/protocol.h. */
 void hfi_inbox_read_fork_server(hf_kernel *kernel);
 void hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker);
 /* Reads a worker whose state has to be known now. */

@@ -405,7 +405,8 @@ start_next(hf_kernel *kernel, long long now_ns) {
     hfi_subshell_next(kernel, hfi_execute_answer);
 }
 
-/* What time brings, in this order, and when it does; NULL: it doesn't wake the loop. */
+/* Work that time brings, in this order, and its deadlines; NULL: it doesn't wake the
+ * loop. */
 static const struct {
     long long (*deadline_ns)(const hf_kernel *kernel); /* -1: at no time */
     void (*tick)(hf_kernel *kernel, long long now_ns);

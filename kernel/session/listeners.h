@@ -1,29 +1,37 @@
-/* listeners.h - parts of the frontend that only listen, and what they show. */
+/* listeners.h - parts of the frontend that only listen, and the displays that they
+ * make.
+ *
+ * Each has one function that receives every event (session.h). Listeners don't change
+ * the way of a cell, so a failure in one has no other effect. Only trace.c can delay a
+ * reply, while the trace of a dead process is rescued.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_LISTENERS_H
 #define HFI_LISTENERS_H
 
 #include "session/session.h"
 
-/* ---- trace.c: what becomes of the trace that a cell wrote ---- */
+/* ---- trace.c: the trace that a cell wrote ---- */
 
 extern const hfi_owner hfi_trace_owner;
 /* Shows where it is, and opens it. */
 hfi_listener hfi_trace_hear;
-/* Where the recording of the cell that runs lies; empty: nowhere. */
+/* The directory of the running cell's recording; empty: there is none. */
 hfi_part hfi_trace_recording(const hf_kernel *kernel);
 /* The process of a recorded cell is dead: have the trace of what it recorded written.
  * 1 while a program does that, for some seconds at most: ask again when its descriptor
  * is readable, or at the deadline. */
 int hfi_trace_rescues(hf_kernel *kernel, long long now_ns);
-/* -1 where no such program runs. */
+/* -1 if no such program runs. */
 int hfi_trace_rescue_fd(const hf_kernel *kernel);
 long long hfi_trace_rescue_deadline_ns(const hf_kernel *kernel);
-/* Say where the recording of a dead process is. */
+/* Write a sentence that names the recording of a dead process. */
 void hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text);
 /* The experiment's directory, absolute. */
 void hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path);
 
-/* ---- runs.c: what the main worker knows of the recorded cells that ran ---- */
+/* ---- runs.c: the main worker's list of recorded cells ---- */
 
 extern const hfi_owner hfi_runs_owner;
 /* Reports each run to the main worker, and all of them to a new one. */
@@ -51,8 +59,8 @@ void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
 extern const hfi_owner hfi_progress_owner;
 long long hfi_progress_deadline_ns(const hf_kernel *kernel);
 void hfi_progress_tick(hf_kernel *kernel, long long now_ns);
-/* Show a display of this kind, in the progress's place where that is shown; `data`: the
- * members of the message's "data". */
+/* Show a display of this kind, in the place of the progress if that is shown; `data`:
+ * the members of the message's "data". */
 void hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind);
 /* Ends it when the cell begins, and when it ends. */
 hfi_listener hfi_progress_hear;

@@ -81,8 +81,8 @@ exited(hf_kernel *kernel, const msgpack_object *map) {
         return;
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     copy_text(hfi_map_part(map, "io"), io, sizeof io);
-    hfi_sampler_bury(kernel->observe->sampler, pid, hfi_map_real(map, "cpu_seconds", 0),
-                     *io != '\0' ? io : NULL);
+    hfi_sampler_note_end(kernel->observe->sampler, pid,
+                         hfi_map_real(map, "cpu_seconds", 0), *io != '\0' ? io : NULL);
 }
 
 /* ---- cells ---------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ kind_of(const hf_kernel *kernel) {
                                                     : HF_MONITOR_PLAIN;
 }
 
-/* What a worker says of a moment: {time_ns, cpu_ns, children_ns, io}. */
+/* A worker's report of a moment: {time_ns, cpu_ns, children_ns, io}. */
 static hfi_word
 word_of(const msgpack_object *map, const char *key) {
     char text[512];

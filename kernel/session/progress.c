@@ -2,16 +2,16 @@
  *
  *   holdfast: saving the notebook's variables for the cell, 2 s
  *
- * A hand-over takes milliseconds as a rule, and nothing is shown. Where one takes more
+ * A hand-over takes milliseconds as a rule, and nothing is shown. If one takes more
  * than half a second, a display shows which of its parts it is in, and is updated until
  * that is over: the main worker's commit, the start of its process and the binding
  * before the cell, and the save after it. Then it is gone. Before the cell has begun
  * its output is the display alone, so clear_output takes it away. After the cell the
- * line of what it cost takes its place (summary.c), or, where none is shown, it becomes
+ * line of what it cost takes its place (summary.c), or, if none is shown, it becomes
  * empty.
  *
- * Where the commands have said something above the cell (%%finalize_multicellmode),
- * which clear_output would take along, nothing is shown before it. One thread.
+ * If the commands have shown something above the cell (%%finalize_multicellmode), which
+ * clear_output would remove, nothing is shown before it. One thread.
  */
 #include "session/listeners.h"
 
@@ -37,7 +37,8 @@ has_output(const hfi_directive *directive) {
     return directive->out != NULL || directive->err != NULL || directive->note != NULL;
 }
 
-/* What is waited for, since when; NULL where no hand-over is under way. */
+/* The part of the hand-over that is waited for, and since when; NULL if no hand-over is
+ * under way. */
 static const char *
 waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
     const hfi_cell *execution = &kernel->cell;

@@ -1,7 +1,7 @@
 /* publish.c - everything that leaves for clients: iopub, replies, and their JSON.
  *
  * Content that a worker made goes out byte for byte; the frontend adds header and
- * signature. What the frontend says itself is written as text or by jansson.
+ * signature. The frontend's own messages are written as text or by jansson.
  *
  * Topics are "kernel.<name>.<type>", and "stream.<name>" for streams, so that a
  * subscriber can filter. A message that can't be sent for want of memory is dropped

@@ -1,4 +1,11 @@
-/* publish.h - everything that leaves for clients, and the sockets it leaves by. */
+/* publish.h - messages to clients: output, statuses, replies, errors.
+ *
+ * Sending never blocks and never fails for the caller: a message that can't be sent is
+ * logged and dropped. Arguments are borrowed, unless a comment says otherwise; an empty
+ * `parent` belongs to no request.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_PUBLISH_H
 #define HFI_PUBLISH_H
 
@@ -10,8 +17,9 @@ void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
 void hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message);
 void hfi_publish_starting(hf_kernel *kernel);
 /* A request begins and ends: the statuses "busy" and "idle" with its header as parent.
- * Clients take the last status they see, whoever's it is, for the kernel's. So while an
- * older request is worked on, its "busy" is said again after each "idle". */
+ * Clients take the last status that they see for the kernel's, whichever request it
+ * belongs to. So while an older request is in work, its "busy" is repeated after each
+ * "idle". */
 void hfi_publish_busy(hf_kernel *kernel, const hfi_request *request);
 void hfi_publish_idle(hf_kernel *kernel, const hfi_request *request);
 void hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text);
@@ -32,13 +40,13 @@ const char *hfi_publish_name(const hf_kernel *kernel);
 /* The header of the last execute_request, under which late output is shown. */
 hfi_part hfi_publish_last_parent(const hf_kernel *kernel);
 void hfi_publish_keep_parent(hf_kernel *kernel, hfi_part header);
-/* Say on stderr that a slow subscriber has missed output, once. */
+/* Report on stderr that a slow subscriber has missed output, once. */
 void hfi_publish_missed(hf_kernel *kernel);
 void hfi_reply(hf_kernel *kernel, const hfi_request *request, hfi_part content,
                hfi_part metadata, const hfi_part *buffers, size_t buffer_count);
 void hfi_reply_json(hf_kernel *kernel, const hfi_request *request, json_t *content);
-/* {"status": "error", "ename", "evalue", "traceback": [one
- * line]} and optionally more. */
+/* {"status": "error", "ename", "evalue", "traceback": [one line]} and optionally
+ * more. */
 void hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
                      long long execution_count);
 /* A request has failed: its reply and, unless `silent`, a cell's output "error". */

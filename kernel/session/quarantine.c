@@ -96,7 +96,7 @@ hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
     }
 }
 
-/* How many processes the system has ever killed for want of memory; 0 where it doesn't
+/* How many processes the system has ever killed for want of memory; 0 if it doesn't
  * say. */
 static long long
 count_memory_kills(void) {
@@ -132,7 +132,7 @@ is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
            (worker->role == HFI_MAIN && !starved ? KILLED_WORKERS : KILLED_MAX);
 }
 
-/* 1 where nobody loads it any more, from now on. */
+/* 1 if nobody loads it any more, from now on. */
 static int
 quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
     hf_error error = HF_ERROR_INIT;

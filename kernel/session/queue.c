@@ -3,7 +3,7 @@
  * All requests of the shell channel stand in one queue, completions and comm messages
  * too, as in other kernels: clients read the kernel's state from the busy and idle
  * messages, and an "idle" for a completion in the middle of a cell would be wrong for
- * them. What must be answered while a cell runs comes by the control channel,
+ * them. Requests that must be answered while a cell runs come by the control channel,
  * which doesn't queue.
  *
  * A request owns its message. One thread.

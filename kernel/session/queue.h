@@ -1,4 +1,10 @@
-/* queue.h - requests of the shell channel that wait for their turn. */
+/* queue.h - requests of the shell channel that wait for their turn.
+ *
+ * A request is in one queue at most. The queue owns its requests; the caller owns each
+ * request that it takes out, and closes it.
+ *
+ * Threads: one thread at a time.
+ */
 #ifndef HFI_QUEUE_H
 #define HFI_QUEUE_H
 

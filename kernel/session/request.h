@@ -1,10 +1,16 @@
-/* request.h - what a worker is asked, and how a request ends. */
+/* request.h - sending requests to workers, and ending them.
+ *
+ * request.c writes the frame of a request and computes its cost; ends.c sends the
+ * reply, and either shows a report or takes the cell to its end.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_REQUEST_H
 #define HFI_REQUEST_H
 
 #include "session/session.h"
 
-/* ---- request.c: what a worker is asked, and what it cost ---- */
+/* ---- request.c: requests to workers, and their cost ---- */
 
 /* Ask a worker, under a new id. */
 void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
@@ -21,7 +27,8 @@ void hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel,
 /* The metadata of the client's reply: the worker's, with what the cell cost. */
 void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply,
                       const char *run_mode, hfi_textbuf *ret_metadata);
-/* What the client has waited for until now, and what a worker reports of it. */
+/* The time that the client has waited until now, and its parts as a worker reports
+ * them. */
 typedef struct hfi_times {
     double total_ms, in_ms, run_ms, out_ms; /* the whole; and its three parts */
     double commit_ms, wait_ms, bind_ms;     /* of in_ms: until a process had the cell,
@@ -29,14 +36,14 @@ typedef struct hfi_times {
     double prepare_ms;  /* memory made ready: of bind_ms, in-process besides it */
     double trace_ms;    /* of out_ms: the recording's end */
     double cpu_ms;      /* of the cell's process */
-    double recorder_ms; /* of run_ms; 0 where it wasn't measured */
+    double recorder_ms; /* of run_ms; 0 if it wasn't measured */
 } hfi_times;
 hfi_times hfi_request_times(const hf_kernel *kernel, const msgpack_object *report);
 
 /* ---- ends.c: how a request ends ---- */
 
 extern const hfi_owner hfi_ends_owner;
-/* What the content of an execute_reply says. */
+/* The outcome in the content of an execute_reply. */
 typedef struct hfi_ends_outcome {
     int failed;
     int exits; /* the cell called exit(): the main worker is about to leave */
@@ -49,7 +56,7 @@ void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
 void hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue);
 /* End the running request, if any, with an error. */
 void hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value);
-/* Its reply is out: what it used is shown, or it ends. */
+/* The reply of the running request is out: show a report of its use, or end it. */
 void hfi_ends_finish(hf_kernel *kernel, int error);
 void hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
                            const msgpack_object *map);

@@ -4,8 +4,8 @@
  * hostname, pid, kernel_cpu (percent of a core since the last answer; 0 in the first),
  * kernel_memory (PSS in bytes), host_cpu_percent (since the last answer; not in the
  * first), cpu_count and host_virtual_memory (bytes, and percent). The kernel's
- * processes are the frontend and all that it has started. What the system doesn't
- * report is left out.
+ * processes are the frontend and all that it has started. Figures that the system
+ * doesn't report are left out.
  *
  * Rejected: the monitor's samples, which are there only while the user has it on; the
  * main worker, which can't answer while a cell runs.

@@ -1,4 +1,8 @@
-/* resources.h - what the kernel's processes and the machine use, for a client that asks. */
+/* resources.h - use of the kernel's processes and of the machine, for a client that
+ * asks.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_RESOURCES_H
 #define HFI_RESOURCES_H
 

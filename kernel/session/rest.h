@@ -1,4 +1,10 @@
-/* rest.h - idle work: commits, giving memory back, checksums. */
+/* rest.h - idle work: commits, freeing memory, checksums.
+ *
+ * Work that needs a pause is done when no cell has run for a moment; freeing memory and
+ * making checksums wait for a longer rest.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_REST_H
 #define HFI_REST_H
 
@@ -7,8 +13,8 @@
 extern const hfi_owner hfi_rest_owner;
 void hfi_rest_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_deadline_ns(const hf_kernel *kernel);
-/* When nothing was to be done for a moment: the main worker commits, then a fork is
- * made for the next recorded cell, and the fork server imports. */
+/* When there was no work for a moment, the main worker commits, then a fork is made for
+ * the next recorded cell, and the fork server imports. */
 void hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_moment_deadline_ns(const hf_kernel *kernel);
 /* An idle commit took too long; or a cell has waited for one since. */

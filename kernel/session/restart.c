@@ -1,8 +1,8 @@
 /* restart.c - main workers and fork servers that die before they are of use.
  *
  * A main worker that dies is replaced at once, with the variables of the last commit.
- * Where the next one dies, too, before it has answered anything, there is a reason, and
- * what it is decides:
+ * If the next one dies, too, before it has answered anything, there is a reason, which
+ * decides:
  *
  *   from outside      killed by somebody, or with the fork server: says nothing of the
  *                     notebook, and never is a reason to give up
@@ -34,7 +34,7 @@
 #define PAUSE_MAX_NS 2000000000LL
 #define DOUBLINGS    6
 
-/* What the next main worker is to begin with. */
+/* The state in which the next main worker begins. */
 typedef enum hfi_start_kind {
     HFI_START_WHOLE, /* all of the last commit */
     HFI_START_BARE,  /* no variable: taking them over ended those before it */

@@ -1,7 +1,9 @@
-/* restart.h - what takes the place of a process that died.
+/* restart.h - processes that take the place of one that died.
  *
  * A main worker is followed by its sleeping fork, or by a new one; a frontend that was
  * killed by a later one that takes up its session.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
  */
 #ifndef HFI_RESTART_H
 #define HFI_RESTART_H
@@ -37,7 +39,7 @@ int hfi_restart_is_from_outside(int is_known, int status);
 
 /* ---- rollback.c: the main worker's sleeping fork ---- */
 
-/* What becomes of the notebook whose main worker died. */
+/* The state of the notebook after its main worker died. */
 typedef enum hfi_rollback_outcome {
     HFI_ROLLBACK_FAILED,   /* there is no fork: the last commit */
     HFI_ROLLBACK_SUCCEEDS, /* the fork is the main worker now */
@@ -45,7 +47,7 @@ typedef enum hfi_rollback_outcome {
 } hfi_rollback_outcome;
 
 extern const hfi_owner hfi_rollback_owner;
-/* Have one made that holds the notebook as it is now: before the next request. */
+/* Have a fork made that holds the notebook as it is now, before the next request. */
 void hfi_rollback_make(hf_kernel *kernel);
 /* Whether one should be made while nobody uses the notebook. */
 int hfi_rollback_is_wanted(const hf_kernel *kernel);
@@ -53,7 +55,7 @@ int hfi_rollback_is_wanted(const hf_kernel *kernel);
 int hfi_rollback_sleeps(const hf_kernel *kernel);
 /* It is of no use any more. */
 void hfi_rollback_drop(hf_kernel *kernel);
-/* Nobody uses the notebook: give it back, unless it has what no commit has. */
+/* The notebook rests: end the fork, unless it has values that no commit has. */
 void hfi_rollback_rest(hf_kernel *kernel);
 void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
@@ -87,17 +89,18 @@ void hfi_rollback_forget(hf_kernel *kernel);
 extern const hfi_owner hfi_takeup_owner;
 /* Before anything else, since it forks. */
 void hfi_takeup_begin(hf_kernel *kernel, const char *connection_path);
-/* The store: what was left for this kernel, or a new one. As hf_session_create. */
+/* Open the session that was left for this kernel, or create a new one. As
+ * hf_session_create. */
 HF_CHECK hf_status hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
                                    hf_error *reterr);
-/* Note where we are, for the frontend that takes the session up. */
+/* Note the state of this kernel, for the frontend that takes the session up. */
 void hfi_takeup_note(hf_kernel *kernel);
-/* Below a cell's header: what happened, once. */
+/* Report once, with a cell's header as parent, what happened to the kernel. */
 void hfi_takeup_report(hf_kernel *kernel, hfi_part parent);
-/* We end without having been able to start: it is left to a later kernel. 1: there is
- * something in it, and `error` says how to get at that. */
+/* The kernel ends because it couldn't start: leave the session to a later kernel. 1:
+ * the session has content, and `error` says how to get at it. */
 int hfi_takeup_leave(hf_kernel *kernel, hf_error *error);
-/* We end in an orderly way: nobody is to take it up. */
+/* The kernel ends in an orderly way: no later one takes the session up. */
 void hfi_takeup_renounce(hf_kernel *kernel);
 /* Close the store, and remove it unless it was left. */
 void hfi_takeup_end(hf_kernel *kernel);

@@ -11,23 +11,22 @@
  *                                             └─ else: WAKING ─┬─"ready"──► the same
  *                                                              └─"reply"──► a new one
  *
- * As a rule the fork is whole: it goes on where its parent stood, with all objects.
- * Where threads of unknown libraries ran, or a GPU was in use, it can only commit what
- * it has. Then the queue waits until that is published, and a new main worker binds it.
- * Where the main worker died before it had said which of the two it is, the fork's
- * first frame shows it.
- * Either way the state is that before the cell, however the main worker died, without
- * anything being encoded before a cell that goes well.
+ * As a rule the fork is whole: it goes on where its parent stood, with all objects. If
+ * threads of unknown libraries ran, or a GPU was in use, it can only commit its
+ * variables. Then the queue waits until that is published, and a new main worker binds
+ * it. If the main worker died before it had said which of the two it is, the fork's
+ * first frame shows it. Either way the state is that before the cell, however the main
+ * worker died, without anything being encoded before a cell that goes well.
  *
  * The fork stays when its cell is over, until a commit or another fork makes it
  * useless: it is then still the newest state that is safe. Another fork ends it once
  * that sleeps. If the main worker dies before it has made that one, the former one
  * is woken.
  *
- * Where the last recorded or isolated cell ran in-process, the next probably will. So
- * once nobody has used the notebook for a moment (rest.c), a fork is made for it, and
- * the main worker takes the pages that cells write. Whether it still has the notebook
- * as it is when that cell comes, the main worker says with its answer to the commit
+ * If the last recorded or isolated cell ran in-process, the next probably will. So once
+ * nobody has used the notebook for a moment (rest.c), a fork is made for it, and the
+ * main worker takes the pages that cells write. Whether it still has the notebook as it
+ * is when that cell comes, the main worker says with its answer to the commit
  * ("protected"): it knows whether anything has run since.
  *
  * Plain cells are protected by the same means where they follow each other so fast that

@@ -1,4 +1,5 @@
-/* session.h - one kernel: its owners, what belongs to none of them, and events.
+/* session.h - one kernel: its owners, the state that belongs to none of them, and
+ * events.
  *
  * Each owner's struct is known to its own file alone; others call the functions of its
  * header. kernel.c makes them all, ends them all, and turns the loop.
@@ -22,8 +23,9 @@
 
 /* ---- owners --------------------------------------------------------------------- */
 
-/* A member of struct hf_kernel that is one file's alone: where it stands, how large
- * what it points to is, which is zeroed first, and what else is done; or NULL. */
+/* A member of struct hf_kernel that one file alone knows. `place` is its offset; `size`
+ * is the size of its struct, which is allocated zeroed; `init` and `fini` may be
+ * NULL. */
 typedef struct hfi_owner {
     size_t place;
     size_t size;
@@ -53,7 +55,7 @@ typedef enum hfi_event_kind {
     HFI_EVENT_MAIN_MADE,        /* there is a new main worker */
     HFI_EVENT_WORKER_FORKED,    /* worker: its pid is known */
     HFI_EVENT_WORKER_EXITED,    /* map: "exited" */
-    HFI_EVENT_WORKER_LOOKED_AT, /* worker: what it has said is to be read now */
+    HFI_EVENT_WORKER_LOOKED_AT, /* worker: its frames are to be read now */
     HFI_EVENT_CELL_STARTED,     /* worker, map: "started" */
     HFI_EVENT_CELL_ENDED,       /* map: "ended" */
     HFI_EVENT_CELL_COLLECTED,   /* map: the reply that came; failed: not published */
@@ -62,7 +64,7 @@ typedef enum hfi_event_kind {
     HFI_EVENT_CELL_DIED,        /* its process did, after it had begun */
     HFI_EVENT_CELL_FAILS,       /* an error of our own is about to be shown */
     HFI_EVENT_CELL_FINISHED,    /* it is replied to, and still in its last state */
-    HFI_EVENT_CELL_STOPS_QUEUE, /* what clients have sent by now is to be read */
+    HFI_EVENT_CELL_STOPS_QUEUE, /* read clients' messages now */
     HFI_EVENT_CELL_OVER,        /* "idle" was said */
     HFI_EVENT_CELL_RELEASED,    /* worker: its process is no more ours; may be NULL */
 } hfi_event_kind;
@@ -84,20 +86,20 @@ void hfi_emit(hf_kernel *kernel, const hfi_event *event);
 
 struct hf_kernel {
     /* the owners, the lower layers first */
-    struct hfi_clients *publish;     /* what leaves for clients, and the sockets */
-    struct hfi_workers *workers;     /* the processes */
-    struct hfi_standby *standby;     /* workers that wait for a cell */
-    struct hfi_handles *handles;     /* descriptors on their way */
-    struct hfi_escalate *escalate;   /* interrupts that are not taken */
-    struct hfi_observe *observe;     /* the monitor's log */
-    struct hfi_progress *progress;   /* the display while a hand-over takes long */
-    struct hfi_trace *trace;         /* the recording that is open */
-    struct hfi_ends *ends;           /* what the user wants to see after each cell */
-    struct hfi_commits *commits;     /* the main worker's commits */
-    struct hfi_comms *comms;         /* comms that the cell worker opened */
-    struct hfi_assistant *assistant; /* questions while a cell runs, the debugger */
-    struct hfi_runs *runs;           /* the recorded cells that ran */
-    struct hfi_usage_asked *usage;   /* up to a client's last question */
+    struct hfi_clients *publish;   /* messages to clients, and the sockets */
+    struct hfi_workers *workers;   /* the processes */
+    struct hfi_standby *standby;   /* workers that wait for a cell */
+    struct hfi_handles *handles;   /* descriptors on their way */
+    struct hfi_escalate *escalate; /* interrupts that are not taken */
+    struct hfi_observe *observe;   /* the monitor's log */
+    struct hfi_progress *progress; /* the display while a hand-over takes long */
+    struct hfi_trace *trace;       /* the recording that is open */
+    struct hfi_ends *ends;         /* the reports that the user wants after each cell */
+    struct hfi_commits *commits;   /* the main worker's commits */
+    struct hfi_comms *comms;       /* comms that the cell worker opened */
+    struct hfi_assistant *assistant;     /* questions while a cell runs, the debugger */
+    struct hfi_runs *runs;               /* the recorded cells that ran */
+    struct hfi_usage_asked *usage;       /* up to a client's last question */
     struct hfi_generations *generations; /* the generations that are kept */
     struct hfi_rollback *rollback;       /* the sleeping fork */
     struct hfi_restart *restart;         /* main workers that die */
@@ -105,7 +107,7 @@ struct hf_kernel {
     struct hfi_rest *rest;               /* idle work */
     struct hfi_quarantine *quarantine;   /* values that end workers */
     struct hfi_subshell *subshell;       /* requests beside the cell that runs */
-    struct hfi_death *death;             /* what is to be said of a death */
+    struct hfi_death *death;             /* reports of a death */
     struct hfi_loop *loop;               /* kernel.c's */
     hfi_listener *const *listeners;      /* NULL-terminated */
 
@@ -121,13 +123,13 @@ struct hf_kernel {
     hfi_queue queue;
     hfi_cell cell;      /* the one that runs */
     int interrupt_next; /* the first cell of the queue ends before it begins */
-    long long next_id;  /* of what workers are asked */
+    long long next_id;  /* of requests to workers */
     long long count;    /* execution count of the last counted cell */
 
     /* the end */
     int leaving; /* a cell called exit(): the main worker's end is the kernel's */
     int stopping;
-    hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
+    hf_error failure; /* why hf_kernel_run ends, if not in an orderly way */
 };
 
 /* The program's command of undo, retry and load, as messages name it; NULL: it has

@@ -12,7 +12,7 @@
  * from the cell.
  *
  * Rejected: a fork when the standby before is taken (every cell is disturbed, also
- * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
+ * if nobody is in a hurry), the same at a low priority (an ordinary user can't raise
  * it again), and a longer reserve: two suffice, and each holds 10 to 20 MB of its own.
  *
  * The first are forked when the main worker is ready, and when it has answered what a
@@ -20,7 +20,7 @@
  * more for them, and would take a processor from a first cell.
  *
  * They are replaced when the fork server has imported what the notebook imported since,
- * so that a cell in a clean process needn't. Where the last cell went to one, the fork
+ * so that a cell in a clean process needn't. If the last cell went to one, the fork
  * server imports at once, beside the notebook. Else it waits until nobody uses the
  * notebook for a moment (rest.c): two processes that import at the same time slow each
  * other down (matplotlib.pyplot took 0.50 s instead of 0.27 on two cores that share

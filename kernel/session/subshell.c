@@ -3,10 +3,10 @@
  * A client may ask for a subshell, and name it in the header of a request: such
  * requests stand in a queue of its own, and the main worker serves them by a thread of
  * its own, beside the cell that runs (Jupyter enhancement proposal 91). JupyterLab
- * sends the messages of widgets so. What a subshell changes, it changes in the main
- * worker; while an instrumented cell runs elsewhere, that is what a thread of the
- * user's would do. A subshell runs plain cells only: the frontend's commands belong to
- * the main shell.
+ * sends the messages of widgets so. A subshell changes variables in the main worker;
+ * while an instrumented cell runs elsewhere, its changes are like those of a thread of
+ * the user's. A subshell runs plain cells only: the frontend's commands belong to the
+ * main shell.
  *
  * Subshells are the frontend's: it names them and answers create, delete and list by
  * itself, so that a main worker which dies and is started again serves them as before.
@@ -72,7 +72,7 @@ find(hf_kernel *kernel, const char *id, size_t size) {
     return NULL;
 }
 
-/* The one that a JSON object names; NULL where it names none that exists. */
+/* The one that a JSON object names; NULL if it names none that exists. */
 static shell *
 find_named(hf_kernel *kernel, const json_t *object) {
     const json_t *id = json_object_get(object, "subshell_id");
@@ -365,7 +365,8 @@ hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
     shell *at = find_named(kernel, reply->message.head);
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
-    /* Clients that don't name it answer whoever waits, the main shell first. */
+    /* Input from clients that don't name a subshell goes to the first one that waits,
+     * the main shell before others. */
     if (at == NULL && !kernel->cell.input_wanted)
         for (at = kernel->subshell->first; at != NULL && !at->input_wanted;)
             at = at->next;

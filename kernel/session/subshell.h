@@ -1,4 +1,10 @@
-/* subshell.h - requests beside the cell that runs. */
+/* subshell.h - subshells: requests that run beside the cell of the main shell.
+ *
+ * Each subshell has a queue of its own; the main worker runs them in threads, and has a
+ * second channel for them.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_SUBSHELL_H
 #define HFI_SUBSHELL_H
 
@@ -7,10 +13,10 @@
 extern const hfi_owner hfi_subshell_owner;
 /* Create, delete and list; 0: it asks for something else. */
 int hfi_subshell_answer(hf_kernel *kernel, const hfi_request *request);
-/* A request of the shell channel that names a subshell, which owns it then; 0 where it
- * names none. */
+/* Take a request of the shell channel that names a subshell; 0 if it names none. */
 int hfi_subshell_take(hf_kernel *kernel, hfi_request *request);
-/* Start what can be started; `answer` does what needs no worker. */
+/* Start the requests that can be started; `answer` handles those that need no
+ * worker. */
 void hfi_subshell_next(hf_kernel *kernel,
                        void (*answer)(hf_kernel *kernel, const hfi_request *request));
 /* 0: it is no reply to a subshell's request. */

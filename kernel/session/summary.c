@@ -6,9 +6,9 @@
  *
  * Nothing is read or measured for it here: the worker's report has the cell's processor
  * time, memory and I/O, the recorder has counted its events, and the frontend knows
- * what the client waited for. So it costs as much as a message. What recording took is
- * known of our own recorder, once a process that waits has measured what an event
- * costs; of Score-P it isn't, and the line says so.
+ * what the client waited for. So it costs as much as a message. The time of recording
+ * is known for our own recorder, once a process that waits has measured the cost of an
+ * event; for Score-P it isn't known, and the line says so.
  *
  * Each term has its meaning beside it: in the HTML as a title, which a browser shows when
  * the pointer rests there, and in a frame to the main worker, for `%holdfast explain`.
@@ -72,7 +72,7 @@ end_term(cost_line *line, const char *meaning, ...) {
     hfi_textbuf_format(&line->terms[line->count++].meaning, "%s", text);
 }
 
-/* What fits best of B, KiB, ...; three digits. */
+/* In the best unit of B, KiB, ...; three digits. */
 static void
 write_bytes(hfi_textbuf *text, double bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -189,7 +189,7 @@ write_recording(cost_line *line, const hfi_times *times) {
     }
 }
 
-/* What took most of the way in, where that is long; after `before`. */
+/* The part that took most of a long way in; after `before`. */
 static void
 write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
             const char *before, const char *after) {

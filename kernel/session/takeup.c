@@ -1,8 +1,8 @@
 /* takeup.c - the session of a frontend that was killed, for the next one.
  *
- * Jupyter starts a kernel anew that is no more, with the same connection file. What the
- * dead one had committed is still in shared memory, so the new one goes on with it. The
- * session is known by the file's path and the key in it, of which it bears a digest
+ * Jupyter starts a kernel anew that is no more, with the same connection file. The
+ * commits of the dead one are still in shared memory, so the new one goes on with it.
+ * The session is known by the file's path and the key in it, of which it bears a digest
  * (hf_claim): another notebook has another file, and a frontend that hasn't read it
  * can't know it.
  *
@@ -18,9 +18,9 @@
  * Until somebody comes, a process of ours waits that frees it in the end (reaper.c).
  * A session in a memfd has no name, and ends with its processes.
  *
- * What the frontend alone knew is written down as it changes, in the session's notes:
- * the execution count, and how much of what ran was committed. The steps of the history
- * are gone: their leases were the dead frontend's. One thread.
+ * State that only the frontend has is written into the session's notes as it changes:
+ * the execution count, and how many of the cells that ran were committed. The steps of
+ * the history are gone: their leases were the dead frontend's. One thread.
  */
 #include "session/restart.h"
 
@@ -95,7 +95,7 @@ hfi_takeup_begin(hf_kernel *kernel, const char *connection_path) {
                 error.message);
 }
 
-/* What the user reads below the first cell. */
+/* The message for the user below the first cell. */
 static void
 write_notice(hf_kernel *kernel) {
     hfi_textbuf *text = &kernel->takeup->notice;
@@ -121,7 +121,7 @@ write_notice(hf_kernel *kernel) {
     hfi_textbuf_format(text, ". Restart the kernel to begin with nothing.\n");
 }
 
-/* 1 where there was one. */
+/* 1 if there was one. */
 static int
 take_up(hf_kernel *kernel, const hf_claim *claim) {
     hf_error error = HF_ERROR_INIT;

@@ -1,7 +1,7 @@
 /* trace.c - what becomes of the trace that a cell wrote.
  *
- * Whichever process ran the cell: the client gets the place of its trace, and a viewer
- * is started on it if the cell's directive names one. A viewer that can't be started is
+ * In all run modes the client gets the place of the trace, and a viewer is started on it
+ * if the cell's directive names one. A viewer that can't be started is
  * named on stderr and costs nothing else; the cell is done.
  *
  * A process that dies leaves what it recorded in a file. A program makes a trace of it

@@ -2,10 +2,10 @@
  * worker.
  *
  * The fork server is started by exec, and everybody else is its fork. This file starts
- * them, sends the main worker what it must know, and ends them. What they say is read
- * in inbox.c; standby.c keeps those that wait for a cell; death.c buries. The list of
- * all processes that may still run is the fork server's (worker.c); main_worker, cell
- * and standbys are the session's names for some of them.
+ * them, sends the main worker what it must know, and ends them. inbox.c reads their
+ * frames; standby.c keeps those that wait for a cell; death.c removes dead ones. The
+ * list of all processes that may still run is the fork server's (worker.c);
+ * main_worker, cell and standbys are the session's names for some of them.
  *
  * A worker that is not ready has a deadline from its fork on. Before that it waits for
  * the fork server, which may be importing something large: four times as long.

@@ -1,4 +1,11 @@
-/* workers.h - the processes of a session, and those that wait for a cell. */
+/* workers.h - the processes of a session, and those that wait for a cell.
+ *
+ * workers.c knows which process is the main worker and which one runs the cell;
+ * standby.c keeps processes ready. Workers are owned by the fork server's list
+ * (workers/worker.h); pointers here are borrowed.
+ *
+ * Threads: everything belongs to the one thread that runs hf_kernel_run.
+ */
 #ifndef HFI_WORKERS_H
 #define HFI_WORKERS_H
 
@@ -6,19 +13,21 @@
 
 /* ---- workers.c: the processes of a session, and which of them is which ---- */
 
-/* For the word of the fork server on how a worker died. */
+/* How long to wait for the fork server's report on how a worker died. */
 #define HFI_DEATH_WAIT_NS 1000000000LL
 
 extern const hfi_owner hfi_workers_owner;
 /* Start the fork server and the main worker, unless they run; a bare main worker binds
  * no variable. HF_E_GONE: the fork server is dying; HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_workers_start(hf_kernel *kernel, int is_bare, hf_error *reterr);
-/* Let the main worker leave by itself, for a while, and kill the others. */
+/* Give the main worker a while to leave by itself, and kill the others. */
 void hfi_workers_end(hf_kernel *kernel);
-/* Ask the fork server for a worker, which can be sent requests at once. */
+/* Ask the fork server for a worker, which can be sent requests at once. HF_E_GONE,
+ * HF_E_SYSTEM, HF_E_NOMEM; see hfi_worker_fork. */
 HF_CHECK hf_status hfi_workers_fork(hf_kernel *kernel, hfi_role role,
                                     hfi_worker **ret_worker, hf_error *reterr);
-/* A fork of the main worker. */
+/* A fork of the main worker. HF_E_GONE, HF_E_SYSTEM, HF_E_NOMEM; see
+ * hfi_worker_split. */
 HF_CHECK hf_status hfi_workers_split(hf_kernel *kernel, hfi_role role, long long id,
                                      hfi_worker **ret_fork, hf_error *reterr);
 /* The fork server says that it has forked this worker. */
@@ -40,12 +49,13 @@ hfi_worker *hfi_workers_cell(const hf_kernel *kernel);
 void hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker);
 /* The process that has the request that runs, or will run it; NULL: none has. */
 hfi_worker *hfi_workers_at_work(const hf_kernel *kernel);
-/* The main worker binds what was published; `cell`: whose state it is, or NULL. */
+/* Let the main worker bind the published generation; `cell`: the cell that made it, or
+ * NULL. */
 void hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
                        const msgpack_object *report);
 /* The main worker's working directory; the frontend's if that can't be known. */
 void hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size);
-/* Read all of what it has written to its pipes. */
+/* Read everything that it has written to its pipes. */
 void hfi_workers_drain(hf_kernel *kernel, hfi_worker *worker);
 /* The header under which a worker's output is shown. */
 hfi_part hfi_workers_parent(const hf_kernel *kernel, const hfi_worker *worker);
@@ -53,13 +63,13 @@ hfi_part hfi_workers_parent(const hf_kernel *kernel, const hfi_worker *worker);
 /* ---- standby.c: workers that wait for a cell, and the modules that they have ---- */
 
 extern const hfi_owner hfi_standby_owner;
-/* Fork what is missing, unless a cell is handed over now. */
+/* Fork the missing standbys, unless a cell is being handed over. */
 void hfi_standby_replenish(hf_kernel *kernel);
 /* A main worker is ready: the first are forked, at once or a little later. */
 void hfi_standby_begin(hf_kernel *kernel, long long now_ns);
 void hfi_standby_tick(hf_kernel *kernel, long long now_ns);
 /* A process for a cell: one that lives and is ready, else the oldest that lives, or
- * with `fresh` a new one. NULL where none can be started. */
+ * with `fresh` a new one. NULL if none can be started. */
 hfi_worker *hfi_standby_take(hf_kernel *kernel, int fresh);
 /* 0: it is none of them. */
 int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
@@ -73,14 +83,14 @@ hfi_listener hfi_standby_hear;
 void hfi_standby_note_failure(hf_kernel *kernel, int failed);
 /* NULL: there is none. */
 hfi_worker *hfi_standby_oldest(const hf_kernel *kernel);
-/* Give all back until there is something to do again. */
+/* End all standbys until there is work again. */
 void hfi_standby_rest(hf_kernel *kernel);
 void hfi_standby_wake(hf_kernel *kernel);
-/* The notebook imports these modules, and the fork server is to have them, at once or
- * when nobody uses the notebook. */
+/* The notebook imports these modules, so the fork server imports them: at once, or when
+ * the notebook pauses. */
 void hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
                         const msgpack_object *map);
-/* Whether there are some that it has not been asked for; ask it. */
+/* Whether the fork server has yet to be asked for some modules; ask it. */
 int hfi_standby_awaits_import(const hf_kernel *kernel);
 void hfi_standby_import_awaited(hf_kernel *kernel);
 /* The fork server has these modules from the start. */

@@ -10,8 +10,8 @@
  * The file is input: its size is bounded, its types and ranges are checked, and only
  * the signature scheme of the protocol is accepted. CurveZMQ's keys, if there are any,
  * are in curve_publickey and curve_secretkey, as jupyter_client 8.9 and later writes
- * them. Whoever reads the file can run code as us: one that a client left open to
- * others is closed, and the caller may say so. No sockets here, so that a fuzzer can
+ * them. A program that reads the file can run code as us: one that a client left open
+ * to others is closed, and the caller may say so. No sockets here, so that a fuzzer can
  * run the parser. One thread.
  */
 #include "wire/connection.h"

@@ -1,4 +1,10 @@
-/* connection.h - the connection file: where the five channels are, and the key. */
+/* connection.h - the connection file: the addresses of the five channels, and the key.
+ *
+ * The caller owns the struct, and calls hfi_connection_fini. It holds the keys, so
+ * messages and logs must not show it.
+ *
+ * Threads: one at a time.
+ */
 #ifndef HFI_CONNECTION_H
 #define HFI_CONNECTION_H
 
@@ -28,13 +34,16 @@ const char *hfi_channel_name(int channel);
 HF_CHECK hf_status hfi_connection_parse(const char *text, size_t size,
                                         hfi_connection *ret_connection,
                                         hf_error *reterr);
-/* Read a file; the same, and HF_E_SYSTEM. Its mode becomes 0600 where it is ours. */
+/* Read a file; the same, and HF_E_SYSTEM. Its mode becomes 0600 if it belongs to this
+ * user. */
 HF_CHECK hf_status hfi_connection_read(const char *path, hfi_connection *ret_connection,
                                        hf_error *reterr);
-/* Write the ports back: a new file, mode 0600, renamed over the old one. */
+/* Write the ports back: a new file, mode 0600, renamed over the old one. HF_E_SYSTEM,
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_connection_write(const hfi_connection *connection,
                                         hf_error *reterr);
-/* "tcp://127.0.0.1:5555" or "ipc:///path-1"; a port of 0 of tcp reads "*". */
+/* "tcp://127.0.0.1:5555" or "ipc:///path-1"; a port of 0 of tcp reads "*".
+ * HF_E_INVALID: it doesn't fit. */
 HF_CHECK hf_status hfi_connection_endpoint(const hfi_connection *connection,
                                            int channel, char *ret_text, size_t size,
                                            hf_error *reterr);

@@ -1,4 +1,7 @@
-/* message.h - a Jupyter message, from and to the parts of a ZeroMQ multipart. */
+/* message.h - a Jupyter message, from and to the parts of a ZeroMQ multipart.
+ *
+ * Threads: a message belongs to one thread at a time; there is no other state.
+ */
 #ifndef HFI_MESSAGE_H
 #define HFI_MESSAGE_H
 
@@ -24,18 +27,18 @@ typedef struct hfi_message {
     hfi_part header, parent, metadata, content; /* JSON, as it came */
     hfi_part *buffers;
     size_t buffer_count;
-    json_t *head;   /* header, parsed: an object */
-    json_t *body;   /* content, parsed: an object, or NULL where it isn't strict JSON */
-    const char *id; /* msg_id, of head */
+    json_t *head;     /* header, parsed: an object */
+    json_t *body;     /* content, parsed: an object, or NULL if it isn't strict JSON */
+    const char *id;   /* msg_id, of head */
     const char *type; /* msg_type, of head */
-    char fault[96];   /* what keeps it from being handled; "": nothing does */
+    char fault[96];   /* why it can't be handled; "": it can */
     void *storage;
 } hfi_message;
 
 /* Check and copy. HF_E_PROTOCOL (no delimiter, parts missing, no header), HF_E_ACCESS
- * (signature), HF_E_NOMEM; words in each case. Caller calls fini on success. Where only
- * another part than the header is malformed the message is whole, with a `fault`: its
- * sender can be answered. */
+ * (signature), HF_E_NOMEM; a message in each case. The caller calls fini on success. If
+ * only a part other than the header is malformed, the message is still complete, with a
+ * `fault`, so its sender can be answered. */
 HF_CHECK hf_status hfi_message_parse(const hfi_part *parts, size_t count,
                                      hfi_signer *signer, hfi_message *ret_message,
                                      hf_error *reterr);
@@ -61,8 +64,8 @@ void hfi_header_write(hfi_textbuf *writer, const char *type, const char *session
 #define HFI_JSON_DEPTH_MAX  500  /* Python's own decoder gives up below 1,000 */
 #define HFI_JSON_DIGITS_MAX 4300 /* of an integer: Python's own limit */
 
-/* NULL where all of `text` is exactly one object in UTF-8, with nothing before or after
- * it; else what is wrong, a static text: "is nested too deeply". */
+/* NULL if all of `text` is exactly one object in UTF-8, with nothing before or after
+ * it; else the mistake, as a static text: "is nested too deeply". */
 const char *hfi_json_object_problem(hfi_part text);
 
 #endif

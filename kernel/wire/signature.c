@@ -1,19 +1,19 @@
 /* signature.c - HMAC-SHA256 over the four JSON parts of a message.
  *
- * Whoever can reach the ports but doesn't have the connection file must not run code.
- * So a signature is compared in constant time, and one that was accepted is remembered:
- * a message that was overheard can't be sent a second time. So is one that we made:
- * what a kernel publishes can be heard by everybody and has a good signature, and comm
- * messages go both ways. The digest has no borders between the parts, so it is known
- * again wherever they were moved to.
+ * A program that can reach the ports but doesn't have the connection file must not run
+ * code. So a signature is compared in constant time, and one that was accepted is
+ * remembered: a message that was overheard can't be sent a second time. So is one that
+ * we made: messages that a kernel publishes can be heard by everybody and has a good
+ * signature, and comm messages go both ways. The digest has no borders between the
+ * parts, so it is known again wherever they were moved to.
  *
  * Each of the two memories is bounded: 4,096 buckets of 8 digests, the oldest of a
  * bucket replaced first (1 MiB, 32,768 messages). A digest picks its bucket by its own
  * bits, which nobody without the key can choose, so nobody can push out a chosen one
  * except by sending validly signed messages. A list with a scan was rejected: its cost
  * grows with its size. They are two so that a cell that prints much doesn't have us
- * forget what was accepted. What outlives both, or came from a kernel before this one
- * with the same key, is known by the mark in its header (dispatch.c).
+ * forget what was accepted. A message that outlives both, or came from an earlier
+ * kernel with the same key, is known by the mark in its header (dispatch.c).
  *
  * libcrypto makes the digests; each signer has one context, which keeps the key hashed
  * and is begun anew for each message. One thread, the frontend's.

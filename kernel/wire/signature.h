@@ -1,4 +1,10 @@
-/* signature.h - signing messages, and refusing those that are forged or replayed. */
+/* signature.h - signing messages, and refusing those that are forged or replayed.
+ *
+ * A signer remembers the signatures that it has seen or made, a bounded number of them,
+ * so that no message is accepted twice.
+ *
+ * Threads: a signer belongs to one thread at a time.
+ */
 #ifndef HFI_SIGNATURE_H
 #define HFI_SIGNATURE_H
 
@@ -20,13 +26,13 @@ HF_CHECK hf_status hfi_signer_create(hfi_part key, hfi_signer **ret_signer,
 void hfi_signer_close(hfi_signer *signer);
 
 /* The signature of the four JSON parts, NUL-terminated; "" if the key is empty, or
- * without memory. It is remembered: what was sent isn't accepted. */
+ * without memory. It is remembered: a message that was sent isn't accepted. */
 void hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
                      char ret_text[HFI_SIGNATURE_TEXT + 1]);
 
 /* HFI_MARK_TEXT hexadecimal digits, not terminated, that stand for the key and don't
- * reveal it: each process that has the key writes the same. Nothing is written where it
- * is empty. */
+ * reveal it: each process that has the key writes the same. Nothing is written if the
+ * key is empty. */
 void hfi_signer_mark(const hfi_signer *signer, char ret_text[HFI_MARK_TEXT]);
 
 /* HF_OK; HF_E_ACCESS if it is wrong, or was seen or sent before; HF_E_NOMEM. */

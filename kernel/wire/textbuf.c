@@ -1,14 +1,14 @@
 /* textbuf.c - text that grows, for everything that the frontend writes.
  *
  * Output of user programs arrives as bytes: cut anywhere, in any encoding, or in none.
- * What leaves must be JSON, whose strings are Unicode. So bytes that are not UTF-8 are
- * replaced by U+FFFD one by one, as Python's errors="replace" does, and a reader of a
- * pipe asks hfi_utf8_whole() how much it may hand on before the rest has come.
+ * Outgoing text must be JSON, whose strings are Unicode. So bytes that are not UTF-8
+ * are replaced by U+FFFD one by one, as Python's errors="replace" does, and a reader of
+ * a pipe asks hfi_utf8_whole() how much it may hand on before the rest has come.
  *
  * Strings are escaped here rather than by jansson: stream text is the bulk of what the
  * frontend writes, and going through a json_t would copy it three times.
  *
- * An allocation that fails is remembered in the writer and found by whoever sends it;
+ * An allocation that fails is remembered in the writer, and the sender checks for it;
  * an hfi_textbuf that failed is never sent in part. One thread.
  */
 #include "wire/textbuf.h"
@@ -127,9 +127,7 @@ hfi_textbuf_string(hfi_textbuf *writer) {
     return writer->data;
 }
 
-/* ---- UTF-8 and JSON ------------------------------------------------------------- */
-
-/* Length that a first byte promises; 0 where none may begin so. */
+/* Length that a first byte promises; 0 if none may begin so. */
 static size_t
 sequence_length(unsigned char first) {
     if (first < 0x80)

@@ -1,4 +1,7 @@
-/* textbuf.h - borrowed bytes, and text that grows. */
+/* textbuf.h - borrowed bytes, and text that grows.
+ *
+ * Threads: a buffer belongs to one thread at a time.
+ */
 #ifndef HFI_TEXTBUF_H
 #define HFI_TEXTBUF_H
 

@@ -7,6 +7,8 @@
  *
  * The frames are in workers/protocol.h, and with all that a worker has to know in
  * docs/control-protocol.md.
+ *
+ * Threads: a channel belongs to one thread at a time.
  */
 #ifndef HFI_CONTROL_H
 #define HFI_CONTROL_H
@@ -16,7 +18,7 @@
 #include "workers/protocol.h"
 
 #define HFI_CONTROL_FDS_MAX 3
-/* Descriptors that came and were not taken yet; what comes beyond is closed. */
+/* Descriptors that came and were not taken yet; further ones are closed. */
 #define HFI_CONTROL_FDS_HELD_MAX 256
 
 /* One end of the channel, non-blocking. One thread. */
@@ -31,25 +33,25 @@ int hfi_control_fd(const hfi_control *control);
 /* Whether something waits to be written. */
 int hfi_control_is_full(const hfi_control *control);
 
-/* Queue a frame and write what fits. The frame and the descriptors, which are closed
- * once sent, are consumed on failure too. HF_E_GONE where the peer is dead, HF_E_NOMEM,
- * HF_E_SYSTEM. */
+/* Queue a frame, and write as much as fits. The frame and the descriptors, which are
+ * closed once sent, are consumed on failure too. HF_E_GONE if the peer is dead,
+ * HF_E_NOMEM, HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_control_send_consume(hfi_control *control, hfi_frame *frame,
                                             const int *fds, size_t fd_count,
                                             hf_error *reterr);
 HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
 
-/* Read what is there, a bounded amount. HF_E_GONE at the end of the stream; frames that
- * came before it are still given by hfi_control_next. */
+/* Read the bytes that wait, a bounded amount. HF_E_GONE at the end of the stream;
+ * frames that came before it are still given by hfi_control_next. */
 HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
-/* Free what was read into, where nothing waits in it: a large frame's room is kept
- * else. */
+/* Free the read buffer if nothing waits in it: otherwise it keeps the size of the
+ * largest frame. */
 void hfi_control_trim(hfi_control *control);
-/* The next whole frame, valid until the next call; HF_AGAIN where there is none.
- * HF_E_PROTOCOL where the bytes are no frame, HF_E_NOMEM. */
+/* The next whole frame, valid until the next call; HF_AGAIN if there is none.
+ * HF_E_PROTOCOL if the bytes are no frame, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_map *ret_map,
                                     hf_error *reterr);
-/* The oldest descriptor that came, the caller's from now on; -1 where there is none. */
+/* The oldest descriptor that came, the caller's from now on; -1 if there is none. */
 int hfi_control_take_fd(hfi_control *control);
 
 #endif

@@ -1,4 +1,10 @@
-/* frame.h - one message of the control channel as bytes: a msgpack map. */
+/* frame.h - one message of the control channel as bytes: a msgpack map.
+ *
+ * Additions to a frame remember a failure; hfi_frame_finish returns it. A map that was
+ * read is untrusted: lookups check the type of each value.
+ *
+ * Threads: a frame or map belongs to one thread at a time.
+ */
 #ifndef HFI_FRAME_H
 #define HFI_FRAME_H
 
@@ -54,7 +60,7 @@ void hfi_map_fini(hfi_map *map);
  * fallback, or an empty part. */
 const msgpack_object *hfi_map_get(const msgpack_object *map, const char *key);
 hfi_part hfi_map_part(const msgpack_object *map, const char *key); /* str or bin */
-int hfi_map_flag(const msgpack_object *map, const char *key);      /* 0 where absent */
+int hfi_map_flag(const msgpack_object *map, const char *key);      /* 0 if absent */
 int64_t hfi_map_integer(const msgpack_object *map, const char *key, int64_t fallback);
 double hfi_map_real(const msgpack_object *map, const char *key, double fallback);
 hfi_part hfi_object_part(const msgpack_object *object);

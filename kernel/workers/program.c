@@ -8,7 +8,7 @@
  * The program gets a session of its own: a terminal's Ctrl-C reaches the frontend only,
  * which decides what to interrupt, and at the end one kill of the process group reaches
  * whatever user code left running there. PDEATHSIG covers a frontend that was killed;
- * where there is none, the end of file on its control channel ends the program.
+ * if there is none, the end of file on its control channel ends the program.
  *
  * One thread. The child's parent is the thread that forked: PDEATHSIG follows it, so
  * the thread that spawns must be the one that lives as long as the kernel.
@@ -34,7 +34,7 @@ send_errno(int report, int err) {
     (void)ignored;
 }
 
-/* Become the program, with signals as it expects them. Returns where that fails. */
+/* Become the program, with signals as it expects them. Returns if that fails. */
 static void
 execute(char *const *argv, int report) {
     sigset_t none;
@@ -155,8 +155,8 @@ hfi_program_end(pid_t pid, int timeout_ms) {
     return status;
 }
 
-/* As much as the system gives without asking: a loop that
- * prints needn't wait for us. */
+/* As much as the system gives without asking: a loop that prints needn't wait for
+ * us. */
 static void
 widen(int fd) {
     const int bytes = 1 << 20;
@@ -212,7 +212,7 @@ hfi_signal_name(int number) {
     return NULL;
 }
 
-/* What people mostly find to be behind it. */
+/* The usual cause of this signal. */
 static const char *
 known_cause(int number) {
     switch (number) {

@@ -1,4 +1,7 @@
-/* program.h - starting programs, and the words for how they ended. */
+/* program.h - starting programs, and the words for how they ended.
+ *
+ * Threads: any. On Linux a spawned program dies with the thread that spawned it.
+ */
 #ifndef HFI_PROGRAM_H
 #define HFI_PROGRAM_H
 
@@ -15,17 +18,17 @@ HF_CHECK hf_status hfi_program_spawn(char *const *argv, const int *keep,
                                      size_t keep_count, pid_t *ret_pid,
                                      hf_error *reterr);
 /* Start a program that lives on by itself, in a session of its own and found in PATH.
- * HF_E_SYSTEM with the reason where it can't be started. */
+ * HF_E_SYSTEM with the reason if it can't be started. */
 HF_CHECK hf_status hfi_program_detach(char *const *argv, hf_error *reterr);
 /* Wait up to `timeout_ms`, then kill its process group and wait for that. The raw wait
- * status; -1 where somebody else had waited for it. */
+ * status; -1 if other code has waited for it already. */
 int hfi_program_end(pid_t pid, int timeout_ms);
 
 /* Both ends close-on-exec; a pipe's read end is non-blocking. HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_program_pair(int ret_fds[2], hf_error *reterr);
 HF_CHECK hf_status hfi_program_pipe(int ret_fds[2], hf_error *reterr);
 
-/* "SIGSEGV"; NULL where the number has no common name. */
+/* "SIGSEGV"; NULL if the number has no common name. */
 const char *hfi_signal_name(int number);
 /* "was ended by signal 11 (SIGSEGV)" or "left with exit status 3", from a raw wait
  * status; `known` 0: "ended, nobody could say how". */

@@ -4,15 +4,16 @@
  * authors of workers (docs/control-protocol.md, whose second half the test
  * kernel-protocol prints and compares), and the check of the Python worker
  * (tests/kernel/test_protocol.py: each frame that it sends or handles is here, with
- * these fields). What is common to all frames, and the life of a worker, is in that
- * page.
+ * these fields). That page also has the rules for all frames, and the life of a worker.
  *
- * A field is `name: type`, or `name?: type` where it may be missing. Types are int,
- * real, bool, str, bin, [type], {str: type}, and the maps of HFI_PROTOCOL_MAPS.
+ * A field is `name: type`, or `name?: type` if it may be missing. Types are int, real,
+ * bool, str, bin, [type], {str: type}, and the maps of HFI_PROTOCOL_MAPS.
  *
- * To add a frame: write its row here, the handler that the row names, and put what
- * `test_kernel_protocol --page` prints in the place of the page's second half. A row of
- * HFI_FRAMES_OUT needs no C code but what sends it.
+ * To add a frame: write its row here and the handler that the row names, and replace
+ * the page's second half by the output of `test_kernel_protocol --page`. For a row of
+ * HFI_FRAMES_OUT write only the C code that sends it. If an old worker would
+ * misunderstand a frame, raise HFI_CONTROL_VERSION here and VERSION in
+ * worker/control.py.
  */
 #ifndef HFI_PROTOCOL_H
 #define HFI_PROTOCOL_H
@@ -30,7 +31,7 @@
     X(ASSISTANT, "the assistant")                                                      \
     X(SUBSHELLS, "the main worker, on its second channel")
 
-/* A descriptor comes where the frame says `found`. */
+/* A descriptor comes if the frame says `found`. */
 #define HFI_FDS_IF_FOUND (-1)
 
 /* Frames to the frontend: X(sender, op, handler, fds, fields, text). The
@@ -39,7 +40,7 @@
     X(WORKER, stream, on_stream, 0, "name: str, text: str, parent?: bin",              \
       "Output: `name` is `stdout` or `stderr`. The frontend joins neighbours, and "    \
       "publishes them before any other frame of the worker, and 10 ms after the "      \
-      "first (50 where the line has no end yet) at the latest.")                       \
+      "first (50 if the line has no end yet) at the latest.")                          \
     X(WORKER, message, on_message, 0,                                                  \
       "channel: str, type: str, content: bin, metadata: bin, parent?: bin, buffers: "  \
       "[bin]",                                                                         \
@@ -49,22 +50,22 @@
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
       "prepared?: bin, trace?: str, unserializable?: {str: str}, run?: str, "          \
       "run_reason?: str, protected?: bool, main?: bool",                               \
-      "Ends what was asked under `id`. For a request, `content` is that of "           \
-      "Jupyter's reply. `prepared` is the token of a prepared commit, which the "      \
-      "frontend publishes before the client sees the reply. `trace` is the "           \
-      "directory of the recording. Of a `commit` it has besides `unserializable`, "    \
-      "the reason for each name that the commit doesn't have, and, if the frame "      \
-      "asked how to run a cell, `run`: `in-process`, `forked` (in a fork of the "      \
-      "main worker) or nothing (in a cell worker), with the reason; in-process "       \
-      "nothing needs to be saved, and `unserializable` may be missing. `protected`: "  \
-      "nothing has run since the last `protect`, so the cell needs no other. `main: "  \
-      "true` of the assistant: only the main worker can answer this debug_request.")   \
+      "Ends the request under `id`. For a request, `content` is that of Jupyter's "    \
+      "reply. `prepared` is the token of a prepared commit, which the frontend "       \
+      "publishes before the client sees the reply. `trace` is the directory of the "   \
+      "recording. Of a `commit` it has besides `unserializable`, the reason for "      \
+      "each name that the commit doesn't have, and, if the frame asked how to run a "  \
+      "cell, `run`: `in-process`, `forked` (in a fork of the main worker) or "         \
+      "nothing (in a cell worker), with the reason; in-process nothing needs to be "   \
+      "saved, and `unserializable` may be missing. `protected`: nothing has run "      \
+      "since the last `protect`, so the cell needs no other. `main: true` of the "     \
+      "assistant: only the main worker can answer this debug_request.")                \
     X(WORKER, input_request, on_input_request, 0,                                      \
       "prompt: str, password: bool, subshell?: str",                                   \
       "The worker waits for input() until `input_reply` or SIGINT comes. Only while "  \
       "an execute_request with allow_stdin runs.")                                     \
     X(WORKER, ready, on_ready, 0, "version: int, pid: int",                            \
-      "The worker can serve requests. A fork that runs one cell says nothing.")        \
+      "The worker can serve requests. A fork that runs one cell doesn't send it.")     \
     X(WORKER, started, hfi_execute_started, 0,                                         \
       "id: int, begin: Moment, trace?: str, guardian?: str, recover?: str",            \
       "An execute_request has begun, and SIGINT belongs to the cell from now on: "     \
@@ -73,13 +74,13 @@
       "fails, the cell's error names the command `recover`, which makes it from the "  \
       "directory.")                                                                    \
     X(WORKER, began, hfi_observe_began, 0, "id: int, begin: Moment",                   \
-      "The code of the cell begins, after what IPython does before it. From a "        \
+      "The code of the cell begins, after IPython's own work before it. Sent by a "    \
       "process that may not come to the cell's end.")                                  \
     X(WORKER, ended, hfi_execute_ended, 0, "id: int, begin?: Moment, end: Moment",     \
-      "The code of the cell has ended; what is saved comes after it.")                 \
+      "The code of the cell has ended; saving its changes comes after it.")            \
     X(WORKER, interrupted, hfi_escalate_taken, 0, "id: int",                           \
-      "A SIGINT has become an exception in this request. A worker that doesn't say "   \
-      "so is ended when the interrupt's grace is over (session/escalate.c).")          \
+      "A SIGINT has become an exception in this request. A worker that doesn't send "  \
+      "it is ended after the interrupt's grace period (session/escalate.c).")          \
     X(WORKER, importing, hfi_standby_import, 0, "modules: [str]",                      \
       "The code has begun to import these modules: the fork server imports the "       \
       "same, so that later cells find it done.")                                       \
@@ -87,17 +88,17 @@
       "A cell decodes an open file, socket or pipe, and waits for its `handle`.")      \
     X(WORKER, handle, hfi_handles_take, HFI_FDS_IF_FOUND, "handle: int, found: bool",  \
       "An open file, socket or pipe by its number: the answer to `want_handle`, or "   \
-      "what a cell made, sent before its reply.")                                      \
+      "one that a cell made, sent before its reply.")                                  \
     X(WORKER, monitor, hfi_observe_asked, 0,                                           \
       "action: str, interval_ns?: int, weigh?: bool",                                  \
       "`open`, `start` or `stop` the samples of the monitor, with PSS and USS if "     \
       "`weigh`. Answered by `monitor`.")                                               \
     X(WORKER, perfreports, hfi_ends_want_reports, 0,                                   \
       "on: bool, level?: str, text?: bool",                                            \
-      "From now on what each cell used is shown after it, or no more.")                \
+      "Show a report of its use after each cell from now on, or stop that.")           \
     X(MAIN, settled, hfi_handover_settled, 0, "generation: int",                       \
-      "The main worker holds what was published, or couldn't. Until then the "         \
-      "frontend doesn't read the cell worker's channel.")                              \
+      "The main worker has made the published generation its own, or couldn't. "       \
+      "Until then the frontend doesn't read the cell worker's channel.")               \
     X(MAIN, owes, hfi_commits_owe, 0, "",                                              \
       "A commit or an adoption left out bytes of lent memory: a durable commit is "    \
       "to write them.")                                                                \
@@ -113,18 +114,20 @@
     X(ASSISTANT, debug, hfi_assistant_connect, 0, "waits: int",                        \
       "Connect the debugger with the main worker.")                                    \
     X(ASSISTANT, debugging, hfi_assistant_debugging, 0, "active: int",                 \
-      "A client debugs, or has ended it: meanwhile each cell worker gets `debug`.")    \
+      "A client has begun to debug, or has ended that: in between each cell worker "   \
+      "gets `debug`.")                                                                 \
     X(FORK_SERVER, ready, on_server_ready, 0,                                          \
       "version: int, pid: int, modules: [str]",                                        \
-      "Once, when it can fork; with what it has imported.")                            \
+      "Once, when it can fork; with the modules that it has imported.")                \
     X(FORK_SERVER, forked, on_forked, 0, "pid: int, role: str",                        \
       "In the order of the `fork` frames.")                                            \
     X(FORK_SERVER, exited, on_exited, 0,                                               \
       "pid: int, status: int, cpu_seconds: real, io: bin",                             \
-      "The wait status of a child, and what it and its children had used: processor "  \
-      "time, and the text of its file io in /proc, if there is one.")                  \
+      "The wait status of a child, the processor time that it and its children had "   \
+      "used, and the text of its file io in /proc, if there is one.")                  \
     X(FORK_SERVER, imported, on_imported, 0, "modules: [str]",                         \
-      "What it has newly imported, once it was asked for no more for a moment.")
+      "The modules imported since the last frame, sent when no request has come for "  \
+      "a moment.")
 
 /* Frames of the frontend: X(receiver, op, fds, fields, text). */
 #define HFI_FRAMES_OUT(X)                                                              \
@@ -158,30 +161,30 @@
     X(WORKER, monitor, HFI_FDS_IF_FOUND, "found: bool, error: str",                    \
       "Answers `monitor`, with the monitor's shared memory (holdfast/monitor.h).")     \
     X(WORKER, handle, HFI_FDS_IF_FOUND, "handle: int, found: bool",                    \
-      "The answer to `want_handle`; to the main worker also what a cell made, right "  \
-      "before its `adopt`.")                                                           \
+      "The answer to `want_handle`; the main worker also gets those that a cell "      \
+      "made, right before its `adopt`.")                                               \
     X(MAIN, exit, 0, "", "Leave in an orderly way, with exit handlers.")               \
     X(MAIN, commit, 0,                                                                 \
       "id: int, durable: bool, code?: str, cell_run?: str, run?: str, isolated?: "     \
       "bool",                                                                          \
       "Put every changed variable into the store, and answer by `reply` with "         \
       "`prepared` if something changed. A durable commit has the bytes of "            \
-      "everything; any other may leave out lent memory. With `code`, the cell that "   \
-      "waits for the commit, the reply says where that is to run: `cell_run` is "      \
-      "what the cell itself chose, or empty, and `run` what the kernel was started "   \
-      "with, both `auto`, `in-process`, `forked` or `isolated`. `isolated`: nothing "  \
-      "is recorded.")                                                                  \
+      "everything; any other may leave out lent memory. With `code`, the code of "     \
+      "the cell that waits for the commit, the reply names where the cell is to "      \
+      "run. `cell_run` is the cell's own choice, or empty; `run` is the kernel's "     \
+      "option; both are `auto`, `in-process`, `forked` or `isolated`. `isolated`: "    \
+      "nothing is recorded.")                                                          \
     X(MAIN, published, 0, "generation: int",                                           \
-      "The commit was published. Hold it, answer by `settled`, and make private "      \
-      "what is mapped of it.")                                                         \
+      "The commit was published. Hold it, make its mapped memory private, and "        \
+      "answer by `settled`.")                                                          \
     X(MAIN, adopt, 0,                                                                  \
       "generation: int, execution_count: int, code: str, store_history: bool, "        \
       "report?: Report",                                                               \
-      "A cell worker's commit was published: bind what changed, take its process "     \
-      "state, and add the cell to the history.")                                       \
+      "A cell worker's commit was published: bind the changed variables, take its "    \
+      "process state, and add the cell to the history.")                               \
     X(MAIN, checkout, 0, "generation: int, state: bool",                               \
-      "An older generation, or what a load prepared, was published: bind what "        \
-      "differs, and take the process state if `state`.")                               \
+      "An older generation, or one that a load prepared, was published: bind the "     \
+      "variables that differ, and take the process state if `state`.")                 \
     X(MAIN, protect, 3, "id: int",                                                     \
       "Make a fork that sleeps, and holds the notebook as it is now; the "             \
       "descriptors are its channel and pipes. Answered by `protected`.")               \
@@ -190,18 +193,18 @@
       "`forked`.")                                                                     \
     X(MAIN, want_handle, 0, "handle: int",                                             \
       "A cell waits for this open file. Answered by `handle`.")                        \
-    X(MAIN, rest, 0, "", "Nobody uses the notebook: give back memory that is spare.")  \
+    X(MAIN, rest, 0, "", "Nobody uses the notebook: free spare memory.")               \
     X(MAIN, ran, 0, "run: str, listed: bool",                                          \
-      "An instrumented cell has ended, in whichever process. JSON: number, code, "     \
-      "trace (a directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, "  \
-      "end_ns, wall and cost. Those with a trace are `listed`, and a new main worker " \
-      "gets all of these.")                                                            \
+      "An instrumented cell has ended, in any process. JSON: number, code, trace (a "  \
+      "directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, end_ns, "   \
+      "wall and cost. Those with a trace are `listed`, and a new main worker gets "    \
+      "all of these.")                                                                 \
     X(MAIN, shown, 0, "number: int, terms: [str]",                                     \
       "The line below a recorded cell was shown: the number of the cell, and each "    \
-      "term of the line, followed by what it means.")                                  \
+      "term of the line, followed by its meaning.")                                    \
     X(MAIN, perfreport, 0, "id: int, header: bin, level: str, text: bool",             \
-      "Show what the last cell used, as output of the request with this header, and "  \
-      "answer by `reply`.")                                                            \
+      "Show the use of the last cell, as output of the request with this header, "     \
+      "and answer by `reply`.")                                                        \
     X(MAIN, environment, 0, "values: {str: str}", "Set these in os.environ.")          \
     X(MAIN, subshells, 1, "",                                                          \
       "A second channel, which comes before any request if kernel_info has the "       \
@@ -210,16 +213,16 @@
     X(SUBSHELLS, request, 0,                                                           \
       "id: int, type: str, header: bin, parent: bin, metadata: bin, content: bin, "    \
       "buffers: [bin], subshell: str, code?: str, execution_count?: int",              \
-      "For the thread of this subshell, which is made when the first comes.")          \
+      "For the thread of this subshell, which is made with its first request.")        \
     X(SUBSHELLS, input_reply, 0, "subshell: str, value: str",                          \
       "Answers its `input_request`.")                                                  \
     X(SUBSHELLS, delete, 0, "subshell: str",                                           \
-      "The thread ends when it has done what it was asked.")                           \
+      "The thread ends when it has done its requests.")                                \
     X(SUBSHELLS, interrupt, 0, "", "A KeyboardInterrupt for each cell in a subshell.") \
     X(SLEEPER, wake, 0, "id: int, execution_count: int",                               \
-      "The main worker is dead. A fork that can take its place says `ready`, and is "  \
-      "it; any other answers as to a durable `commit`, and leaves when its channel "   \
-      "ends.")
+      "The main worker is dead. A fork that can take its place sends `ready`, and "    \
+      "is the main worker from then on; any other answers as to a durable `commit`, "  \
+      "and leaves when its channel ends.")
 
 /* X(name, fields, text) */
 #define HFI_PROTOCOL_MAPS(X)                                                           \
@@ -232,7 +235,7 @@
       "str",                                                                           \
       "How to record a cell: the arguments of the Score-P bindings, the names that "   \
       "the commit doesn't have with the reasons, whether nothing is recorded, and "    \
-      "why it runs where it runs.")                                                    \
+      "the reason for its run mode.")                                                  \
     X(History,                                                                         \
       "kind: str, from: int, to: int, target: int, undone: str, unserializable: "      \
       "{str: str}, pending: str, kept_bytes: int, limit_bytes: int, dropped: int, "    \
@@ -258,11 +261,10 @@
       "events?: int, events_lost?: int, events_rewound?: int, events_others?: "        \
       "int, flushes?: int, summary?: bool, written?: [str], names_lost?: {str: "       \
       "str}, names_gone?: [str], settings?: bin",                                      \
-      "What a commit or a cell did and cost. `error` is `NAME: text` if it could "     \
-      "not be saved; then nothing was prepared, and a NAME of NoSpaceError means a "   \
-      "full store. `reason` says why all names were looked at. `summary`: show the "   \
-      "line below the cell. The rest from `written` on, and keys that are not "        \
-      "listed, are "                                                                   \
-      "the main worker's, which gets the report with `adopt`.")
+      "The work and the cost of a commit or a cell. `error` is `NAME: text` if it "    \
+      "could not be saved; then nothing was prepared, and a NAME of NoSpaceError "     \
+      "means a full store. `reason`: why all names were looked at. `summary`: show "   \
+      "the line below the cell. The rest from `written` on, and keys that are not "    \
+      "listed, are the main worker's, which gets the report with `adopt`.")
 
 #endif

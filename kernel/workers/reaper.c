@@ -100,7 +100,7 @@ take_name(void) {
 #endif
 }
 
-/* The session's name, and how the frontend ended: 1 where that was orderly. */
+/* The session's name, and how the frontend ended: 1 if that was orderly. */
 static int
 watch(int channel, char ret_name[HF_SESSION_NAME_SIZE]) {
     size_t known = 0;

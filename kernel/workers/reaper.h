@@ -1,4 +1,8 @@
-/* reaper.h - a process that frees the session of a frontend that was killed. */
+/* reaper.h - a process that frees the session of a frontend that was killed.
+ *
+ * Threads: start it while the process has one thread; the other functions belong to
+ * that thread.
+ */
 #ifndef HFI_REAPER_H
 #define HFI_REAPER_H
 
@@ -12,15 +16,16 @@ typedef struct hfi_reaper {
 } hfi_reaper;
 
 /* Fork it, before this process has threads. It frees the session `seconds` after this
- * process's death, or soon where the file `connection_path` is gone, unless somebody
- * has taken the session up. It has no descriptor of this process's but its end of the
- * channel. HF_E_SYSTEM. */
+ * process's death, or soon if the file `connection_path` is gone, unless another
+ * process has taken the session up. Of this process's descriptors it has only its end
+ * of the channel. HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_reaper_start(hfi_reaper *reaper, const char *connection_path,
                                     long seconds, hf_error *reterr);
-/* Which session. */
+/* Name the session to the reaper. */
 void hfi_reaper_watch(hfi_reaper *reaper, const char *session_name);
-/* `is_left`: the session is left to somebody, as if we died; else it is dismissed, and
- * is gone when this returns. May be called twice, and where none was started. */
+/* `is_left`: the session is left to a later process, as if this one had died; else the
+ * reaper is dismissed, and is gone when this returns. May be called twice, and without
+ * a reaper. */
 void hfi_reaper_end(hfi_reaper *reaper, int is_left);
 
 #endif

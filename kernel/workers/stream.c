@@ -7,7 +7,7 @@
  * that is not at its end waits 50 ms for it: `print(a, b)` is several writes, and a
  * busy machine may stop a worker between them.
  *
- * What C code writes to fd 1 and 2 comes as bytes: a character cut by the pipe waits in
+ * Output of C code to fd 1 and 2 comes as bytes: a character cut by the pipe waits in
  * `tail` for its rest. It is handed on as it is only when the worker ends. A program's
  * filter of fd 2 (wire/filter.h) may hold some of it, until nothing more has come for
  * 50 ms.

@@ -1,4 +1,12 @@
-/* stream.h - joining a worker's pieces of output into messages. */
+/* stream.h - joining a worker's pieces of output into messages.
+ *
+ * Neighbouring pieces with the same name and parent are joined. They are published at
+ * HFI_STREAM_SIZE bytes, or HFI_STREAM_DELAY_NS after the first
+ * (HFI_STREAM_LINE_DELAY_NS if the text doesn't end with a line), or by
+ * hfi_stream_flush. Text that can't be stored for want of memory is dropped.
+ *
+ * Threads: a stream belongs to one thread at a time.
+ */
 #ifndef HFI_STREAM_H
 #define HFI_STREAM_H
 
@@ -28,17 +36,19 @@ typedef struct hfi_stream {
     long long since_ns; /* when the first waiting byte came */
 } hfi_stream;
 
-/* Whole characters. Published now where they don't fit what waits or are many. */
+/* Add whole characters. They are published at once if they don't fit the waiting text,
+ * or are many. */
 void hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
                     long long now_ns);
-/* Bytes as a pipe gave them: a character cut at the end waits for its rest. */
+/* Add bytes as a pipe gave them: a character that is cut at the end waits for its
+ * rest. */
 void hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes,
                         long long now_ns);
-/* Publish what waits, but for begun characters. */
+/* Publish the waiting text, except begun characters. */
 void hfi_stream_flush(hfi_stream *stream);
-/* Publish what has waited long enough. */
+/* Publish text that has waited long enough. */
 void hfi_stream_tick(hfi_stream *stream, long long now_ns);
-/* When to do so; -1 where nothing waits. */
+/* When to do so; -1 if nothing waits. */
 long long hfi_stream_deadline_ns(const hfi_stream *stream);
 void hfi_stream_fini(hfi_stream *stream);
 

@@ -11,7 +11,7 @@
  * killed. Nothing here waits for a worker: the fork server is the parent of all and
  * reaps them.
  *
- * What a worker says comes by three ways: its channel and the pipes of its fds 1 and 2.
+ * A worker's output comes by three ways: its channel and the pipes of its fds 1 and 2.
  * To show all in the order in which it was written, each frame says how many bytes had
  * been written to each pipe when it was sent. The worker knows from the system how many
  * are unread, and from a tally in shared memory how many we have read; while we read,

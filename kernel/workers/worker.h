@@ -13,9 +13,15 @@
  *            ├►READY
  *            └►SILENT
  *
- * KILLED, EXITED and DEAD are the ends: the worker is buried there (session/death.c),
- * and freed by hfi_worker_forget. tests/kernel/test_worker.c compares this picture with
+ * KILLED, EXITED and DEAD are the ends: session/death.c handles the death then, and
+ * the worker is freed by hfi_worker_forget. tests/kernel/test_worker.c compares this picture with
  * the table. Whether the session still uses a worker is another question: `owned`.
+ *
+ * The fork server's list owns the workers; every pointer to one is valid until
+ * hfi_worker_forget or hfi_fork_server_end.
+ *
+ * Threads: everything belongs to one thread. A tally is shared with the worker's
+ * process.
  */
 #ifndef HFI_WORKER_H
 #define HFI_WORKER_H
@@ -39,8 +45,8 @@ typedef enum hfi_role {
 /* As the control channel calls it. */
 const char *hfi_role_name(hfi_role role);
 
-/* What was read of a worker's pipes, in memory that it maps, too: an odd `turn` says
- * that one is being read. */
+/* How many bytes were read of a worker's pipes, in memory that it maps, too. An odd
+ * `turn` means that one is being read. */
 typedef struct hfi_tally {
     _Atomic uint32_t turn;
     uint32_t reserved;
@@ -136,33 +142,36 @@ typedef struct hfi_fork_server {
 HF_CHECK hf_status hfi_fork_server_start(hfi_fork_server *server,
                                          const char *const *argv, int session_fd,
                                          hf_error *reterr);
-/* Ask it to import modules for later forks. */
+/* Ask it to import modules for later forks. As hfi_control_send_consume. */
 HF_CHECK hf_status hfi_fork_server_import(hfi_fork_server *server,
                                           const hfi_part *modules, size_t count,
                                           hf_error *reterr);
 /* Close its channel, wait, kill the rest of its process group, forget all workers. Its
- * raw wait status; -1 where it wasn't running, or somebody else had waited for it. */
+ * raw wait status; -1 if it wasn't running, or other code has waited for it already. */
 int hfi_fork_server_end(hfi_fork_server *server, int timeout_ms);
 
 /* Ask for a worker; a bare one, which only a main worker can be, begins with no
  * variable. It can be sent requests at once: they wait in its channel. Kept in the fork
- * server's list until hfi_worker_forget. */
+ * server's list until hfi_worker_forget. HF_E_GONE: no fork server runs, or it is dead;
+ * HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_worker_fork(hfi_fork_server *server, hfi_role role, int is_bare,
                                    hfi_worker **ret_worker, hf_error *reterr);
-/* Ask a worker for a fork of itself, in the same way: HFI_SLEEPER or HFI_FORKED. */
+/* Ask a worker for a fork of itself, in the same way: HFI_SLEEPER or HFI_FORKED.
+ * HF_E_GONE: the worker is dead; HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_worker_split(hfi_fork_server *server, hfi_worker *worker,
                                     hfi_role role, long long id, hfi_worker **ret_fork,
                                     hf_error *reterr);
-/* Send what each worker gets first: a sleeping fork when it is to wake. */
+/* Send the first frame of each worker, with the descriptor of its tally; a sleeping
+ * fork gets it when it is to wake. HF_E_GONE, HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_worker_begin(hfi_worker *worker, hf_error *reterr);
-/* {op: "forked"} and {op: "exited"} from the fork server; NULL for a stranger. */
+/* The worker that a frame "forked" or "exited" of the fork server means; NULL: none. */
 hfi_worker *hfi_worker_named(hfi_fork_server *server, pid_t pid);
 hfi_worker *hfi_worker_awaiting(hfi_fork_server *server, hfi_role role);
 
 /* Read its fds 1 and 2 until they are empty now. */
 void hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns);
 /* How many bytes of each have ever been written, as far as is seen now; UINT64_MAX for
- * all where nobody can write any more. */
+ * all if no process can write any more. */
 void hfi_worker_written(const hfi_worker *worker, uint64_t ret_written[2]);
 /* Read each up to a number of bytes that were ever written. */
 void hfi_worker_drain_to(hfi_worker *worker, const uint64_t until[2], hfi_part parent,

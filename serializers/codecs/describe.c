@@ -53,7 +53,7 @@ line_add(line *out, const char *format, ...) {
         out->used = out->size - 1;
 }
 
-/* Length of the UTF-8 character at `data`, or 0 where it is malformed or C1 control. */
+/* Length of the UTF-8 character at `data`, or 0 if it is malformed or C1 control. */
 static size_t
 character_size(const unsigned char *data, size_t size) {
     static const unsigned least[5] = {0, 0, 0xa0, 0x800, 0x10000};
@@ -324,7 +324,7 @@ typedef struct buffer_meta {
     hfi_unpacker shape_at;
 } buffer_meta;
 
-/* 0, or -1 where the meta isn't a map that can be read. */
+/* 0, or -1 if the meta isn't a map that can be read. */
 static int
 buffer_meta_read(const hf_source *source, buffer_meta *ret) {
     hfi_unpacker unpacker;

@@ -6,6 +6,8 @@
  *
  * Out of memory is sticky: appends after it do nothing, and hfi_packer_failed() is 1,
  * so that an encoder checks once at its end rather than after each item.
+ *
+ * Threads: a packer belongs to one thread at a time.
  */
 #ifndef HOLDFAST_PACKER_H
 #define HOLDFAST_PACKER_H

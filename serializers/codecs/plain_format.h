@@ -1,4 +1,4 @@
-/* plain_format.h - what the plain codec adds to msgpack.
+/* plain_format.h - the extensions of the plain codec to msgpack.
  *
  * A payload of format 2 is one msgpack value. None, bool, int of 64 bits, float, str,
  * bytes, list and dict are msgpack's own nil, bool, int, float64, str, bin, array and
@@ -8,7 +8,7 @@
  *   no list: the items after it are the container's. A set's or frozenset's may be
  *   followed by the places of its elements (python/plain_sets.c), which keep its order.
  * - 2, REF: 1, 2 or 4 bytes, big-endian, the index of an object written before.
- * - 3, BIGINT: ASCII, "-" where negative, then lower-case hexadecimal digits.
+ * - 3, BIGINT: ASCII, "-" if negative, then lower-case hexadecimal digits.
  * - 4, COMPLEX: 16 bytes, real and imaginary float64, big-endian.
  * - 5, SURROGATES: str with lone surrogates, in UTF-8 that encodes them as they are.
  * - 6, BYTEARRAY: the bytes.
@@ -20,8 +20,8 @@
  *
  * Objects are indexed in the order in which they begin, from 0: every container (lists
  * and dicts too), every BYTEARRAY and NAN, every bin of two bytes or more, and every
- * str but the empty one and those of one character up to U+00FF. What has no index is a
- * singleton in CPython, or a number, which is carried by value.
+ * str but the empty one and those of one character up to U+00FF. Objects without an
+ * index are singletons of CPython, or numbers, which are carried by value.
  *
  * The elements of an array of objects are a payload that holds one list, of atoms and
  * OUTSIDEs; the pickle around it has the meta and the objects beside it.

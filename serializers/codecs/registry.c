@@ -7,7 +7,7 @@
  *
  * No lock: a registry is filled at start and read afterwards, under the host's own lock
  * (the GIL for the extension). The registry owns its array only; the codecs are static
- * tables, or belong to whoever added them.
+ * tables, or belong to the code that added them.
  */
 #include "registry.h"
 

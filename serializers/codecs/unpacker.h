@@ -1,4 +1,9 @@
-/* unpacker.h - read msgpack from bytes that may lie, one item at a time. */
+/* unpacker.h - read msgpack from untrusted bytes, one item at a time.
+ *
+ * The unpacker borrows the bytes, allocates nothing, and never reads past their end.
+ *
+ * Threads: an unpacker belongs to one thread at a time.
+ */
 #ifndef HOLDFAST_UNPACKER_H
 #define HOLDFAST_UNPACKER_H
 
@@ -39,13 +44,13 @@ typedef struct hfi_unpacker {
 
 void hfi_unpacker_init(hfi_unpacker *unpacker, const void *data, size_t size);
 
-/* Read one head, and the body of a str, bin or ext. HF_AGAIN where the bytes end inside
- * it, or where an array or map announces more items than there are bytes; HF_E_CORRUPT
- * for the byte that msgpack never uses. The position moves on success only. */
+/* Read one head, and the body of a str, bin or ext. HF_AGAIN if the bytes end inside
+ * it, or if an array or map announces more items than there are bytes; HF_E_CORRUPT for
+ * the byte that msgpack never uses. The position moves on success only. */
 HF_CHECK hf_status hfi_unpacker_next(hfi_unpacker *unpacker, hfi_item *ret_item);
 
-/* Pass over one whole value, nests included, without recursion. HF_E_LIMIT where it
- * nests deeper than `depth_max` (0 to 64). Else as hfi_unpacker_next. */
+/* Pass over one whole value, nests included, without recursion. HF_E_LIMIT if it nests
+ * deeper than `depth_max` (0 to 64). Else as hfi_unpacker_next. */
 HF_CHECK hf_status hfi_unpacker_skip(hfi_unpacker *unpacker, unsigned depth_max);
 
 /* Big-endian loads. */

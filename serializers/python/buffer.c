@@ -19,7 +19,7 @@
  * copies once. A memoryview (one dimension of bytes, contiguous) is mapped; what object
  * it was a view of is not kept: a group with that object goes through pickle.
  *
- * What is in meta is hostile: every element's address is checked against the buffer.
+ * The meta is untrusted: every element's address is checked against the buffer.
  */
 #include "array.h"
 
@@ -280,8 +280,8 @@ buffer_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
 
 /* ---- decoding ------------------------------------------------------------------- */
 
-/* The memory that the entry holds: a pin that exports it (new
- * reference), and its size. */
+/* The memory that the entry holds: a pin that exports it (new reference), and its
+ * size. */
 static hf_status
 memory_open(hf_source *source, PyObject **ret_pin, char **ret_data, size_t *ret_size,
             hf_error *reterr) {

@@ -7,41 +7,44 @@
  * joins the two (union-find). tp_traverse runs no Python code and covers every
  * container that the collector knows, so a type need not be known here.
  *
- * What is not followed, and why:
+ * Objects that are not followed, and why:
  *   - atoms (numbers, texts, dtypes, dates, code, modules, enum members, loggers, the
  *     shell): whether two names share one is unknown, or pickle carries it by
- * reference;
+ *     reference;
  *   - the namespace and functions' globals: everything would be one group;
  *   - classes that are imported: they are carried by name. Classes of the notebook
  *     (`__module__` is "__main__") are roots of their own: instances refer to them, and
- *     thus a class doesn't join the names that hold its instances. What a class itself
- *     holds (a shared list as attribute) joins it to the names that hold that too;
+ *     thus a class doesn't join the names that hold its instances. An object that a
+ *     class itself holds (a shared list as attribute) joins the class to the names that
+ *     hold the object too;
  *   - frames and tracebacks: no codec carries them;
  *   - the mark in the keys of functools.lru_cache, which all caches share.
  * Arrays aren't known to the collector: their chain of bases is followed by hand, and
  * the elements of arrays of objects from their memory or through tolist(). Memory that
- * no array owns joins whoever names the same block of it. Types of other libraries have
- * codecs that name what the collector doesn't see (holdfast.codecs, `shares`): objects,
- * and addresses of memory, which join whoever names the same one.
+ * no array owns joins all names that lead to the same block of it. Types of other
+ * libraries have codecs that name the parts that the collector doesn't see
+ * (holdfast.codecs, `shares`): objects, and addresses of memory, which join all that
+ * name the same one.
  *
  * An object with one reference is held by the one through which it was reached, so no
- * other root can reach it and it needn't be remembered: most of a large nest. Where it
- * is a short tuple or list of atoms it isn't put on the stack either: half of the time
- * for a list of a million of them.
+ * other root can reach it and it needn't be remembered: most of a large nest. A short
+ * tuple or list of atoms isn't put on the stack either: half of the time for a list of
+ * a million of them.
  *
- * A weak reference joins its root to the one that reaches what it leads to. It isn't
- * followed: what only it leads to is a library's, or will be gone. So this is settled
- * when all roots were walked, and what is weakly referred to is always remembered.
+ * A weak reference joins its root to the one that reaches its target. It isn't
+ * followed: a target without another reference is a library's, or will be gone. So this
+ * is settled when all roots were walked, and targets of weak references are always
+ * remembered.
  *
- * The walk also finds whether somebody else holds a part of a value and could change
- * it without naming it: a library, a thread, a C object. tp_traverse visits each owned
+ * The walk also finds whether somebody else holds a part of a value and could change it
+ * without naming it: a library, a thread, a C object. tp_traverse visits each owned
  * reference once, or the collector would not work. So an object whose reference count
  * is larger than the number of times that it was visited is held from elsewhere; its
  * root is open. So is a root with an object that is opaque (graph_types.c) or weakly
- * referred to. What the caller holds himself, he says (hfi_graph_input). Visits that
- * stand for no reference of the object's own, as those by hand, are not counted: too
- * few make a root open that isn't, too many would be wrong. Classes aren't counted:
- * their instances in values that aren't walked hold them, too.
+ * referred to. The caller names its own references (hfi_graph_input). Visits that stand
+ * for no reference of the object's own, as those by hand, are not counted: too few make
+ * a root open that isn't, too many would be wrong. Classes aren't counted: their
+ * instances in values that aren't walked hold them, too.
  *
  * And it collects the code behind each root, functions and classes of the notebook, and
  * counts the functions' references to the namespace: one that is missing in the sum
@@ -79,7 +82,7 @@ hfi_graph_join(hfi_graph *graph, uint32_t one, uint32_t other) {
         graph->roots[one].parent = other;
 }
 
-/* What a weak reference leads to, borrowed, or NULL. */
+/* The target of a weak reference, borrowed, or NULL. */
 static PyObject *
 referent(PyObject *reference) {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -171,7 +174,7 @@ walk_roots(hfi_graph_walk *at) {
     join_weak(at);
 }
 
-/* What the graph speaks of lives as long as it does; names are their caller's. */
+/* The graph's objects live as long as it does; names belong to their caller. */
 static void
 own_objects(hfi_graph *graph) {
     for (size_t i = graph->names; i < graph->count; i++)
@@ -180,7 +183,7 @@ own_objects(hfi_graph *graph) {
         Py_INCREF(graph->codes[i].object);
 }
 
-/* 0, or -1 with MemoryError, or 1 where it met more references than it may. */
+/* 0, or -1 with MemoryError, or 1 if it met more references than it may. */
 static int
 walk_all(hfi_graph_walk *at) {
     hfi_graph *graph = at->graph;

@@ -18,7 +18,7 @@ typedef struct hfi_graph_root {
     int is_class;    /* a notebook class that the walk found, not a name */
     int is_open;     /* it can change without being named: held elsewhere, or opaque.
                       * Says nothing of a class */
-    int is_held;     /* somebody else holds a part of it */
+    int is_held;     /* other code holds a part of it */
     Py_ssize_t namespace_refs; /* references to `skip` that its functions hold */
 } hfi_graph_root;
 
@@ -29,7 +29,8 @@ typedef struct hfi_graph_code {
 } hfi_graph_code;
 
 /* A number behind a root that may be an address of this process: id() of an object, or
- * where an array begins. So is that of `skip`, where something refers to it. */
+ * the begin of an array. The address of `skip` is noted as well if something refers to
+ * it. */
 typedef struct hfi_graph_number {
     uint32_t root;
     uint64_t value;
@@ -46,7 +47,7 @@ typedef struct hfi_graph {
     size_t number_count;
 } hfi_graph;
 
-/* Where the block of memory begins that `address` lies in; `address` itself where that
+/* The begin of the block of memory in which `address` lies; `address` itself if that
  * isn't known. */
 typedef void *(*hfi_graph_origin)(void *context, void *address);
 
@@ -54,7 +55,7 @@ typedef struct hfi_graph_input {
     PyObject *const *objects; /* the names' values, which the caller holds */
     size_t count;
     PyObject *skip;           /* the namespace: never entered */
-    PyObject *const *classes; /* of the notebook: roots, also where no value has them */
+    PyObject *const *classes; /* of the notebook: roots, even if no value has them */
     size_t class_count;
     PyObject *const *others; /* once for each reference that isn't followed, but is
                               * known: IPython's memory of results */
@@ -70,8 +71,8 @@ typedef struct hfi_graph_input {
  * Classes of the notebook become roots of their own behind the names. -1 with
  * MemoryError. */
 int hfi_graph_init(hfi_graph *ret_graph, const hfi_graph_input *input);
-/* 1 where more than `limit` references are met on the way from the objects, else 0; -1
- * with MemoryError. Costs as much as the limit, at most. */
+/* 1 if the walk from the objects meets more than `limit` references, else 0; -1 with
+ * MemoryError. Costs as much as the limit, at most. */
 int hfi_graph_is_larger(const hfi_graph_input *input, size_t limit);
 void hfi_graph_fini(hfi_graph *graph);
 /* The representative root of root `index`'s group. */

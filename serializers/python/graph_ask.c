@@ -9,10 +9,10 @@
  * whose address is known, nor another object be taken for it. These references are
  * known when the accounts are closed (graph.c), so they make nothing look held.
  *
- * What a thread changes during a round is seen in its old state or in its new one. A
- * change between two rounds can hide that two names share an object, or that somebody
- * holds one; a cell with threads that change variables beside a save learns that by
- * `touched` (names_scan.c): nothing is passed over then.
+ * An object that a thread changes during a round is seen in its old state or in its new
+ * one. A change between two rounds can hide that two names share an object, or that
+ * somebody holds one; a cell with threads that change variables beside a save learns
+ * that by `touched` (names_scan.c): nothing is passed over then.
  */
 #include "array.h"
 #include "graph_types.h"

@@ -183,7 +183,7 @@ hfi_graph_is_weakly_held(PyObject *object) {
 /* ---- instances whose attributes lie in them (Python 3.13) ------------------------ */
 
 #ifdef Py_TPFLAGS_INLINE_VALUES
-/* Before the instance, by the object's header and that of the collector. NULL where no
+/* Before the instance, by the object's header and that of the collector. NULL if no
  * dict was asked for. */
 static PyObject *
 managed_dict(PyObject *instance) {

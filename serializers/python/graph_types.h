@@ -1,5 +1,5 @@
-/* graph_types.h - what the walk over live objects does with an object, by its type.
- * Call with the interpreter attached.
+/* graph_types.h - how the walk over live objects treats an object, by its type. Call
+ * with the interpreter attached.
  */
 #ifndef HFI_GRAPH_TYPES_H
 #define HFI_GRAPH_TYPES_H
@@ -25,19 +25,19 @@ typedef enum hfi_treatment {
 
 /* By the type alone, without asking codecs: never HFI_SHARING. */
 hfi_treatment hfi_graph_treatment(PyTypeObject *type);
-/* 1 where all references that its instances hold can be seen. */
+/* 1 if all references that its instances hold can be seen. */
 int hfi_graph_is_transparent(PyTypeObject *type);
 int hfi_graph_has_weak_reference(PyObject *object);
-/* 1 where one exists that isn't the library's own, to itself. */
+/* 1 if one exists that isn't the library's own, to itself. */
 int hfi_graph_is_weakly_held(PyObject *object);
-/* 1 where nobody can change it: an atom, a text, bytes, a tuple of atoms. */
+/* 1 if nobody can change it: an atom, a text, bytes, a tuple of atoms. */
 int hfi_graph_is_constant(PyObject *object);
 /* 1 for a class whose definition is carried with the notebook. */
 int hfi_graph_is_notebook_class(PyObject *object);
 /* The `__dict__` whose items lie in the instance itself, borrowed, or NULL. Its
  * tp_traverse visits them there, neither the dict nor, from the dict, them. */
 PyObject *hfi_graph_inline_dict(PyObject *instance);
-/* 1 where the items of `dict` lie in such an instance (or where there are none). */
+/* 1 if the items of `dict` lie in such an instance (or if there are none). */
 int hfi_graph_is_inline_dict(PyObject *dict);
 /* 1 for a function that pickle carries by its module and name:
  * none of `namespace`'s. */

@@ -4,14 +4,14 @@
  * that reached it before, or put on the stack to be walked in its turn. How an object
  * is walked follows from its type (graph_types.c) and is asked once for each type.
  *
- * A visit by tp_traverse stands for a reference that the object holds, and counts. What
- * is visited by hand (`visit_uncounted`) counts only where the object is known to hold
- * that reference. All is in one file because a visit is the inner loop of a save: a
- * list of a million passes here a million times.
+ * A visit by tp_traverse stands for a reference that the object holds, and counts. A
+ * visit by hand (`visit_uncounted`) counts only if the object is known to hold that
+ * reference. All is in one file because a visit is the inner loop of a save: a list of
+ * a million passes here a million times.
  *
  * Nothing here runs code in Python, for the pointers on the stack are borrowed, and
- * what a thread of the user's drops while such code runs would be gone. What only such
- * code can say becomes a question, asked when the stack is empty (graph_ask.c).
+ * what a thread of the user's drops while such code runs would be gone. Facts that only
+ * such code knows become questions, asked when the stack is empty (graph_ask.c).
  */
 #include "graph_walk.h"
 
@@ -259,7 +259,7 @@ enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     return (kind & ~(unsigned)HFI_OPAQUE) == HFI_LEAF ? 0 : push(at, object);
 }
 
-/* 1 where the walk ends here. */
+/* 1 if the walk ends here. */
 static int
 spend(hfi_graph_walk *at, size_t references) {
     if (at->left < references && !at->failed)
@@ -356,7 +356,7 @@ walk_function(hfi_graph_walk *at, PyObject *function) {
     visit(parts->func_annotations, at);
 }
 
-/* The elements of an array of objects. Where they are no block, NumPy is asked. */
+/* The elements of an array of objects. If they are no block, NumPy is asked. */
 static void
 walk_elements(hfi_graph_walk *at, PyObject *array) {
     size_t count = hfi_array_size(array);
@@ -381,7 +381,7 @@ add_weak(hfi_graph_walk *at, PyObject *reference) {
     at->weak[at->weak_count++] = (hfi_weak_edge){reference, at->root};
 }
 
-/* Memory that is no object of the interpreter's: whoever names it joins. */
+/* Memory that is no object of the interpreter's: all that name it are joined. */
 static void
 visit_address(hfi_graph_walk *at, void *address) {
     int new;
@@ -496,7 +496,7 @@ hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index) {
 }
 
 /* The question's own reference is given up first: most of these objects have one other
- * and need no note. What nobody else holds any more is kept. */
+ * and need no note. Objects that nobody else holds any more are kept. */
 static PyObject *
 take_object(hfi_graph_walk *at, hfi_graph_question *question) {
     PyObject *object = question->object;

@@ -1,5 +1,5 @@
-/* graph_walk.h - one walk over live objects: what it has seen, and what is behind each.
- * Private to graph.c, graph_walk.c and graph_ask.c.
+/* graph_walk.h - one walk over live objects: the objects seen, and the objects behind
+ * each. Private to graph.c, graph_walk.c and graph_ask.c.
  */
 #ifndef HFI_GRAPH_WALK_H
 #define HFI_GRAPH_WALK_H
@@ -11,10 +11,10 @@
 
 enum { HFI_OPAQUE = 0x100 }; /* beside a treatment: a type that isn't transparent */
 
-/* What only code in Python can say of an object. */
+/* Questions about an object that only code in Python can answer. */
 typedef enum hfi_graph_topic {
     HFI_ASK_TYPE,     /* has its type a codec? */
-    HFI_ASK_SHARES,   /* what does its codec say that it shares? */
+    HFI_ASK_SHARES,   /* which objects does it share, by its codec? */
     HFI_ASK_MEMORY,   /* whose memory does an array look at? */
     HFI_ASK_ELEMENTS, /* of an array of objects that is no block */
 } hfi_graph_topic;
@@ -77,18 +77,18 @@ typedef struct hfi_graph_walk {
     enum { HFI_GOES_ON, HFI_NO_MEMORY, HFI_TOO_LARGE } failed;
 } hfi_graph_walk;
 
-/* Follow everything behind a root. Sets `failed` where it ends early. */
+/* Follow everything behind a root. Sets `failed` if it ends early. */
 void hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index);
 /* Make a class of the notebook a root, to be walked later. */
 void hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object);
-/* The note of an object or address, made for the current root where there was none;
- * NULL without memory. */
+/* The note of an object or address, made for the current root if there was none; NULL
+ * without memory. */
 hfi_graph_note *hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new);
-/* Give up a question's reference; where nothing failed, follow what its answer says. */
+/* Give up a question's reference; if nothing failed, follow its answer. */
 void hfi_graph_walk_answered(hfi_graph_walk *at, hfi_graph_question *question);
 /* Keep an object alive until the walk is over. */
 void hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object);
-/* Give back all that the walk took, but not its graph. May run finalizers. */
+/* Free everything that the walk took, except its graph. May run finalizers. */
 void hfi_graph_walk_fini(hfi_graph_walk *at);
 
 /* In graph_ask.c: ask all questions, which may run any code, then follow the answers.

@@ -31,17 +31,17 @@ typedef struct hfi_meta {
     const msgpack_object_map *map;
 } hfi_meta;
 
-/* HF_E_CORRUPT where the bytes are no map; HF_E_NOMEM. Strings
- * found point into `data`. */
+/* HF_E_CORRUPT if the bytes are no map; HF_E_NOMEM. Strings found point into
+ * `data`. */
 HF_CHECK hf_status hfi_meta_init(hfi_meta *ret_meta, const void *data, size_t size,
                                  hf_error *reterr);
 void hfi_meta_fini(hfi_meta *meta);
-/* NULL where the map lacks the key. */
+/* NULL if the map lacks the key. */
 const msgpack_object *hfi_meta_find(const hfi_meta *meta, const char *key);
-/* NULL where it lacks the key or it isn't a string (`bin`: bytes). */
+/* NULL if it lacks the key or it isn't a string (`bin`: bytes). */
 const char *hfi_meta_text(const hfi_meta *meta, const char *key, size_t *ret_size);
 const void *hfi_meta_bytes(const hfi_meta *meta, const char *key, size_t *ret_size);
-/* HF_E_CORRUPT where the key is missing or no number of this kind. */
+/* HF_E_CORRUPT if the key is missing or no number of this kind. */
 HF_CHECK hf_status hfi_meta_number(const hfi_meta *meta, const char *key,
                                    uint64_t *ret_number, hf_error *reterr);
 /* An array of at most `count_max` numbers. HF_E_CORRUPT. */

@@ -21,7 +21,7 @@ module_accepts(const hf_codec *codec, void *value) {
     return PyModule_Check((PyObject *)value);
 }
 
-/* 1 where the notebook has made it (types.ModuleType) and nothing says where to find it
+/* 1 if the notebook has made it (types.ModuleType) and nothing says where to find it
  * again. Packages that make modules of their own give them a path or a loader. */
 static int
 is_made_here(PyObject *module, const char *name) {

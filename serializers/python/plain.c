@@ -28,8 +28,8 @@ enum {
     CONSUME_SIZE = 65536, /* payloads from which giving the block beats copying it */
 };
 
-/* A top-level bytearray belongs to the buffer codec; inside
- * nests it is carried here. */
+/* A top-level bytearray belongs to the buffer codec; inside nests it is carried
+ * here. */
 static int
 plain_accepts(const hf_codec *codec, void *value) {
     PyObject *object = value;

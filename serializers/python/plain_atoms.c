@@ -1,7 +1,7 @@
 /* plain_atoms.c - the plain codec's msgpack to values without parts, and references.
  *
- * What fills large containers (small numbers, short ASCII texts, floats) the decoder
- * reads itself, inline; what it doesn't know at the first byte comes here, where every
+ * The decoder itself reads the values that fill large containers (small numbers, short
+ * ASCII texts, floats), inline; others, by their first byte, come here, where every
  * form of msgpack is understood. Both give the same objects.
  */
 #include "plain_decoder.h"
@@ -61,8 +61,8 @@ finish(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     return HF_OK;
 }
 
-/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is,
- * where its size is wrong. */
+/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is, where its size is
+ * wrong. */
 static size_t
 place_of(const hfi_item *item) {
     size_t index = 0;

@@ -82,7 +82,7 @@ container_new(int kind, size_t count) {
     }
 }
 
-/* A set's kind with places; HF_STOP where there are none. */
+/* A set's kind with places; HF_STOP if there are none. */
 static hf_status
 take_placed(hfi_decoder *d, size_t *count, int *ret_kind, hfi_item *ret_item) {
     hfi_unpacker ahead = d->unpacker;
@@ -92,7 +92,7 @@ take_placed(hfi_decoder *d, size_t *count, int *ret_kind, hfi_item *ret_item) {
         ret_item->size < 2)
         return HF_STOP;
     if (ret_item->data[0] != HFI_PLAIN_SET && ret_item->data[0] != HFI_PLAIN_FROZENSET)
-        return hfi_plain_corrupt(d, "places of what is no set");
+        return hfi_plain_corrupt(d, "places for an object that isn't a set");
     d->unpacker = ahead;
     *ret_kind = ret_item->data[0];
     *count -= 1;
@@ -180,7 +180,7 @@ is_tracked(PyObject *item) {
            (!PyTuple_CheckExact(item) || PyObject_GC_IsTracked(item));
 }
 
-/* Each fills the container on top: HF_OK when it is complete, HF_STOP where another one
+/* Each fills the container on top: HF_OK when it is complete, HF_STOP if another one
  * begins in it. */
 static hf_status
 fill_items(hfi_decoder *d, hfi_decoder_frame *top) {
@@ -374,8 +374,8 @@ close_triple(hfi_decoder *d, const hfi_decoder_frame *top, PyObject **ret_value)
     return HF_OK;
 }
 
-/* Make a set of its elements, at their places if they are those of this process. What
- * the frame holds is still its own. */
+/* Make a set of its elements, at their places if they are those of this process. The
+ * frame still owns its objects. */
 static hf_status
 settle_set(hfi_decoder *d, const hfi_decoder_frame *top) {
     PyObject *set = top->object, *items = top->key;

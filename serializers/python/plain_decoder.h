@@ -1,4 +1,7 @@
-/* plain_decoder.h - what the decoder's files share. Every function needs the GIL. */
+/* plain_decoder.h - the state and functions that the files of the decoder share.
+ *
+ * Private to the plain_*.c files. Every function needs the GIL.
+ */
 #ifndef HOLDFAST_PLAIN_DECODER_H
 #define HOLDFAST_PLAIN_DECODER_H
 
@@ -36,11 +39,11 @@ typedef struct hfi_decoder {
 hf_status hfi_plain_corrupt(hfi_decoder *d, const char *what);
 hf_status hfi_plain_no_memory(hfi_decoder *d);
 
-/* plain_atoms.c: remember an object under the next index, where anything may refer to
- * it. */
+/* plain_atoms.c: remember an object under the next index, so that later items can refer
+ * to it. HF_E_NOMEM. */
 hf_status hfi_plain_remember(hfi_decoder *d, PyObject *object);
-/* Read one value that is no container: a new reference. HF_STOP where a container
- * begins; the position has not moved then. */
+/* Read one value that is no container: a new reference. HF_STOP if a container begins;
+ * the position has not moved then. HF_E_CORRUPT, HF_E_NOMEM. */
 hf_status hfi_plain_decode_atom(hfi_decoder *d, PyObject **ret_value);
 
 #endif

@@ -284,7 +284,7 @@ encode_all(hfi_plain_encoder *e, PyObject *value) {
     return status == HF_STOP ? HF_OK : status;
 }
 
-/* 1 where it was a number or None, which can't share and needs no encoder. */
+/* 1 if it was a number or None, which can't share and needs no encoder. */
 static int
 encode_number(PyObject *value, hfi_packer *packer) {
     PyTypeObject *type = Py_TYPE(value);

@@ -1,4 +1,7 @@
-/* plain_encoder.h - what the encoder's files share. Every function needs the GIL. */
+/* plain_encoder.h - the state and functions that the files of the encoder share.
+ *
+ * Private to the plain_*.c files. Every function needs the GIL.
+ */
 #ifndef HOLDFAST_PLAIN_ENCODER_H
 #define HOLDFAST_PLAIN_ENCODER_H
 
@@ -38,9 +41,9 @@ void hfi_plain_pack_ext(hfi_packer *packer, enum hfi_plain_ext type, const void 
 /* Look for `object` among those that were written. As hfi_plain_index. */
 hf_status hfi_plain_look_up(hfi_plain_encoder *e, PyObject *object);
 
-/* Give `object` its index. HF_STOP where it has one and a reference was written. Who
- * holds the only reference to an object is the container being walked, so that it can't
- * be met again. */
+/* Give `object` its index. HF_STOP if it has one, and a reference was written. An
+ * object with one reference is held by the container being walked, so it can't be met
+ * again. */
 static inline hf_status
 hfi_plain_index(hfi_plain_encoder *e, PyObject *object) {
     if (Py_REFCNT(object) > 1 || object == e->top || e->next_index == 0 ||
@@ -57,7 +60,8 @@ hf_status hfi_plain_encode_object(hfi_plain_encoder *e, PyObject *object);
 
 enum { HFI_PLAIN_AHEAD = 8 }; /* items */
 
-/* Where objects lie scattered, reading them is mostly waiting for memory. */
+/* If objects lie scattered, most of the time is spent waiting for memory, so fetch them
+ * ahead. */
 static inline void
 hfi_plain_expect(const hfi_plain_encoder *e, PyObject *const *items, Py_ssize_t left) {
     if (left > 2 * HFI_PLAIN_AHEAD) {

@@ -1,10 +1,10 @@
 /* plain_memo.c - the index of each object in an encoding, and references to it.
  *
  * Identity. Objects are indexed in the order in which they begin, but only those with a
- * reference count above one can be met twice, since whoever holds the one reference is
- * the container being walked. The others never enter the memo. That keeps a list of a
- * million fresh strings at the speed of its memcpy. The value at the top is held by the
- * caller only in name, so it is remembered by itself: a small value needs no memo.
+ * reference count above one can be met twice, since the container being walked holds
+ * the one reference. The others never enter the memo. That keeps a list of a million
+ * fresh strings at the speed of its memcpy. The value at the top is held by the caller
+ * only in name, so it is remembered by itself: a small value needs no memo.
  */
 #include "plain_encoder.h"
 

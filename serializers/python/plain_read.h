@@ -1,8 +1,10 @@
 /* plain_read.h - the commonest values of the plain codec, read inline.
  *
  * A decoder's loop spends a few nanoseconds on each item: here a call for each, and a
- * struct to hold what was read, would double that. Whatever isn't known at the first
- * byte goes to plain_atoms.c.
+ * struct to hold the result, would double that. Items whose first byte isn't known here
+ * go to plain_atoms.c.
+ *
+ * Every function needs the GIL.
  */
 #ifndef HOLDFAST_PLAIN_READ_H
 #define HOLDFAST_PLAIN_READ_H
@@ -81,7 +83,7 @@ hfi_take_reference(const unsigned char *at, size_t *ret_index) {
     return 2 + ((size_t)1 << (at[0] - 0xd4));
 }
 
-/* As hfi_plain_decode_atom; also without an exception left where memory runs out. */
+/* As hfi_plain_decode_atom; no exception is left if memory runs out. */
 static inline hf_status
 hfi_read_atom(hfi_decoder *d, PyObject **ret_value) {
     const unsigned char *at = d->unpacker.at;

@@ -1,8 +1,8 @@
 /* plain_rules.c - what the plain codec's two directions agree on.
  *
  * Which objects are atoms, which of them CPython has only one of, which keys may be
- * hashed, and what the meta of an encoding says. What the decoder would refuse, the
- * encoder must decline, so both ask here.
+ * hashed, and what the meta of an encoding says. The encoder must decline every value
+ * that the decoder would refuse, so both ask here.
  */
 #include "plain.h"
 

@@ -1,10 +1,10 @@
 /* plain_scalars.c - numbers and texts to the plain codec's msgpack.
  *
- * What msgpack has no type for goes into an extension: integers beyond 64 bits, complex
- * numbers, texts with lone surrogates. A text that was interned is marked, so that it
- * is interned again and attribute names stay fast. A NaN has an index, since `x is y`
- * is all that makes it differ; other numbers are carried by value. What CPython has one
- * object of has no index either: there, `is` says nothing, and C code can make a second
+ * Values without a type in msgpack go into an extension: integers beyond 64 bits,
+ * complex numbers, texts with lone surrogates. A text that was interned is marked, so
+ * that it is interned again and attribute names stay fast. A NaN has an index, since `x
+ * is y` is all that makes it differ; other numbers are carried by value. Singletons of
+ * CPython have no index either: there, `is` says nothing, and C code can make a second
  * one, which decoding would not.
  *
  * Beyond ASCII a text is encoded aside: PyUnicode_AsUTF8 would leave a second copy in

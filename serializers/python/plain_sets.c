@@ -10,7 +10,7 @@
  *
  * The table is that of CPython 3.11 to 3.13, whose struct is public: open addressing
  * with ten slots side by side, then a jump. An element is found if no slot on its way
- * is unused. Where a hash is another one than in the process that wrote (another
+ * is unused. If a hash differs from that in the process that wrote (another
  * PYTHONHASHSEED), an element's place isn't on its way: the caller inserts it then.
  */
 #include "plain.h"
@@ -119,7 +119,7 @@ hfi_set_places(PyObject *set, size_t *ret_size) {
 
 /* ---- reading --------------------------------------------------------------------- */
 
-/* What a set has where an element was dropped. NULL with an exception. */
+/* The mark that a set has in the place of a dropped element. NULL with an exception. */
 static PyObject *
 dropped_mark(void) {
     static PyObject *mark; /* the interpreter's own, which is never freed */

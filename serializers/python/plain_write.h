@@ -1,9 +1,10 @@
 /* plain_write.h - the commonest values of the plain codec, written inline.
  *
  * An encoder's loop spends a few nanoseconds on each item: asking for room once and
- * writing head and body in place halves that. Whatever isn't known at once (a shared or
- * long text, a large number, a NaN) goes to plain_scalars.c, which gives the same
- * bytes.
+ * writing head and body in place halves that. Other values (a shared or long text, a
+ * large number, a NaN) go to plain_scalars.c, which gives the same bytes.
+ *
+ * Every function needs the GIL.
  */
 #ifndef HOLDFAST_PLAIN_WRITE_H
 #define HOLDFAST_PLAIN_WRITE_H
@@ -15,7 +16,7 @@ enum {
     HFI_WRITE_ROOM = 1 + HFI_WRITE_TEXT,
 };
 
-/* 1 where the number has one digit of CPython's, which is below 2**30. */
+/* 1 if the number has one digit of CPython's, which is below 2**30. */
 static inline int
 hfi_int_is_short(PyObject *object, int64_t *ret_number) {
 #if PY_VERSION_HEX >= 0x030c0000
@@ -51,7 +52,7 @@ hfi_write_int(unsigned char *at, int64_t number) {
     return 1 + width;
 }
 
-/* A text that is new to the encoding, for nobody but its container holds it. */
+/* A text that is new to the encoding: only its container holds it. */
 static inline size_t
 hfi_write_text(hfi_plain_encoder *e, unsigned char *at, PyObject *object) {
     size_t size = (size_t)PyUnicode_GET_LENGTH(object);

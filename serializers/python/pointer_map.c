@@ -13,8 +13,8 @@
  * exposed to hostile input: addresses are the process's own. A Python dict from id()
  * would make an int object for every key: ten times the time for a million.
  *
- * The keys are not referenced: whoever walks holds the value, and nothing runs that
- * could free a part of it.
+ * The keys are not referenced: the walk holds the value, and nothing runs that could
+ * free a part of it.
  */
 #include "pointer_map.h"
 

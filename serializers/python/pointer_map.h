@@ -1,4 +1,9 @@
-/* pointer_map.h - from pointers to small numbers, for walks over live objects. */
+/* pointer_map.h - from pointers to small numbers, for walks over live objects.
+ *
+ * Open addressing; the map doesn't keep the objects alive.
+ *
+ * Threads: a map belongs to one thread at a time.
+ */
 #ifndef HFI_POINTER_MAP_H
 #define HFI_POINTER_MAP_H
 
@@ -13,10 +18,10 @@ typedef struct hfi_pointer_map {
 } hfi_pointer_map;
 
 void hfi_pointer_map_fini(hfi_pointer_map *map);
-/* Where the key's value is; a new key has `*ret_new` 1 and value 0. NULL: no memory.
- * The pointer is good until the next call. */
+/* The place of the key's value; a new key has `*ret_new` 1 and value 0. NULL: no
+ * memory. The pointer is good until the next call. */
 uint32_t *hfi_pointer_map_put(hfi_pointer_map *map, const void *key, int *ret_new);
-/* Have the processor fetch what a look-up of `key` reads. */
+/* Have the processor fetch the memory that a look-up of `key` reads. */
 void hfi_pointer_map_expect(const hfi_pointer_map *map, const void *key);
 
 #endif

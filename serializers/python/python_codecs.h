@@ -1,5 +1,5 @@
-/* python_codecs.h - the codecs of this directory but for the plain one (plain.h), and
- * what may be asked about their payloads.
+/* python_codecs.h - the codecs of this directory except the plain one (plain.h), and
+ * questions about their payloads.
  */
 #ifndef HFI_PYTHON_CODECS_H
 #define HFI_PYTHON_CODECS_H
@@ -18,14 +18,14 @@ extern const hf_codec hfi_codec_pickle;
 
 /* The functions below are about payloads of the pickle codec, and need no GIL. */
 
-/* 1 where two payloads say the same. */
+/* 1 if two payloads are of equal values. */
 int hfi_pickle_payload_same(const void *one, size_t one_size, const void *other,
                             size_t other_size);
-/* 1 where two pickles of protocol 5 are of the same value, whichever of their texts and
+/* 1 if two pickles of protocol 5 are of the same value, whichever of their texts and
  * bytes are one object. 0 if they aren't, or if that is unknown (pickle_compare.c). */
 int hfi_pickle_same(const void *one, size_t one_size, const void *other,
                     size_t other_size);
-/* 1 where reading this payload may be expensive or have effects: it runs code of the
+/* 1 if reading this payload may be expensive or have effects: it runs code of the
  * user's own, or copies memory that another process lends. */
 int hfi_pickle_payload_has_effects(const void *payload, size_t size);
 

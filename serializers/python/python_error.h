@@ -1,4 +1,8 @@
-/* python_error.h - Python exceptions as hf_error, for the codecs. */
+/* python_error.h - Python exceptions as hf_error, for the codecs.
+ *
+ * With the interpreter attached. The Python exception is always taken: none is left
+ * set.
+ */
 #ifndef HFI_PYTHON_ERROR_H
 #define HFI_PYTHON_ERROR_H
 

@@ -7,9 +7,9 @@
 
 #include "holdfast/store.h"
 
-/* What is larger is cut in parts, each with a digest of its own. */
+/* Larger data is cut in parts, each with a digest of its own. */
 #define HFI_DIGEST_PART ((size_t)2 << 20)
-/* What the parts' digests are joined in: each set is a whole number of lanes. */
+/* Parts' digests are joined in sets of this many bytes: a whole number of lanes. */
 #define HFI_DIGEST_SET ((size_t)1024)
 
 typedef struct hfi_lanes {
@@ -20,17 +20,16 @@ typedef struct hfi_lanes {
 void hfi_digest_part(const void *data, size_t size, hf_digest *ret_digest);
 /* The same, and copy it to `to`, on a page's start, past the cache. */
 void hfi_digest_copy(void *to, const void *data, size_t size, hf_digest *ret_digest);
-/* Copy without. */
+/* Copy in the same way, without a digest. */
 void hfi_stream_copy(void *to, const void *data, size_t size);
 
-/* Take `digest` for a beginning, add data or sets of parts' digests, and `size` bytes
- * they were. */
+/* Begin with `digest`, add data or sets of parts' digests, and finish with the number
+ * of bytes. */
 void hfi_lanes_init(hfi_lanes *lanes, const hf_digest *digest);
 void hfi_lanes_add(hfi_lanes *lanes, const void *data, size_t size);
 void hfi_lanes_finish(const hfi_lanes *lanes, size_t size, hf_digest *ret_digest);
 
-/* What the processor has for it: -1 if nobody has asked yet, 0
- * for nothing. For tests. */
+/* The processor's instructions for it: -1 not looked up yet, 0 none. For tests. */
 extern _Atomic int hfi_digest_instructions;
 
 #endif

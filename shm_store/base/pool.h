@@ -1,4 +1,7 @@
-/* pool.h - many small pieces of memory that all go at once. */
+/* pool.h - many small pieces of memory that all go at once.
+ *
+ * Pieces can't be freed one by one. Threads: a pool belongs to one thread at a time.
+ */
 #ifndef HFI_POOL_H
 #define HFI_POOL_H
 
@@ -13,10 +16,9 @@ typedef struct hfi_pool { /* all zero: empty */
     hfi_pool_chunk *spare; /* ordinary ones, to be used again */
 } hfi_pool;
 
-/* `size` bytes, contents unspecified, aligned to 16; NULL where there is no memory. */
+/* `size` bytes, contents unspecified, aligned to 16; NULL without memory. */
 void *hfi_pool_take(hfi_pool *pool, size_t size);
-/* Give up everything that was taken; of its memory about `keep`
- * bytes stay for later. */
+/* Give up all pieces; about `keep` bytes of memory stay for later. */
 void hfi_pool_clear(hfi_pool *pool, size_t keep);
 /* Give up everything, and free it. */
 void hfi_pool_fini(hfi_pool *pool);

@@ -1,4 +1,8 @@
-/* spool.h - what will be written one after the other, where it was made. */
+/* spool.h - records that are written together, each kept in the memory in which it was
+ * made.
+ *
+ * Threads: a spool belongs to one thread at a time.
+ */
 #ifndef HFI_SPOOL_H
 #define HFI_SPOOL_H
 
@@ -21,20 +25,18 @@ typedef struct hfi_spool { /* all zero: empty */
 } hfi_spool;
 
 /* Room for `size` bytes, contents unspecified, that will lie at a multiple of
- * `alignment`, 8 up to a unit; and the number of its chunk. NULL where there is no
- * memory. */
+ * `alignment`, 8 up to a unit; and the number of its chunk. NULL without memory. */
 void *hfi_spool_take(hfi_spool *spool, size_t size, size_t alignment,
                      uint32_t *ret_chunk);
-/* Bytes that will be written: what was taken, and zeros between. */
+/* Number of bytes that will be written: all pieces, and zeros between. */
 size_t hfi_spool_size(const hfi_spool *spool);
 /* Everything will lie from `offset` on, a multiple of a unit. Ends the taking. */
 void hfi_spool_place(hfi_spool *spool, uint64_t offset);
-/* Where a piece will lie. */
+/* The offset at which a piece will lie. */
 uint64_t hfi_spool_offset(const hfi_spool *spool, uint32_t chunk, const void *piece);
 /* One part for each chunk, in order: `spool->count` of them. */
 void hfi_spool_parts(const hfi_spool *spool, struct iovec *ret_parts);
-/* Give up everything that was taken; of its memory about `keep`
- * bytes stay for later. */
+/* Give up all pieces; about `keep` bytes of memory stay for later. */
 void hfi_spool_clear(hfi_spool *spool, size_t keep);
 /* Give up everything, and free it. */
 void hfi_spool_fini(hfi_spool *spool);

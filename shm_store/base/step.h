@@ -2,6 +2,8 @@
  *
  * A step does nothing, unless a test has set the hook: it may then kill the process
  * right there, or count. Production code never sets it.
+ *
+ * Threads: any thread runs steps; a test sets the hook before it starts threads.
  */
 #ifndef HFI_STEP_H
 #define HFI_STEP_H

@@ -21,15 +21,15 @@
     (offsetof(type, last) + sizeof(((const type *)0)->last))
 
 /* A struct that the library reads in place: HF_HAS_MEMBER says which members it has.
- * HF_E_INVALID also if the caller has set a member that this version doesn't know. */
+ * HF_E_INVALID, also if the caller has set a member that this version doesn't know. */
 #define HFI_STRUCT_CHECK(theirs, type, last, reterr)                                   \
     hfi_struct_check((theirs), sizeof(type), HFI_STRUCT_LEAST(type, last), #type,      \
                      (reterr))
 HF_CHECK hf_status hfi_struct_check(const void *theirs, size_t known, size_t least,
                                     const char *type, hf_error *reterr);
 
-/* The same, and copy it to `ret_ours`: what the caller's struct doesn't have becomes
- * 0. */
+/* The same, and copy it to `ret_ours`: members that the caller's struct doesn't have
+ * become 0. HF_E_INVALID. */
 #define HFI_STRUCT_READ(ret_ours, theirs, type, last, reterr)                          \
     hfi_struct_read((ret_ours), (theirs), sizeof(type), HFI_STRUCT_LEAST(type, last),  \
                     #type, (reterr))
@@ -37,7 +37,8 @@ HF_CHECK hf_status hfi_struct_read(void *ret_ours, const void *theirs, size_t kn
                                    size_t least, const char *type, hf_error *reterr);
 
 /* A struct that is to be filled: check it before the work is done, write it afterwards.
- * What this version doesn't know of it becomes 0; struct_size stays as it is. */
+ * Members that this version doesn't know become 0; struct_size stays as it is.
+ * HF_E_INVALID. */
 #define HFI_STRUCT_CHECK_OUTPUT(theirs, type, last, reterr)                            \
     hfi_struct_check_output((theirs), HFI_STRUCT_LEAST(type, last), #type, (reterr))
 HF_CHECK hf_status hfi_struct_check_output(const void *theirs, size_t least,

@@ -1,9 +1,9 @@
 /* aside.c - page tables of large mappings that were replaced, until there is time.
  *
- * What was mapped shared is mapped privately before a fork and after a commit
- * (region.c). The new mapping begins without page tables. To take down those of the old
- * one takes 80 ms a GiB, and a cell waits for the fork. So they are moved to other
- * addresses, which nobody reads: 2 ms a GiB. A process that waits gives them up
+ * Shared mappings are made private before a fork and after a commit (region.c). The new
+ * mapping begins without page tables. To take down those of the old one takes 80 ms a
+ * GiB, and a cell waits for the fork. So they are moved to other addresses, which
+ * nobody reads: 2 ms a GiB. A process that waits gives them up
  * (hfi_session_drop_aside); so do a flush of the cache and the end of the session.
  *
  * They hold no memory of the arena: an extent that is freed is punched all the same.

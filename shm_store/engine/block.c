@@ -212,7 +212,7 @@ hfi_cache_flush(hf_session *session) {
 }
 
 /* Allocated page by page, just now: such pages are cleared when they are met, which may
- * be never. What is zero and large has met its pages, or was provided. */
+ * be never. A large zeroed block has met its pages, or was preallocated. */
 static int
 is_lazy(const hf_session *session, size_t mapped, int is_zero) {
     uint64_t huge = session->super->huge_page;

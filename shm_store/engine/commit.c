@@ -55,8 +55,8 @@ hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
 
 /* ---- bytes ---- */
 
-/* `size` bytes as one piece. The last page's tail is what the
- * arena held: never shown. */
+/* `size` bytes as one piece. The last page's tail is what the arena held: never
+ * shown. */
 static hf_status
 copy_bytes(hf_commit *commit, const void *data, size_t size, hfi_piece *ret_piece,
            hf_digest *ret_digest, hf_error *reterr) {

@@ -7,7 +7,7 @@
  * One thread makes a commit; nothing of it is shared, so no lock guards it. A function
  * that moves extents takes the writer lock itself, and session->mutex before it.
  *
- * Statuses, where nothing else is said: HF_E_NOMEM, HF_E_NOSPACE, HF_E_LIMIT and
+ * Statuses, if nothing else is said: HF_E_NOMEM, HF_E_NOSPACE, HF_E_LIMIT and
  * HF_E_SYSTEM from writing, HF_E_CORRUPT from reading the base. After a failure the
  * commit can only be aborted.
  *
@@ -23,7 +23,7 @@
 #include "base/spool.h"
 #include "engine/snapshot.h"
 
-/* What a process keeps from one commit to the next. */
+/* Memory that a process keeps from one commit to the next. */
 typedef struct hfi_committer {
     hfi_pool drafts;   /* a commit's nodes and their children */
     hfi_spool entries; /* its records */
@@ -79,7 +79,7 @@ struct hf_commit {
     hf_snapshot *base;
     uint64_t number; /* among this process's commits */
     hfi_child root;
-    hfi_ref base_root; /* what `root` refers to, where nothing has changed */
+    hfi_ref base_root; /* the reference of `root` while nothing has changed */
     int is_empty;
     uint64_t entry_count, next_sequence;
     int64_t piece_total;
@@ -98,15 +98,17 @@ struct hf_commit {
 
 void hfi_committer_fini(hfi_committer *committer);
 
-/* ---- what was written, and what will change (draft.c) ---- */
+/* ---- the data written, and the changes to make (draft.c) ---- */
 
 /* Set and return HF_E_NOMEM. */
 hf_status hfi_no_memory(hf_error *reterr);
 hf_status hfi_list32_add(hfi_list32 *list, uint32_t value, hf_error *reterr) HF_CHECK;
-/* By how much publishing changes the extent's living objects, and their bytes. */
+/* Add to the change that publishing makes to an extent's living objects, and their
+ * bytes. HF_E_NOMEM. */
 hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_t bytes,
                         hf_error *reterr) HF_CHECK;
-/* Count everything that a record refers to (payload, pieces), sign 1 or -1. */
+/* Count everything that a record refers to (payload, pieces), sign 1 or -1.
+ * HF_E_NOMEM. */
 hf_status hfi_record_count(hf_commit *commit, const hfi_entry_record *record, int sign,
                            hf_error *reterr) HF_CHECK;
 /* An extent with `size` bytes of `data`, noted in `written`. `ret_digest` may be
@@ -139,10 +141,10 @@ hf_status hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
 
 /* ---- the stages above it ---- */
 
-/* Rewrite what lies scattered in mostly dead log extents, if that is worth it. */
+/* Rewrite the living objects of mostly dead commit extents, if that is worth it. */
 hf_status hfi_compact(hf_commit *commit, hf_error *reterr) HF_CHECK;
-/* Append what the region is as a buffer, by reference if possible. The commit holds the
- * region from here on. */
+/* Append the region as a buffer, by reference if possible. The commit holds the region
+ * from here on. */
 hf_status hfi_commit_put_region(hf_commit *commit, hf_region *region,
                                 hfi_piece_list *list, hf_error *reterr) HF_CHECK;
 /* Write nodes, entries and manifest, and mark every extent PREPARED. */

@@ -7,16 +7,16 @@
  * A page that was written with the bytes that it had is not copied: pandas writes a
  * whole column back onto itself where one element of it is set. To look at pages that
  * did change would be in vain, so some of them are looked at first. It is done only
- * where the process wants it (hfi_session_compare_pages).
+ * if the process wants it (hfi_session_compare_pages).
  *
- * Where more than half of a buffer changed, or its list would grow past its bound, it
- * is copied whole: so dead pages in old extents never outweigh the living ones, and
+ * If more than half of a buffer changed, or its list would grow past its bound, it is
+ * copied whole: so dead pages in old extents never outweigh the living ones, and
  * mappings stay countable. The bound is 256 pieces, and 16 once all entries together
  * have more than 4096, because a process has only some 65,000 mappings, most of them
  * for others.
  *
  * The commit holds each region, and with it the pins on what it refers to, until it is
- * settled. What the region will be is noted in it for hf_session_privatize.
+ * settled. The region notes its future pieces for hf_session_privatize.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -217,8 +217,8 @@ changed_region(hf_commit *commit, hf_region *region, const hfi_page_runs *runs,
     return note_next(commit, region, list, reterr);
 }
 
-/* What the buffer refers to and nobody has published yet: the memory of a region that
- * became private because this process forked. */
+/* The extents that the buffer refers to and that nobody has published yet: the memory
+ * of a region that became private because this process forked. */
 static hf_status
 share_reserved(hf_commit *commit, const hf_region *region, const hfi_piece_list *list,
                hf_error *reterr) {

@@ -1,4 +1,4 @@
-/* compact.c - rewriting what lies scattered in mostly dead log extents.
+/* compact.c - rewriting the living objects of mostly dead commit extents.
  *
  * Nodes, entries and small buffers of one commit share an extent, which stays until the
  * last of them is replaced. One long-lived name in each of a thousand commits would
@@ -63,7 +63,7 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     return HF_OK;
 }
 
-/* 1 where something at or below a committed child is to be moved. */
+/* 1 if something at or below a committed child is to be moved. */
 static hf_status
 needs_move(hf_commit *commit, const hfi_ref *ref, uint32_t shift, int *ret_needed,
            hf_error *reterr) {

@@ -5,10 +5,10 @@
  * ones are also in one of 64 bins by the power of two of their pages; RETIRED ones in a
  * list that each commit looks through. All of it is under the writer lock.
  *
- * What must survive a crash is only this: the offset, size and state of each record
- * that is neither UNUSED nor FREE. So a record gets its place first and its state last,
- * and loses its state first. Lists, neighbours, free space and counters are built anew
- * from that (recovery.c), which makes every function here safe to die in.
+ * Only this must survive a crash: the offset, size and state of each record that is
+ * neither UNUSED nor FREE. So a record gets its place first and its state last, and
+ * loses its state first. Lists, neighbours, free space and counters are built anew from
+ * that (recovery.c), which makes every function here safe to die in.
  *
  * Freed extents keep their pages: fresh pages of shared memory cost half a second a
  * gigabyte at first touch, recycled ones nothing. Those whose pages were given back are

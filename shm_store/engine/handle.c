@@ -1,14 +1,13 @@
 /* handle.c - a session as this process holds it: whether it is usable, and what lies
  * where.
  *
- * The whole object is mapped once, read-only, over its whole capacity: the window. What
- * lies past the object's last page would be a SIGBUS, and offsets are read from shared
- * memory, so every access by an offset passes hfi_window_at, which checks it against
- * the arena's end and the object's size. The size is looked up only when the object
- * must have grown.
+ * The whole object is mapped once, read-only, over its whole capacity: the window. An
+ * access past the object's last page would be a SIGBUS, and offsets are read from
+ * shared memory, so every access by an offset passes hfi_window_at, which checks it
+ * against the arena's end and the object's size. The size is looked up only when the
+ * object must have grown.
  *
- * Nothing here takes a lock. What the layers above this one do is theirs: this file
- * calls none of them.
+ * Nothing here takes a lock. This file calls none of the layers above it.
  */
 #include "engine/handle.h"
 

@@ -24,14 +24,14 @@
 #include "holdfast/store.h"
 #include "layout/layout.h"
 
-/* What a descriptor is of. */
+/* The file that a descriptor refers to. */
 typedef struct hfi_identity {
     uint64_t device, inode;
 } hfi_identity;
 
 struct hf_session {
     _Atomic int fd;      /* ask hfi_session_fd */
-    hfi_identity object; /* what it is of */
+    hfi_identity object; /* the object's file */
     uint32_t slot;       /* this process's, or HFI_NONE (attach.h) */
     uint64_t lock_word;  /* what this process writes into the writer lock (slot.h) */
     hfi_superblock *super;
@@ -49,10 +49,10 @@ struct hf_session {
     int pagemap; /* ask hfi_session_pagemap */
     hfi_identity pagemap_file;
 
-    /* What lower layers need of higher ones; session.c says which functions these
-     * are. */
+    /* Hooks by which lower layers call higher ones; session.c sets them. */
     hf_status (*recover)(hf_session *session, hf_error *reterr); /* lock held */
-    void (*make_room)(hf_session *session); /* give back what only saves time */
+    void (*make_room)(hf_session *session); /* free memory that is kept only to save
+                                             * time */
 
     /* Each layer's own. */
     struct hfi_pins *pins;

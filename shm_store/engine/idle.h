@@ -1,8 +1,8 @@
 /* idle.h - work that a process does while it waits: checksums, memory for free space.
  *
  * Each state is that of the one thread which calls hf_session_scrub (scrub.c), or
- * hfi_session_prefill, _some and _end (prefill.c); no lock guards it. What prefill.c
- * holds are blocks that are not pinned (region.h).
+ * hfi_session_prefill, _some and _end (prefill.c); no lock guards it. prefill.c holds
+ * blocks that are not pinned (region.h).
  */
 #ifndef HFI_IDLE_H
 #define HFI_IDLE_H

@@ -111,7 +111,7 @@ become_owner(hf_session *session, const hf_claim *claim, hf_error *reterr) {
         return status;
     if (atomic_load(&super->gone) || !is_owner_dead(super) ||
         memcmp(super->claim, claim->bytes, sizeof super->claim) != 0) {
-        status = hf_error_set(reterr, HF_NOT_FOUND, "somebody else has it");
+        status = hf_error_set(reterr, HF_NOT_FOUND, "another process took it up first");
     } else {
         super->owner = self.owner;
         super->owner_start_time = self.start_time;
@@ -164,7 +164,7 @@ free_orphan(hf_session *session, hf_error *reterr) {
         return HF_NOT_FOUND;
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
         if (i != session->slot && hfi_slot_alive(session, i))
-            return hf_error_set(reterr, HF_BUSY, "somebody has it open");
+            return hf_error_set(reterr, HF_BUSY, "another process has it open");
     return hf_session_destroy(session, reterr);
 }
 

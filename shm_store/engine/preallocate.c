@@ -1,10 +1,10 @@
 /* preallocate.c - blocks that are ready before somebody asks for them.
  *
  * A new block needs memory and page tables: 0.3 to 0.7 s a GiB of small pages, in the
- * middle of a computation that somebody may be measuring. What a program frees it takes
+ * middle of a computation that somebody may be measuring. A program takes freed memory
  * again from its cache (block.c); but a process that runs one cell begins without a
- * cache, and what the last cell made is kept for undo. So a caller that knows
- * what will be asked for fills the cache with it in advance.
+ * cache, and what the last cell made is kept for undo. So a caller that knows what will
+ * be asked for fills the cache with it in advance.
  *
  * The past shows what will be asked for: hfi_session_taken gives the sizes of the
  * blocks that were asked for and were no used ones of this process. With that many

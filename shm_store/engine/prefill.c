@@ -12,9 +12,9 @@
  * of a hole is mapped, and gets its memory through the mapping, since only that may
  * have huge pages. If it is broken off, the block is cut at the end of its memory.
  *
- * What was never written is zero, and stays marked so: zeroed memory is had without
- * clearing it. Without huge pages it isn't marked: zero means then that pages are met
- * one by one, when they are used (block.c).
+ * Memory that was never written is zero, and stays marked so: zeroed memory is had
+ * without clearing it. Without huge pages it isn't marked: zero means then that pages
+ * are met one by one, when they are used (block.c).
  *
  * A process that dies meanwhile leaves reserved extents, which are freed with those of
  * any dead process: what had its memory keeps it, and the one that was at work is a

@@ -1,6 +1,6 @@
 /* recovery.c - making the extent table true again after its writer died.
  *
- * What is true: the current root, and everything reachable from it; what living
+ * These are facts: the current root, and everything reachable from it; what living
  * processes reserved or prepared; what they lease or pin. All else follows from that.
  * So recovery walks the tree to count each extent's living objects, then gives every
  * record the state that these facts imply, and rebuilds lists and counters.

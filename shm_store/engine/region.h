@@ -85,11 +85,11 @@ struct hf_region {
     hfi_piece *pieces;
     uint32_t piece_count;
     hfi_piece own_piece; /* what `pieces` points to for an own region */
-    /* What it was before it was unshared, unchanged as committed; or NULL
+    /* Its pieces before it was unshared, unchanged as committed; or NULL
      * (unshare.c). */
     hfi_piece *was_pieces;
     uint32_t was_count;
-    /* What the last commit wrote of it, not mapped yet: the whole new list. */
+    /* The pieces that the last commit wrote, not mapped yet: the whole new list. */
     hfi_piece *next_pieces;
     uint32_t next_count;
     uint64_t next_commit; /* number of that commit in this process */

@@ -31,7 +31,7 @@ hf_status hfi_extent_write(hf_session *session, uint32_t index,
                            const struct iovec *parts, size_t count,
                            hf_digest *ret_digest, hf_error *reterr) HF_CHECK;
 /* Reserve an extent and write it, `size` bytes in all. If memory is full, room is made,
- * and it is tried once more. */
+ * and it is tried once more. Statuses as for reserving and hfi_extent_write. */
 hf_status hfi_extent_store(hf_session *session, uint32_t flags,
                            const struct iovec *parts, size_t count, uint64_t size,
                            uint32_t *ret_index, hf_digest *ret_digest,

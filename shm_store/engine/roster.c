@@ -33,8 +33,8 @@ owner_alive(const hfi_superblock *super) {
     return hfi_process_alive(&owner);
 }
 
-/* Counters are read without the lock: each is true, their sum
- * may be off by a change. */
+/* Counters are read without the lock: each is true, their sum may be off by a
+ * change. */
 static void
 fill_info(hf_session *session, hf_session_info *info) {
     const hfi_superblock *super = session->super;

@@ -6,14 +6,14 @@
  * any time later, extent by extent, and stays true for as long as they live. It stands
  * in the extent's record, and goes with it.
  *
- * A snapshot is held over each stretch, so what is read can't be freed below us. Where
- * a large extent is left in the middle, its number and birth are kept: an extent that
- * was freed and committed again has another birth. Numbers, places and flags are read
- * under the writer lock, bytes without it.
+ * A snapshot is held over each stretch, so what is read can't be freed below us. If a
+ * large extent is left in the middle, its number and birth are kept: an extent that was
+ * freed and committed again has another birth. Numbers, places and flags are read under
+ * the writer lock, bytes without it.
  *
- * What this finds is memory that changed after the checksum was taken: a wild write
- * through another mapping, or a publisher that neither privatized nor left. What
- * happened before, it takes for the truth.
+ * This finds memory that changed after the checksum was taken: a wild write through
+ * another mapping, or a publisher that neither privatized nor left. It takes earlier
+ * changes for the truth.
  */
 #include "engine/idle.h"
 

@@ -56,7 +56,7 @@
 #define SMALL_SHM     (1ull << 30) /* a /dev/shm below this and RAM/8 is no place */
 #define ADDRESS_SHARE 3            /* of those a process may have, one in so many */
 
-/* Where addresses are limited, that is why. */
+/* If addresses are limited, that is the reason. */
 static hf_status
 map_error(hf_error *reterr, int err, const char *what, uint64_t size) {
     uint64_t most = hfi_limit_address_bytes();

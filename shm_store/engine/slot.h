@@ -24,7 +24,7 @@ int hfi_slot_alive(const hf_session *session, uint32_t slot);
 
 /* ---- the writer lock ---- */
 
-/* What a process writes into the lock. */
+/* The word that a process writes into the lock. */
 uint64_t hfi_lock_word(uint32_t slot, const hfi_process *self);
 /* Whether that is the word of a process that is dead: 1, or 0; -1 if that is unknown (a
  * process of another pid namespace). `context`: the session. */

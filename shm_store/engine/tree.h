@@ -68,7 +68,7 @@ static inline uint64_t
 hfi_record_meta_offset(const hfi_entry_record *record) {
     return hfi_record_key_offset(record) + record->key_size + 1;
 }
-/* Where the record itself is to begin: its payload has its alignment from there. */
+/* The alignment at which a record begins, so that its payload is aligned. */
 static inline uint64_t
 hfi_record_alignment(uint64_t payload_size) {
     return payload_size < 64 || payload_size > HFI_INLINE_MAX ? 8 : 64;
@@ -86,12 +86,13 @@ hfi_record_length(const hfi_entry_record *record) {
         return hfi_record_meta_offset(record) + record->meta_size;
     return hfi_record_payload_offset(record) + record->payload_size;
 }
-/* What the public interface shows of it. The pointers lead into the window. */
+/* Fill in the record's public form. The pointers lead into the window. */
 void hfi_entry_fill(hf_session *session, const hfi_entry_record *record,
                     hf_entry *ret_entry);
 
-/* ---- reading: HF_E_CORRUPT ---- */
+/* ---- reading; all return HF_E_CORRUPT for damaged bytes ---- */
 
+/* The node or entry of a reference, checked. HF_E_CORRUPT. */
 hf_status hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
                         const hfi_node **ret_node, hf_error *reterr) HF_CHECK;
 hf_status hfi_record_load(hf_session *session, const hfi_ref *ref,

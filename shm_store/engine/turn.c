@@ -9,8 +9,8 @@
  *
  * A turn is written by its process alone, without a lock: the time last, and first
  * taken back. It names its process itself: the slot may have been cleared, or claimed
- * by another process, before anybody reads it. What is read may be half of a newer turn
- * while the process lives; then it says a wrong name of a process that doesn't hang. A
+ * by another process, before anybody reads it. A reader may see half of a newer turn
+ * while the process lives; then it gets a wrong name for a process that doesn't hang. A
  * dead process writes nothing.
  *
  * An entry is named by the hash of its key and the generation in which it was
@@ -46,7 +46,7 @@ now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* What a turn's record says; 0 if there is no turn. */
+/* Read a turn's record; 0 if there is no turn. */
 static int
 read_turn(const hfi_turn *turn, hf_turn *ret_turn) {
     *ret_turn = (hf_turn){.struct_size = sizeof *ret_turn};

@@ -16,10 +16,10 @@
  * extent, which is mapped in its place. Either way the copy is made while nobody sees
  * it, so a failure leaves the region as it was.
  *
- * What was unshared and then not written, since the code took another way, would be
- * published as a change. So the region remembers what it was, and hf_region_reshare
- * compares: some pages all over first, so that the first of them shows, as a
- * rule, that a buffer was written.
+ * A region that was unshared and then not written, since the code took another way,
+ * would be published as a change. So the region remembers what it was, and
+ * hf_region_reshare compares: some pages all over first, so that the first of them
+ * shows, as a rule, that a buffer was written.
  *
  * A page must not be written between the copy and the move. There is no lock against
  * that, so the caller vouches for it.
@@ -75,8 +75,8 @@ fill(hf_region *region, char *block, hf_error *reterr) {
     return err ? hf_error_set_errno(reterr, err, "can't read committed pages") : HF_OK;
 }
 
-/* The piece's extent, which is pinned and mapped there, is the region's now. What it
- * was is kept, with its pins, for hf_region_reshare. Mutex held. */
+/* The piece's extent, which is pinned and mapped there, is the region's now. Its old
+ * pieces are kept, with their pins, for hf_region_reshare. Mutex held. */
 static void
 become_own(hf_region *region, const hfi_piece *piece) {
     hfi_region_drop_next(region);

@@ -36,8 +36,8 @@ typedef struct writer {
     uint32_t objects;
 } writer;
 
-/* Give pieces of packs their places, count what a record refers
- * to, add a node's size. */
+/* Give pieces of packs their places, count what a record refers to, add a node's
+ * size. */
 static hf_status
 measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reterr) {
     hf_status status = HF_OK;

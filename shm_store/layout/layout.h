@@ -91,9 +91,9 @@ _Static_assert(HFI_TABLE_OFFSET + HFI_EXTENT_MAX * sizeof(hfi_extent) <=
                    HFI_ARENA_OFFSET,
                "the extent table fits before the arena");
 
-/* What the process of the same slot is encoding or decoding now by code that isn't ours
- * and may end it. Written by that process alone; read by others while it hangs, or when
- * it is dead. */
+/* The value that the process of the same slot is encoding or decoding now, by code that
+ * isn't ours and may end the process. Written by that process alone; read by others
+ * while it hangs, or when it is dead. */
 #define HFI_TURNS_OFFSET (HFI_SLOTS_OFFSET + HFI_SLOT_COUNT * sizeof(hfi_slot))
 #define HFI_TURN_LABEL   112u
 typedef struct hfi_turn {
@@ -191,7 +191,7 @@ _Static_assert(sizeof(hfi_entry_record) == 48, "layout");
 #define HFI_RECORD_MAGIC 0x79727465u
 #define HFI_INLINE_MAX   (64u << 10)
 
-/* What publishing a commit does to one extent. */
+/* The change that publishing a commit makes to one extent. */
 typedef struct hfi_delta {
     uint32_t extent;
     int32_t live;

@@ -6,8 +6,8 @@
  * memory are copied through a mapping, by the caller and a helper, with stores that go
  * past the cache: 50 to 60 ms a GiB into huge pages, where pwrite takes 130 and the two
  * together 85; into small ones what pwrite takes, since their page tables have to be
- * filled. What was copied is taken out of those at once, where unmapping all of it at
- * the end would be work for one.
+ * filled. Pages that were copied are taken out of those at once, where unmapping all of
+ * it at the end would be work for one.
  *
  * A hole gets huge pages, each by the thread that copies to it: 105 to 145 ms a GiB,
  * where making all of them first and then copying took 125 to 210, and writing to small
@@ -22,8 +22,8 @@
  *
  * A copy comes where a missing page would be a signal and not an error. So it asks
  * first: MADV_POPULATE_READ finds whether the source is there, MADV_POPULATE_WRITE gets
- * memory for a hole. Where one of them says no, pwrite gets that share, and knows what
- * to answer.
+ * memory for a hole. If one of them fails, pwrite gets that share, and returns the
+ * status.
  *
  * Reading takes no lock, so it is divided among helpers as it is.
  *
@@ -116,7 +116,7 @@ copy_share(const writing *work, size_t at, size_t size, int is_there) {
     return 0;
 }
 
-/* What lies past the object's end can't be given memory through a mapping. */
+/* Memory past the object's end can't be allocated through a mapping. */
 static void
 map_range(writing *work) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), size = work->block->size;

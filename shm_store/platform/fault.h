@@ -2,6 +2,8 @@
  *
  * A test sets the hook; it gets the call's name and returns the errno to fail with, or
  * 0. Production code never sets it: one load and one branch a system call.
+ *
+ * Threads: any thread asks; a test sets the hook before it starts threads.
  */
 #ifndef HFI_FAULT_H
 #define HFI_FAULT_H

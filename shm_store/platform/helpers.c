@@ -1,9 +1,9 @@
 /* helpers.c - threads that take part in one large piece of work and end with it.
  *
- * What the store does to gigabytes is page tables and copies, and those of different
+ * The store's work on gigabytes is page tables and copies, and those of different
  * ranges hardly meet: two cores need half the time of one. The threads are there for
- * that long only, and have all signals blocked, which are the caller's. Where none can
- * be started, the caller does all of it.
+ * that long only, and have all signals blocked, which are the caller's. If none can be
+ * started, the caller does all of it.
  *
  * Rejected: helpers that stay, since a process with threads can't be forked as it is;
  * one for each core, since others compute here, too.

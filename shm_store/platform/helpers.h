@@ -1,4 +1,8 @@
-/* helpers.h - threads that take part in one large piece of work and end with it. */
+/* helpers.h - threads that take part in one large piece of work and end with it.
+ *
+ * Helpers run with all signals blocked. Threads: any may start helpers; each joins its
+ * own.
+ */
 #ifndef HFI_HELPERS_H
 #define HFI_HELPERS_H
 
@@ -13,15 +17,15 @@ typedef struct hfi_helpers {
 } hfi_helpers;
 
 /* Start up to `count` threads of work(context): as many as this process may use cores
- * beside the caller's. Fewer, or none, where they can't be started. */
+ * beside the caller's. Fewer, or none, if they can't be started. */
 void hfi_helpers_start(hfi_helpers *helpers, size_t count, void *(*work)(void *context),
                        void *context);
 /* Wait until they have ended. */
 void hfi_helpers_join(hfi_helpers *helpers);
 
 /* Call part(context, from, to) for each part of [0, size), all but the last one `step`
- * long, in the calling thread and in helpers where there are several. In no order; all
- * are done when it comes back. */
+ * long, in the calling thread, and in helpers if there are several parts. In no order;
+ * all are done when it returns. */
 void hfi_helpers_divide(size_t size, size_t step,
                         void (*part)(void *context, size_t from, size_t to),
                         void *context);

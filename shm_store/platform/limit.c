@@ -1,13 +1,13 @@
 /* limit.c - how much memory and how many addresses this process may have.
  *
- * What a cache may keep and how far an arena may grow are shares of memory, and in a
- * container or a job that isn't the machine's: a process that goes past the limit of a
- * control group is killed, and shared memory counts as that of whoever touched it
- * first. A process may be in one tree of groups (version 2), in another for each
- * controller (version 1), or in both; each group on the way up may have a limit. Their
- * paths are in /proc/self/cgroup, and where they are mounted is convention. A path that
- * isn't there is a name from outside of a container, whose own group is then the top of
- * the mount.
+ * The size of a cache and the growth of an arena are bounded by shares of memory, and
+ * in a container or a job that isn't the machine's: a process that goes past the limit
+ * of a control group is killed, and shared memory counts as that of the process that
+ * touched it first. A process may be in one tree of groups (version 2), in another for
+ * each controller (version 1), or in both; each group on the way up may have a limit.
+ * Their paths are in /proc/self/cgroup, and where they are mounted is convention. A
+ * path that isn't there is a name from outside of a container, whose own group is then
+ * the top of the mount.
  *
  * Addresses are limited by RLIMIT_AS (ulimit -v), on clusters as a rule. They are
  * cheap otherwise, so the store is generous with them (session.c).
@@ -26,7 +26,7 @@
 #define TEXT_SIZE 8192
 #define MOUNT     "/sys/fs/cgroup"
 
-/* The beginning of a file as text; 0 where it can't be read. */
+/* The beginning of a file as text; 0 if it can't be read. */
 static int
 read_text(const char *path, char *text, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -50,7 +50,7 @@ read_number(const char *directory, const char *file, uint64_t otherwise) {
     return strtoull(text, NULL, 10);
 }
 
-/* A number behind `name` at the start of a line; 0 where there is none. */
+/* A number behind `name` at the start of a line; 0 if there is none. */
 static uint64_t
 find_number(const char *text, const char *name) {
     size_t length = strlen(name);
@@ -74,7 +74,8 @@ static const tree two_beside_one = {MOUNT "/unified", "memory.max", "memory.curr
 static const tree one = {MOUNT "/memory", "memory.limit_in_bytes",
                          "memory.usage_in_bytes", "total_inactive_file "};
 
-/* What the group has of its limit, beside files that it could drop at once. */
+/* The free part of the group's limit. Files that it could drop at once count as
+ * free. */
 static uint64_t
 left_in(const tree *kind, const char *group, uint64_t limit) {
     char path[PATH_SIZE + 64], text[TEXT_SIZE];

@@ -8,10 +8,10 @@
 
 #define HFI_NO_LIMIT UINT64_MAX
 
-/* The machine's memory, or less where a control group of this process (version 1 or 2,
- * and those above it) may have no more. */
+/* The machine's memory, or less if a control group of this process (version 1 or 2, or
+ * one above it) has a limit. */
 uint64_t hfi_limit_memory_bytes(void);
-/* What of it could be given to somebody now; 0: not known. */
+/* The part of it that a process could still get now; 0: not known. */
 uint64_t hfi_limit_free_bytes(void);
 /* Addresses that this process may have in all (RLIMIT_AS), or HFI_NO_LIMIT. */
 uint64_t hfi_limit_address_bytes(void);

@@ -6,9 +6,9 @@
  * by signals, undone, with EINTR: a profiler's timer could keep it from ever ending.
  * So large ranges are allocated in steps, and each is retried.
  *
- * A memfd does the same without a name, and without the size limit of /dev/shm
- * (in containers often 64 MiB). Where there is none (macOS), a named object that is
- * unlinked at once stands in.
+ * A memfd does the same without a name, and without the size limit of /dev/shm (in
+ * containers often 64 MiB). If there is none (macOS), a named object that is unlinked
+ * at once stands in.
  *
  * Every call passes hfi_fault(), so that tests can make it fail.
  */
@@ -265,9 +265,9 @@ hfi_object_read(int fd, void *data, size_t size, uint64_t offset) {
     return 0;
 }
 
-/* Where a large mapping was made last. The next one is asked for right below, which is
- * free as a rule: then one call does what takes three where the place is to be found.
- * Only a hint, to be read and written by any thread. */
+/* The place of the last large mapping. The next one is asked for right below, which is
+ * free as a rule: then one call is enough instead of the three that find a place. Only
+ * a hint, to be read and written by any thread. */
 static _Atomic uintptr_t last_place;
 
 static int
@@ -292,7 +292,7 @@ note_place(const void *address, size_t size) {
 }
 
 /* Address space where what is large can have huge pages: at the same place in one as in
- * the object. NULL where the system is to choose. */
+ * the object. NULL if the system is to choose. */
 static void *
 find_place(uint64_t offset, size_t size) {
     if (size < HUGE)

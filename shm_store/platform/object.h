@@ -14,17 +14,18 @@ int hfi_object_create(const char *name, int *ret_fd);
 int hfi_object_create_anonymous(const char *label, int *ret_fd);
 int hfi_object_open(const char *name, int *ret_fd);
 int hfi_object_unlink(const char *name);
-/* Most bytes that named objects may take together on this machine, and what is left. */
+/* The most bytes that named objects may take together on this machine, and the bytes
+ * left. */
 void hfi_object_space(uint64_t *ret_total, uint64_t *ret_free);
 /* Visit the names of objects that begin with `prefix` (without the '/'). */
 int hfi_object_each(const char *prefix, int (*visit)(void *context, const char *name),
                     void *context);
 
-/* Say that somebody has the object open, for as long as any copy of `fd` is. Best
- * effort: where the system has no locks on objects, nothing is said. */
+/* Mark the object as open, for as long as any copy of `fd` is open. Best effort: if the
+ * system has no locks on objects, nothing happens. */
 void hfi_object_hold(int fd);
-/* 1 where another descriptor holds the object, 0 where none does, -1 not known. Where
- * it is 0, `fd` keeps others from holding it until it is closed. */
+/* 1 if another descriptor holds the object, 0 if none does, -1 not known. After 0, `fd`
+ * keeps others from holding the object until it is closed. */
 int hfi_object_is_held(int fd);
 
 /* Make sure that [offset, offset + size) exists and has memory. */
@@ -48,13 +49,13 @@ int hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
 /* Reserve addresses only. */
 int hfi_object_map_nothing(size_t size, void **ret_address);
 /* Let the shared mapping of `size` bytes at `from`, which is that of the object from
- * `offset` on, take the place of what is mapped at `to`, with its page tables where the
- * system can do that. Where it fails, `from` stays mapped. */
+ * `offset` on, replace the mapping at `to`, with its page tables if the system can do
+ * that. On failure `from` stays mapped. */
 int hfi_object_move(int fd, uint64_t offset, void *from, size_t size, void *to);
 void hfi_object_unmap(void *address, size_t size);
 /* Move the page tables of a shared mapping to other addresses. The mapping stays, and
- * other threads may use it meanwhile; `ret_aside` is a second one, for hfi_object_unmap.
- * ENOTSUP where the system can't do it. */
+ * other threads may use it meanwhile; `ret_aside` is a second one, for
+ * hfi_object_unmap. ENOTSUP if the system can't do it. */
 int hfi_object_set_aside(uint64_t offset, void *from, size_t size, void **ret_aside);
 
 #endif

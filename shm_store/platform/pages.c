@@ -10,7 +10,7 @@
  * Which way works is found by trying it once on a small mapping of our own, rather than
  * from a version number: kernels are patched, and sandboxes lie.
  *
- * A scan costs next to nothing where no page tables are, and 2 to 8 ms for each GiB
+ * A scan costs next to nothing if no page tables are, and 2 to 8 ms for each GiB
  * that is mapped (bench/store_commit.c): to distinguish a page of the file from a copy
  * the kernel has to look at its struct page, 16 MiB of them. All other categories take
  * 0.5 ms, but none of them distinguishes the two. So a large range of which much is
@@ -21,14 +21,14 @@
  * they are off on many systems, and may be on for /dev/shm but not for a memfd, or the
  * other way round. MADV_COLLAPSE (Linux 6.1), which makes huge pages of small ones at
  * once, works in spite of the setting; it wants a small page to begin with, and finds
- * no huge page where memory is in pieces: then small ones do. What this system gives is
- * tried. Where the kernel first has to move other memory out of the way, or a host has
- * to find memory for its guest (which gives large free blocks back to it), one takes 4
- * to 8 ms instead of 0.1. So it is asked for stretches, whose first small pages show
- * what only small ones would cost (the least of them, since a first one may have to be
- * found, too), and no further once they took longer than that by a fiftieth of it for
- * the whole: of a large block a single slow stretch, and the first often is, says
- * nothing of the rest.
+ * no huge page where memory is in pieces: then small ones do. The size that this system
+ * gives is found by trying. If the kernel first has to move other memory out of the
+ * way, or a host has to find memory for its guest (which gives large free blocks back
+ * to it), one takes 4 to 8 ms instead of 0.1. So it is asked for stretches, whose first
+ * small pages show what only small ones would cost (the least of them, since a first
+ * one may have to be found, too), and no further once they took longer than that by a
+ * fiftieth of it for the whole: of a large block a single slow stretch, and the first
+ * often is, says nothing of the rest.
  *
  * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process,
  * is absent in many kernels, and may be used by somebody else); userfaultfd's

@@ -2,9 +2,9 @@
  *
  * A pid alone is not an identity: pids are reused, and a shared-memory object may be
  * seen from another pid namespace (a container that shares /dev/shm). So a process is
- * named by pid, pid namespace, start time and boot id. What isn't certain is
- * answered with -1, and callers treat it as alive: the worst that a wrong "alive" does
- * is keep memory; a wrong "dead" would give somebody's memory away.
+ * named by pid, pid namespace, start time and boot id. An uncertain answer is -1, and
+ * callers treat it as alive: the worst that a wrong "alive" does is keep memory; a
+ * wrong "dead" would give somebody's memory away.
  *
  * A process whose leader is a zombie has no memory any more, unless other threads of it
  * still run (the leader called pthread_exit): then field 20, the thread count, is

@@ -1,4 +1,8 @@
-/* process.h - which process a number means, and whether it still lives. */
+/* process.h - which process a number means, and whether it still lives.
+ *
+ * A pid alone may name a newer process, so its start time, pid namespace and boot are
+ * compared as well. Threads: any; there is no state.
+ */
 #ifndef HFI_PROCESS_H
 #define HFI_PROCESS_H
 

@@ -1,7 +1,7 @@
 /* save_read.c - a saved session, read and not believed.
  *
  * Every size in the file is a claim. A key, meta or list of sizes is read only within
- * its limit; a payload or a buffer is given memory only where the rest of the file
+ * its limit; a payload or a buffer is given memory only if the rest of the file
  * could hold it at lz4's best rate. Each block is checked by the checksum of what it
  * held, and all heads by one chain, which the end of the file repeats: so a file that
  * was cut short, patched together or damaged anywhere is recognized, at the
@@ -237,7 +237,7 @@ check_end(reading *r, const hfi_save_entry *tail, const hfi_save_head *head,
     if (end.crc != hfi_crc32c(0, &end, offsetof(hfi_save_end, crc)) ||
         end.chain != r->chain || end.entry_count != r->entries ||
         end.data_bytes != r->data_bytes || head->entry_count != r->entries)
-        return broken(r, "its end doesn't fit what is before", reterr);
+        return broken(r, "its end doesn't match its content", reterr);
     return r->left ? broken(r, "there is more behind its end", reterr) : HF_OK;
 }
 

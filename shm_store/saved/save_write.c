@@ -265,7 +265,7 @@ find_target(const char *path, char **ret_target, hf_error *reterr) {
     return *ret_target ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "out of memory");
 }
 
-/* What was written is on the disk, and has its name. */
+/* Put the written file on the disk, and give it its name. */
 static hf_status
 finish(saving *s, const char *name, uint64_t *ret_bytes, hf_error *reterr) {
     int err = 0;

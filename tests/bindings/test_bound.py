@@ -118,9 +118,9 @@ def test_what_became_of_each():
     unserializable = dict.fromkeys(space, "why")
     found = bound.lost(unserializable, touched)
     assert found == {
-        "stepped": "why; the cell changed it, and the notebook goes on with what it was before",
-        "opaque": "why; if the cell changed it, the notebook goes on with what it was before",
-        "replaced": "why; the notebook goes on with the one of before",
+        "stepped": "why; the cell changed it, and the notebook goes on with the value before the cell",
+        "opaque": "why; if the cell changed it, the notebook goes on with the value before the cell",
+        "replaced": "why; the notebook goes on with the old one",
         "made": "why",
     }
     assert bound.lost({"opaque": "why"}, {"same"}) == {}

@@ -37,7 +37,7 @@ def test_chance_is_that_of_all_orders():
     ],
 )
 def test_a_difference_is_one_beyond_the_noise(now, before, word):
-    assert repeats.verdict(now, before) == word
+    assert repeats.outcome(now, before) == word
 
 
 def test_statements_say_faster_only_where_it_is():
@@ -97,16 +97,16 @@ def test_recordings_are_compared_by_function(recorded):
     assert found["runs"] == [4, 4]
     rows = {row["name"]: row for row in found["functions"]}
     work = rows["__main__:work"]
-    assert work["verdict"] == "slower" and work["line"] == 3
+    assert work["outcome"] == "slower" and work["line"] == 3
     assert work["now"]["low"] <= work["now"]["median"] <= work["now"]["high"]
     assert work["now"]["low"] > work["before"]["high"]
-    assert rows["__main__:extra"]["verdict"] == "new"
+    assert rows["__main__:extra"]["outcome"] == "new"
     one = [row for row in traces.Trace(many[2]).table() if row["name"] == "__main__:work"]
     assert work["now"]["low"] <= one[0]["exclusive"] <= work["now"]["high"]
     turned = views.trace(",".join(few), before=",".join(many), view="compare").repeats()
     rows = {row["name"]: row for row in turned["functions"]}
-    assert rows["__main__:work"]["verdict"] == "faster"
-    assert rows["__main__:extra"]["verdict"] == "gone"
+    assert rows["__main__:work"]["outcome"] == "faster"
+    assert rows["__main__:extra"]["outcome"] == "gone"
     assert trace.data()["repeats"] == found
     text = command.compared(trace)
     assert "4 runs) now" in text and "\n__main__:work " in text and " slower" in text
@@ -116,7 +116,7 @@ def test_a_single_run_has_no_noise_to_be_compared_with(recorded):
     few, many = recorded["100"], recorded["1000000"]
     trace = runs.compared(many[0], few[0])
     assert command.compared(trace).endswith(repeats.UNKNOWN)
-    assert {row["verdict"] for row in trace.repeats()["functions"]} <= {
+    assert {row["outcome"] for row in trace.repeats()["functions"]} <= {
         "too few runs",
         "new",
         "gone",

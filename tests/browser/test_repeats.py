@@ -21,7 +21,7 @@ def data(count):
             "line": 3 + at,
             "now": repeats.spread(now[:count]),
             "before": repeats.spread(before[:count]),
-            "verdict": repeats.verdict(now[:count], before[:count]),
+            "outcome": repeats.outcome(now[:count], before[:count]),
         }
         for at, (name, (now, before)) in enumerate(RUNS.items())
     ]

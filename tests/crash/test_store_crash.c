@@ -33,8 +33,8 @@ die_at_step(const char *name) {
         kill(getpid(), SIGKILL);
 }
 
-/* A name's buffer as it is committed, mapped; the first time
- * reserved, full of nines. */
+/* A name's buffer as it is committed, mapped; the first time reserved, full of
+ * nines. */
 static hf_region *
 own_or_mapped(hf_session *session, const char *key, int *ret_mapped) {
     hf_snapshot *snapshot;
@@ -251,8 +251,8 @@ run_child(hf_session *session, int step, int version, int only_recovery) {
     return WIFSIGNALED(how);
 }
 
-/* As if there were huge pages, for buffers of a few pages: their
- * steps are walked too. */
+/* As if there were huge pages, for buffers of a few pages: their steps are walked
+ * too. */
 static void
 pretend_huge_pages(hf_session *session) {
     hfi_superblock *super = mmap(NULL, HFI_SLOTS_OFFSET, PROT_READ | PROT_WRITE,

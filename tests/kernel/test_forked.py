@@ -129,7 +129,7 @@ def test_what_is_bound_to_its_process_is_reported_when_it_changed(kernel):
     assert stderr_of(kernel, "seen = lock.locked(), holder.values, type(other), len(names)") == ""
     said = stderr_of(kernel, "next(steps)")
     assert "steps (generator" in said and "steps_too" in said and "lock" not in said
-    assert "the notebook goes on with what it was before" in said
+    assert "the notebook goes on with the value before the cell" in said
     assert ok(kernel, "next(steps)").result == "0"
     said = stderr_of(kernel, "holder.values.append(2)")
     assert "holder (" in said and "the cell changed it" in said
@@ -144,7 +144,7 @@ def test_what_the_cell_makes_and_nobody_carries(kernel):
     ok(kernel, "old = (i for i in range(3)); gone = (i for i in range(3)); alias = gone")
     said = stderr_of(kernel, "made = (i for i in range(3)); old = made; next(old); del gone")
     assert "made (generator" in said and "old (generator" in said and "gone" not in said
-    assert "the notebook goes on with the one of before" in said
+    assert "the notebook goes on with the old one" in said
     error = kernel.run("made").content
     assert error["ename"] == "NameError" and "--run=in-process" in error["evalue"]
     assert ok(kernel, "next(old)").result == "0"
@@ -252,7 +252,7 @@ def test_a_builtin_that_a_cell_deletes_is_gone(kernel):
     forked(kernel, "import builtins; builtins.shared = [1]")
     assert stderr_of(kernel, "del builtins.shared") == ""
     assert kernel.run("shared").content["ename"] == "NameError"
-    assert "put back what the cell took from its process: len" in stderr_of(
+    assert "put back resources that the cell took from its process: len" in stderr_of(
         kernel, "del builtins.len"
     )
 

@@ -1,4 +1,4 @@
-"""What a notebook's state costs in memory: the formula of ARCHITECTURE.md, term by term.
+"""What a notebook's state costs in memory: the formula of docs/internals.md, term by term.
 
 Counted are the private pages of all of the kernel's processes and the session's shared memory,
 once, however many processes map it. Files' pages aren't: how much of them is a process's depends on

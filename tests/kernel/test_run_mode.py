@@ -114,7 +114,7 @@ def test_whose_wish_counts(start_kernel):
     )
     assert run_mode_of(kernel, "%%execute_with_scorep --run=auto\n") == ("in-process", "--run=auto")
     ok(kernel, "%env HOLDFAST_RUN=nowhere")
-    said = "HOLDFAST_RUN=nowhere is none of auto, in-process, forked, isolated"
+    said = "HOLDFAST_RUN=nowhere must be one of auto, in-process, forked, isolated"
     assert run_mode_of(kernel) == ("isolated", said)
 
 

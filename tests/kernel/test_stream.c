@@ -43,8 +43,8 @@ main(void) {
     hfi_stream_add_raw(&stream, 0, p, hfi_part_of("\xac", 1), 10);
     hfi_stream_flush(&stream);
     expect("0 p \xe2\x82\xac|");
-    /* A thread of a traceback waits for its end, for whoever
-     * ends it, or for its time. */
+    /* A thread of a traceback waits for its end, for whoever ends it, or for its
+     * time. */
     hfi_part head = hfi_part_text("Thread 0x1 (most recent call first):\n");
     hfi_stream_add_raw(&stream, 1, q, head, 20);
     CHECK(hfi_stream_deadline_ns(&stream) == 20 + HFI_STREAM_LINE_DELAY_NS);

@@ -158,8 +158,8 @@ test_a_burial(void) {
             hfi_family_read(family, &now);
             CHECK(now.cpu_seconds < 1);
         }
-        hfi_family_bury(family, pid, 5, "rchar: 1\nwchar: 1000\n");
-        hfi_family_bury(family, pid, 9, NULL); /* nobody is buried twice */
+        hfi_family_note_end(family, pid, 5, "rchar: 1\nwchar: 1000\n");
+        hfi_family_note_end(family, pid, 9, NULL); /* an end is noted once */
         hfi_family_read(family, &now);
         hfi_family_read(family, &now);
         CHECK(now.cpu_seconds > 4.9 && now.cpu_seconds <= 5.1);

@@ -134,8 +134,8 @@ make_huge(int fd, size_t size) {
     return made;
 }
 
-/* What is about to be written gets no small pages, but for
- * those that are tried with. */
+/* What is about to be written gets no small pages, but for those that are tried
+ * with. */
 static void
 test_make_huge_slowly(int fd) {
     size_t size = (size_t)128 << 20;

@@ -145,8 +145,8 @@ own_shm(const char *options) {
     return 0;
 }
 
-/* Where huge pages are given they are used, and a full file
- * system is an error still. */
+/* Where huge pages are given they are used, and a full file system is an error
+ * still. */
 static int
 on_huge_tmpfs(void) {
     if (!own_shm("size=32m,mode=1777,huge=advise"))

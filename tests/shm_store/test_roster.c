@@ -204,7 +204,7 @@ test_damaged(void) {
     CHECK(hfi_object_open(name, &holder) == 0);
     hfi_object_hold(holder);
     CHECK(listed(name).info.state == HF_E_CORRUPT);
-    CHECK(collected(name).count == 0); /* somebody has it open */
+    CHECK(collected(name).count == 0); /* another process has it open */
     close(holder);
     CHECK(fchmod(fd, 0644) == 0);
     CHECK(collected(name).count == 0 && listed(name).count == 0);

@@ -65,8 +65,8 @@ main(void) {
     check_found(session, text + SIZE - 1, "text");
     check_found(session, region->own_piece.offset + 1000001, "array");
 
-    /* A new generation of it: what is new has no checksum yet,
-     * what is old keeps its. */
+    /* A new generation of it: what is new has no checksum yet, what is old keeps
+     * its. */
     ((char *)hf_region_address(region))[0] = 7;
     commit_value(session, "array", NULL, 0, region);
     OK(hf_session_privatize(session, 1, NULL));

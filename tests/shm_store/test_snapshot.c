@@ -196,8 +196,8 @@ check_next(void *context, const hf_entry *entry) {
     return ++at->count == at->stop_after;
 }
 
-/* More than a byte is compared; one was removed, one put again,
- * which keeps its place. */
+/* More than a byte is compared; one was removed, one put again, which keeps its
+ * place. */
 static void
 test_order(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);

@@ -108,8 +108,8 @@ test_contents(hf_session *session, size_t first, size_t last, int recycled) {
     CHECK(info_of(session).reserved_bytes == session->blocks->cache_bytes);
 }
 
-/* A buffer of several pieces, and with copies that a commit
- * wrote but no privatize mapped. */
+/* A buffer of several pieces, and with copies that a commit wrote but no privatize
+ * mapped. */
 static void
 test_pieces(hf_session *session) {
     hf_region *region = committed(session, "p");
@@ -274,8 +274,8 @@ test_faults(hf_session *session, int recycled) {
 }
 #endif
 
-/* Undone where nothing was written: the commit finds no change,
- * the copy is free again. */
+/* Undone where nothing was written: the commit finds no change, the copy is free
+ * again. */
 static void
 test_reshare(hf_session *session) {
     hf_region *region = committed(session, "r");

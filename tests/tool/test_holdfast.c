@@ -24,8 +24,8 @@ run_tool(const char *arguments) {
     return pclose(pipe);
 }
 
-/* An object under one of our names that is no session, and has
- * been there for a while. */
+/* An object under one of our names that is no session, and has been there for a
+ * while. */
 static void
 test_broken(void) {
     char name[64], line[128];

@@ -15,9 +15,9 @@ const SLICES = 50_000;
 const pixelOf = (locations) => locations.reduce((most, { pixel = 0 }) => Math.max(most, pixel), 0) / 1e9;
 
 export class Detail {
-  /** changed() is called when other rows are drawn; told(text) with what there is to say, or "". */
-  constructor({ context, data, regions, kernel }, lanes, changed, told) {
-    Object.assign(this, { context, data, regions, kernel, lanes, changed, told });
+  /** changed() is called when other rows are drawn; note(text) with what there is to say, or "". */
+  constructor({ context, data, regions, kernel }, lanes, changed, note) {
+    Object.assign(this, { context, data, regions, kernel, lanes, changed, note });
     this.windows = [{ low: -Infinity, high: Infinity, pixel: pixelOf(data.locations), rows: null }];
     this.now = this.windows[0];
     this.unfollow = context.view.follow(() => this.moved());
@@ -53,7 +53,7 @@ export class Detail {
   }
 
   tell() {
-    this.told(this.isCoarse ? this.hint() : "");
+    this.note(this.isCoarse ? this.hint() : "");
   }
 
   hint() {

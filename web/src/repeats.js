@@ -9,7 +9,7 @@ import { time } from "./view.js";
 
 const ROWS = 100;
 const CLASSES = { faster: "better", slower: "worse" };
-const HEADS = ["Region", "Own, median", "range", "before, median", "range", "both ranges", "change", "verdict"];
+const HEADS = ["Region", "Own, median", "range", "before, median", "range", "both ranges", "change", "outcome"];
 
 const percent = (part, whole) => `${((100 * part) / whole).toFixed(2)}%`;
 
@@ -77,8 +77,8 @@ export class Repeats {
     const cells = texts.map((text) => element("td", {}, text));
     const place = row.file ? `${row.file}:${row.line}` : "";
     const name = element("th", { scope: "row", title: place }, row.name);
-    const verdict = element("td", { class: CLASSES[row.verdict] }, row.verdict);
-    return element("tr", {}, name, ...cells, element("td", {}, drawn(row)), element("td", {}, change(row)), verdict);
+    const outcome = element("td", { class: CLASSES[row.outcome] }, row.outcome);
+    return element("tr", {}, name, ...cells, element("td", {}, drawn(row)), element("td", {}, change(row)), outcome);
   }
 
   hits() {

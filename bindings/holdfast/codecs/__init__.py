@@ -106,10 +106,10 @@ class Codec:
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         """Say how a value is made again, as `object.__reduce_ex__` does.
 
-        The function that makes it must be importable in the other process. What
-        ``pickler.memory(address, size, owner)`` returns may be anywhere in the arguments and
-        the state: the other process gets an object that exports that memory, writable, for as long as
-        the object lives.
+        The function that makes it must be importable in the other process. The result of
+        ``pickler.memory(address, size, owner)`` may be anywhere in the arguments and the state: the
+        other process gets an object that exports that memory, writable, for as long as the object
+        lives.
 
         Parameters
         ----------

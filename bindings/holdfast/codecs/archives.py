@@ -4,8 +4,8 @@ A reader of these keeps the state of a decompressor above its file, which can't 
 file is opened anew, with an offset of its own, and read up to where the reader was: where it
 lies, and that it is the same file, is known from its handle. One that is written is unserializable.
 
-A temporary file deletes itself when the object that stands for it goes. Where a cell changed it, the
-main worker's object makes way for another one, and must then leave the file alone.
+A temporary file deletes itself when the object that stands for it goes. If a cell changed it, the
+main worker's object is replaced by another one, and must then leave the file alone.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ _FILE_ATTRIBUTES = {gzip.GzipFile: "fileobj", bz2.BZ2File: "_fp", lzma.LZMAFile:
 
 
 def _file_below(value: t.Any, file: t.Any) -> tuple[tuple, str]:
-    """Where the file below lies, and its name."""
+    """The place of the file below, and its name."""
     raw = getattr(file, "raw", file)
     place = handles.place_of(raw) if isinstance(raw, io.FileIO) else None
     if place is None:
-        raise ValueError(f"a {type(value).__name__} of what is no regular file with a name")
+        raise ValueError(
+            f"a {type(value).__name__} of something that isn't a regular file with a name"
+        )
     return tuple(place), raw.name
 
 

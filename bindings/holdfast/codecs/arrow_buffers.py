@@ -2,7 +2,7 @@
 
 pyarrow's own pickling takes arrays, batches, tables and their types apart, down to the
 buffers, which all slices of an array share; so the buffer is all that needs a rule. It
-arrives as a buffer over the mapped region, so nothing is copied, and is writable only where it
+arrives as a buffer over the mapped region, so nothing is copied, and is writable only if it
 was. A NumPy array that Arrow looks at (or the other way round) is the same memory again.
 
 Tensors, which pyarrow doesn't pickle, are their NumPy array.
@@ -44,7 +44,8 @@ class Columns(Codec):
         return addresses(buffers_of(value))
 
     def memory(self, value):
-        """What `to_numpy` of an array without nulls, or of a slice of one, looks into."""
+        """The buffer that `to_numpy` of an array without nulls, or of a slice of one, looks
+        into."""
         if not isinstance(value, pa.Array) or not pa.types.is_primitive(value.type):
             return None
         data = value.buffers()[-1]
@@ -95,7 +96,7 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
 
 
 def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
-    """Where they are; those without bytes share one address, and nothing."""
+    """The buffers' addresses; those without bytes share one address, and nothing."""
     return tuple({one.address for one in buffers if one is not None and one.size})
 
 

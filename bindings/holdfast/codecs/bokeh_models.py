@@ -1,8 +1,8 @@
 """Bokeh's models and documents.
 
-A model is pickled as any object. What it holds lists and dicts in knows the models whose properties they
-are, by descriptors of their classes: those are found again by name, and a container is made whole before
-anything is put into it. Themes and templates that Bokeh brings are its own, by name.
+A model is pickled as any object. Its containers of lists and dicts know the models whose properties
+they are, by descriptors of their classes: those are found again by name, and a container is made
+whole before anything is put into it. Themes and templates that Bokeh brings are its own, by name.
 """
 
 from __future__ import annotations

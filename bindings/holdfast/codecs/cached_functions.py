@@ -1,15 +1,15 @@
 """functools.lru_cache: a cached function of the notebook, and what it remembers.
 
-The wrapper has no way to ask what is in its cache, but shows it to the garbage collector: with a bound,
-a key and a result for each link, the least recently used first; then the dict of the cache, the
-function, and a mark that separates positional from named arguments in a key. So the calls that were
-made follow from the keys. Where the wrapper is made again each of them is called again, while
-it has a function that gives the kept result. That, and the counts of hits and misses, are words of
+The wrapper has no way to ask what is in its cache, but shows it to the garbage collector: with a
+bound, a key and a result for each link, the least recently used first; then the dict of the cache,
+the function, and a mark that separates positional from named arguments in a key. So the calls that
+were made follow from the keys. When the wrapper is made again, it is called with each of them,
+while its function returns the kept result. That, and the counts of hits and misses, are words of
 the wrapper's memory, whose places are found once in a wrapper that has known ones.
 
-Where something isn't as it is described here the cache begins empty, and so it does where a
-result or an argument can't be carried (`_carry.encode`): a connection that a function keeps must
-not cost the function.
+If something isn't as it is described here, the cache begins empty; so it does if a result or an
+argument can't be carried (`_carry.encode`): a connection that a function keeps must not cost the
+function.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ import typing as t
 
 from . import Codec, register
 
-LEFT_OUT = "what cached functions remember is left out"  # notes of a pickler
-CARRIED = "what cached functions remember is carried"
+LEFT_OUT = "the results that cached functions keep are left out"  # notes of a pickler
+CARRIED = "the results that cached functions keep are carried"
 _MADE_ANEW = "__wrapped__", "cache_parameters"  # by lru_cache itself
 _LINK = "_lru_list_elem"  # the name of a link's type
 _Wrapper = type(functools.lru_cache(lambda: None))
 
 
 def _mark_of(referents: list[t.Any]) -> int | None:
-    """Where the mark is: the last plain object()."""
+    """The place of the mark: the last plain object()."""
     found = (i for i in range(len(referents) - 1, -1, -1) if type(referents[i]) is object)
     return next(found, None)
 
@@ -118,7 +118,7 @@ def _fill_cached(wrapper, state):
     known: tuple[tuple, t.Any] = (), None
 
     def give(*arguments, **named):
-        """What was kept; or what the function gives, where another thread or the hash of an argument
+        """The kept result; or the function's own, if another thread or the hash of an argument
         calls it meanwhile."""
         call, result = known
         given = *arguments, *named.values()
@@ -150,7 +150,7 @@ def _words(wrapper: t.Any) -> t.Any:
 
 @functools.cache
 def _places() -> tuple[int, int, int] | None:
-    """Of the function, the hits and the misses; None where they aren't found."""
+    """Of the function, the hits and the misses; None if they aren't found."""
     hits, misses = 577, 211
 
     def same(number):

@@ -1,24 +1,24 @@
-"""Lending: memory that another process copies for itself while its owner lives.
+"""Device-memory leases: memory that another process copies for itself while its owner lives.
 
-Memory of a device can't be mapped from the store. A process can open another one's (CUDA calls
-that IPC), but only while that one lives. So an encoding holds a *number* of the memory, and
-its bytes only where the rule below asks for them. The process that decodes it gets a *description*, by which
-the owner's library opens the memory, copies it to memory of its own, and lets go:
+Memory of a device can't be mapped from the store. A process can open another one's (CUDA calls that
+IPC), but only while that one lives. So an encoding holds a *number* of the memory, and its bytes
+only if the rule below asks for them. The process that decodes it gets a *description*, by which the
+owner's library opens the memory, copies it to memory of its own, and lets go:
 
 main worker to cell worker
     The cell asks for the number as it asks for the descriptor of a file, and the main worker
-    answers with a pipe in which the description lies. Where it can't be opened, the
-    cell asks for the bytes (`number + BYTES`) and is given a file of them.
+    answers with a pipe in which the description lies. If it can't be opened, the cell asks for
+    the bytes (`number + BYTES`) and gets a file of them.
 cell worker to main worker
     The cell sends one pipe with all its descriptions before its reply. The frontend keeps it
     until the commit is published, the main worker until it has adopted it; the cell doesn't
-    leave before nobody has it any more. So the pipe is the lease: whoever dies lets go of it.
+    leave before both have closed it. So the pipe is the lease: a process that dies gives it up.
 
-The rule: a commit holds the bytes of what is new or changed, but
-    in the main worker, where a cell waits for it: the main worker lives while the cell asks;
+The rule: a commit holds the bytes of new or changed memory, except
+    in the main worker, if a cell waits for the commit: the main worker lives while the cell asks;
     in a cell that has opened memory of the main worker: so the main worker can open the cell's.
-What the main worker has left out or adopted without bytes, its next idle commit writes; a main worker
-that dies before loses it, by name.
+The main worker's next idle commit writes memory that was left out or adopted without bytes; if the
+main worker dies before, that memory is lost, and named.
 
 This module knows no library. One that has such memory (torch_devices) sets `leases.describe`
 and `leases.copy_out`.
@@ -52,7 +52,7 @@ def new_number() -> int:
 
 
 class DeviceLeases:
-    """What this process lends, and how it gets what others lend."""
+    """The memory that this process leases to others, and the way to open that of others."""
 
     def __init__(self) -> None:
         self.durable = True  # whether the commit that is being made must hold the bytes
@@ -98,7 +98,7 @@ class DeviceLeases:
             return os.dup(file.fileno())
 
     def lend(self, number: int) -> bool:
-        """Note what is handed over without bytes; False where it can't be."""
+        """Note what is handed over without bytes; False if it can't be."""
         if number not in self._lent and len(self._lent) == _LOANS_MAX:
             return False
         description = self.describe(number)
@@ -166,7 +166,7 @@ class DeviceLeases:
 
 
 def _read_all(fd: int) -> dict[int, Description]:
-    """What lies in a pipe that stays open; its writer has written before it was sent."""
+    """The content of a pipe that stays open; its writer has written before it was sent."""
     parts = []
     while select.select([fd], [], [], 0)[0] and (part := os.read(fd, _PIPE_BYTES)):
         parts.append(part)

@@ -16,14 +16,14 @@ from cloudpickle import cloudpickle as _rules
 
 from .. import _restore
 
-# What the metaclass makes anew.
+# Attributes that the metaclass makes anew.
 _MADE = frozenset(
     "_member_names_ _member_map_ _member_type_ _value2member_map_ _unhashable_values_"
     " _unhashable_values_map_ _hashable_values_".split()
 )
 _OF_A_MEMBER = frozenset(("_value_", "_name_", "__objclass__", "_sort_order_"))
 _WHOLE = slice(None)
-# What an instance is made of, as its type gives it, whatever a subclass has made of the methods.
+# The parts of an instance, by its type, even if a subclass has replaced the methods.
 _CONTENTS: dict[type, t.Callable[[t.Any], tuple[t.Any, ...]]] = {
     object: lambda member: (),
     int: lambda member: (int.__index__(member),),

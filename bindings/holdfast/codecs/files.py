@@ -1,13 +1,13 @@
 """Codecs of binary files: raw and buffered; with them, the standard streams of a worker.
 
-The description is shared between the processes, and its offset with it. What Python keeps above
-it (bytes read ahead, characters decoded) is not. Before a file is encoded, both are made to
-agree: what was written is flushed, and what was read ahead is given back, so that the offset is
-where the program is. From then on either process may go on. What was read ahead from a pipe
-can't be given back: it is carried, and put into the buffer that is made there.
+The description is shared between the processes, and its offset with it. State that Python keeps
+above it (bytes read ahead, characters decoded) is not. Before a file is encoded, both are made to
+agree: written bytes are flushed, and bytes read ahead are given back, so that the offset is where
+the program is. From then on either process may go on. Bytes read ahead from a pipe can't be given
+back: they are carried, and put into the buffer that is made there.
 
-All this is several steps, between which no other thread may use the file. Where one runs
-that might, a file that has read ahead is unserializable.
+All this is several steps, between which no other thread may use the file. If one runs that might, a
+file that has read ahead is unserializable.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _make_raw(number, place, mode, offset):
 
 
 def attributes(file: t.Any) -> dict[str, t.Any] | None:
-    """What hangs on a file: `mode`, `name`. A number for a name is the descriptor's."""
+    """Attributes of a file: `mode`, `name`. A number for a name is the descriptor's."""
     found = dict(getattr(file, "__dict__", {}))
     found.pop("__IOBase_closed", None)
     if isinstance(found.get("name"), int):
@@ -134,7 +134,7 @@ def flush(file) -> None:
         poll = select.poll()
         poll.register(file.fileno(), select.POLLOUT)
         if not poll.poll(0):
-            raise ValueError("the other end doesn't read what is still to be written")
+            raise ValueError("the other end doesn't read the bytes that are still to be written")
     file.flush()
 
 
@@ -203,7 +203,7 @@ def reduce_standard(file: t.Any) -> t.Any:
 
 
 class _Streams(Codec):
-    """What a worker has as sys.stdout and sys.stderr."""
+    """The objects that a worker has as sys.stdout and sys.stderr."""
 
     types = ("ipykernel.iostream.OutStream",)
 

@@ -1,11 +1,11 @@
 """Handles: what stands in an encoding for a descriptor.
 
-A descriptor is a number that means something in one process only. So the encoding of a
-file holds a *handle*: a random number that stands for the open file description, and for a
-regular file where it lies. Whoever decodes it has the description already (the main worker, for what
-it gave to a cell), was sent it (by a cell that made it), asks for it through `table.fetch`, which
-a worker of a kernel sets, or opens the same file anew, if its inode is still the one that it
-was. A pipe or a socket has no such place: outside of a kernel it is unserializable.
+A descriptor is a number that means something in one process only. So the encoding of a file holds a
+*handle*: a random number that stands for the open file description, and for a regular file where it
+lies. The process that decodes it has the description already (the main worker, if it gave the file
+to a cell), was sent it (by a cell that made it), asks for it through `table.fetch`, which a worker
+of a kernel sets, or opens the same file anew, if its inode is still the one that it was. A pipe or
+a socket has no such place: outside of a kernel it is unserializable.
 
 Descriptors of a commit are not kept by a third process: while somebody holds a copy, the
 other end of a pipe sees no end of file, and a connection isn't closed by `close()`. So the
@@ -29,7 +29,7 @@ HANDLES_MAX = min(256, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 
 
 
 class Place(t.NamedTuple):
-    """Where a regular file lies, and which one it is."""
+    """The place of a regular file, and its identity."""
 
     path: str
     device: int
@@ -126,7 +126,7 @@ class Table:
         return self._arrived.get(number)
 
     def forget_arrived(self) -> None:
-        """What arrived and nobody decoded."""
+        """Close the descriptors that arrived and that nobody decoded."""
         while self._arrived:
             os.close(self._arrived.popitem()[1])
 
@@ -147,8 +147,8 @@ class Table:
     def taken_back(self, *, adopted: bool) -> None:
         """The process that we gave descriptors to is done with them.
 
-        Where nothing of it was adopted, the descriptions are put back to where our own
-        objects believe them to be.
+        If nothing of it was adopted, the descriptions are put back to where our own objects believe
+        them to be.
         """
         given, self._given = self._given, {}
         for number, (offset, blocking) in given.items():
@@ -181,7 +181,7 @@ table = Table()
 
 
 def handle_of(owner: t.Any) -> tuple[int, Place | None]:
-    """What stands for a descriptor in an encoding; an exception where nothing can."""
+    """The stand-in for a descriptor in an encoding; an exception if there can be none."""
     from .. import _context
 
     stored = _context.in_store()  # else it goes to a stream, which knows no processes
@@ -195,7 +195,7 @@ def handle_of(owner: t.Any) -> tuple[int, Place | None]:
 
 
 def place_of(owner: t.Any) -> Place | None:
-    """Where the regular file lies that `owner` has open."""
+    """The place of the regular file that `owner` has open."""
     return table.number_of(owner)[1]
 
 

@@ -1,8 +1,8 @@
 """HoloViews' objects, with the options that were set for each.
 
-An object has a number, by which HoloViews finds its options in a table of the process. What has options takes them
-with it, and gets a number that is free where it arrives: another process may have given its own to something else.
-Objects that shared a number still do.
+An object has a number, by which HoloViews finds its options in a table of the process. An object
+with options takes them with it, and gets a number that is free where it arrives: another process
+may have given its own to something else. Objects that shared a number still do.
 """
 
 from __future__ import annotations

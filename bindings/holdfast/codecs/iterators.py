@@ -63,7 +63,8 @@ class _Iterators(Codec):
 
 
 def _ways(kind: str) -> t.Iterator[tuple[str, bool]]:
-    """What an iterator of this type may go over: a view's name, and whether from the end."""
+    """The view that an iterator of this type may go over: a view's name, and whether from the
+    end."""
     if kind == "odict_iterator":
         yield from itertools.product(_NAMES, (False, True))
     elif kind == "set_iterator":

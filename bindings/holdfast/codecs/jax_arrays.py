@@ -35,7 +35,7 @@ def _make_key(data, name):
 
 
 class _Arrays(Codec):
-    # Where the class is defined has changed with jaxlib 0.7.
+    # The module of the class has changed with jaxlib 0.7.
     types = ("jaxlib._jax.ArrayImpl", "jaxlib.xla_extension.ArrayImpl")
 
     def reduce(self, value, pickler):

@@ -7,17 +7,17 @@ later: it is carried as its parts, without the one and with small numbers for th
 classes of the notebook, and what their constructors name, are looked up in `__main__`, where they
 may not be bound yet: they go with it.
 
-The file of a model has what is part of it: layers, other models, the optimizer, variables. Where
-one of these is met beside its model, as a variable or anywhere in the same value, it is carried
-as its place in the model, by the way on which Keras finds it when it saves. So `layer is
-model.layers[0]` stays true. For that the value is searched for models when the first such object
-is met, since the part may come before the whole. A part of several models, none of which is in
-another, is the first one's. Where another one is functional or sequential, what stands in its
-configuration for that part (a layer, an input, a whole model) is a stand-in, which gives the part
-of the first when it is read. Being called anew it has more nodes than in its file, so the numbers
-by which nodes refer to each other are moved. Other models have their own part, as their files do.
+The file of a model has what is part of it: layers, other models, the optimizer, variables. If one
+of these is met beside its model, as a variable or anywhere in the same value, it is carried as its
+place in the model, by the path on which Keras finds it when it saves. So `layer is model.layers[0]`
+stays true. For that the value is searched for models when the first such object is met, since the
+part may come before the whole. A part of several models, none of which is in another, is the first
+one's. If another model is functional or sequential, a stand-in takes the place of that part (a
+layer, an input, a whole model) in its configuration, and gives the part of the first model when it
+is read. Being called anew it has more nodes than in its file, so the numbers by which nodes refer
+to each other are moved. Other models have their own part, as their files do.
 
-What the file doesn't keep isn't carried: metrics and losses that have a name beside their
+State that the file doesn't keep isn't carried: metrics and losses that have a name beside their
 model's come back as objects of their own.
 """
 
@@ -122,7 +122,7 @@ def _move_places(value, steps):
 
 @contextlib.contextmanager
 def _at_hand(needed):
-    """What the notebook's classes name, where it isn't bound yet."""
+    """The objects that the notebook's classes name, if they aren't bound yet."""
     namespace = _context.current_namespace()
     missing = {} if namespace is None else {k: v for k, v in needed.items() if k not in namespace}
     if missing:
@@ -254,7 +254,8 @@ def _codes_of(value):
 
 
 def _needed_by(classes):
-    """What the notebook's classes name: modules, classes, functions and plain values."""
+    """The objects that the notebook's classes name: modules, classes, functions and plain
+    values."""
     namespace, needed, work = _context.current_namespace() or {}, {}, list(classes)
     while work:
         for name in {name for code in _codes_of(work.pop()) for name in code.co_names}:

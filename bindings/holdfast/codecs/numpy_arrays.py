@@ -4,8 +4,8 @@ A subclass that pickles as an array does is its memory, seen as that class, and 
 attributes; NumPy's own pickling copies the memory into the pickle and drops them. A masked
 array is the same: its mask is one of its attributes.
 
-A memmap is its file, mapped again; so is a view of one, of whatever class. What a mapping
-of mode "c" has changed is in its private pages and nowhere else: those are carried.
+A memmap is its file, mapped again; so is a view of one, of whatever class. Changes to a mapping of
+mode "c" are in its private pages and nowhere else: those are carried.
 
 Views of arrays of objects (and of texts of variable width) stay views: their memory can't
 be carried, since it holds pointers, but their place in the array that they look at can.
@@ -105,7 +105,8 @@ def _make_npz(cls, bag, state, archive):
 
 
 class Npz(Codec):
-    """What np.load returns for an archive: it reads the arrays when they are asked for."""
+    """The object that np.load returns for an archive: it reads the arrays when they are asked
+    for."""
 
     types = ("numpy.lib.npyio.NpzFile",)
 
@@ -136,7 +137,7 @@ def _attributes(value: t.Any) -> dict[str, t.Any]:
 
 
 def _index_of(row: t.Any) -> tuple[int, ...] | None:
-    """Which element of its array a row is; None where it has none, or is a part of one."""
+    """Which element of its array a row is; None if it has none, or is a part of one."""
     base = row.base
     if not isinstance(base, np.ndarray) or base.dtype != row.dtype or not base.size:
         return None
@@ -259,7 +260,7 @@ _IS_THERE = 3 << 62  # in memory or swapped
 
 
 def changed_pages(root: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """What a private mapping of a file has changed: where, and the bytes."""
+    """The changes of a private mapping of a file: places and bytes."""
     octets = _octets(root)
     low = octets.__array_interface__["data"][0]
     first = low // _PAGE
@@ -286,7 +287,7 @@ def changed_pages(root: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def reduce_view_of_objects(array: np.ndarray) -> t.Any:
-    """Where in its base a view is; NotImplemented for an array of its own."""
+    """The place of a view in its base; NotImplemented for an array of its own."""
     base = array
     while getattr(base, "base", None) is not None:  # what as_strided puts in between has one too
         base = base.base

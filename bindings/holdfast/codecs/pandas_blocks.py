@@ -6,8 +6,8 @@ that the blocks (and indexes) share, which pandas's own pickling leaves out: the
 would be shared where it arrives, and a change of one would show in all. Here blocks are
 pickled with it, and a Series as its block, as a frame is.
 
-What types and arrays have worked out about themselves (`_cache`) is left out: a cell that only
-looked at a column would have changed it.
+Results that types and arrays keep about themselves (`_cache`) are left out: a cell that only looked
+at a column would have changed it.
 """
 
 from __future__ import annotations

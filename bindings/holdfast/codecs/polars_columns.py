@@ -3,7 +3,7 @@
 Polars hands them out and takes them in by the Arrow C data interface without copying,
 through pyarrow. Its own pickling, an IPC stream inside of the pickle, is left with what
 that interface doesn't carry unchanged (categories, enumerations, 128-bit integers), and with
-everything where there is no pyarrow. Objects neither carries.
+everything if there is no pyarrow. Objects neither carries.
 
 A frame is its columns, a column its chunks and whether it is known to be sorted.
 """
@@ -80,7 +80,7 @@ def _goes_by_arrow(dtype) -> bool:
 
 
 def _as_arrow(series):
-    """Its chunks, not copied; None where they would not come back the same."""
+    """Its chunks, not copied; None if they would not come back the same."""
     pyarrow = _pyarrow()
     if pyarrow is None or type(series) is not pl.Series or not _goes_by_arrow(series.dtype):
         return None

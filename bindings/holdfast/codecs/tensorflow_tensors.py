@@ -5,11 +5,11 @@ around the mapped bytes, through DLPack, without a copy. A variable is a buffer 
 to: it is carried as what it holds and made again around that. TensorFlow counts what refers to a
 buffer, and copies this one when the variable is first assigned to in place.
 
-TensorFlow's kernels need memory that is aligned as its own is; small tensors go with the
-pickle, where they aren't, and are copied. So are texts, which are no memory. Ragged and sparse
-tensors and slices have their own pickling, made of dense tensors. A tf.function that was called
-holds graphs, which are the process's own: it is carried as before its first call. Datasets, iterators and tensor
-arrays live inside of TensorFlow and are declined.
+TensorFlow's kernels need memory that is aligned as its own is; small tensors go with the pickle,
+where they aren't, and are copied. So are texts, which are no memory. Ragged and sparse tensors and
+slices have their own pickling, made of dense tensors. A tf.function that was called holds graphs,
+which are the process's own: it is carried as before its first call. Datasets, iterators and tensor
+arrays live inside of TensorFlow and are unserializable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The codec of text files: as of the binary ones below them (files.py), and their position.
 
-Where a text file is, `tell()` returns, unless it was iterated over; then it is found from
-what it has decoded ahead. How it treats newlines, no method returns; that is found in its memory.
+`tell()` returns the position of a text file, unless it was iterated over; then it is found from the
+text decoded ahead. No method returns how it treats newlines; that is found in its memory.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _settle_text(file: io.TextIOWrapper) -> int | bytes | None:
 
 
 def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
-    """What was decoded from a pipe and not read yet, as the bytes that it was."""
+    """Text that was decoded from a pipe and not read yet, as its bytes."""
     files.must_be_alone()
     buffer, encoding = file.buffer, file.encoding
     if not isinstance(buffer, io.BufferedReader) or "a".encode(encoding) != b"a":
@@ -82,7 +82,7 @@ def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
 
 
 def _position_after_iteration(file: io.TextIOWrapper) -> int:
-    """Where the program is, which a text file doesn't return once it was iterated over.
+    """The program's position, which a text file doesn't return once it was iterated over.
 
     Everything that is decoded already ends where the buffer below stands. It is read, and its
     length in bytes found by decoding the bytes in front of that place.

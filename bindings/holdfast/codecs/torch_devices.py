@@ -41,7 +41,7 @@ _PRUNE_MIN = 128
 
 
 class _Known:
-    """What is known of a storage of this process."""
+    """The data that is kept of a storage of this process."""
 
     def __init__(self, storage: torch.UntypedStorage, number: int, digest: bytes):
         self.reference = StorageWeakRef(storage)
@@ -110,13 +110,13 @@ def _to_host(storage):
 
 
 def _settle(device):
-    """What other streams still compute is in memory afterwards."""
+    """Wait until other streams have written their results to memory."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def _share(storage):
-    """By what another process opens it; an exception where that can't be."""
+    """By what another process opens it; an exception if that can't be."""
     return storage._share_cuda_()
 
 
@@ -176,7 +176,7 @@ def _make_lent(number, digest, device, size, host):
     if own is not None and digest_of(own) == digest:
         return own
     if _context.is_comparing():
-        raise OSError("what is compared with it has other contents")
+        raise OSError("the memory that is compared with it has other contents")
     made = _borrow(number, digest, device)
     if made is None and host is None:
         made = _fetch_bytes(number, digest, device, size)
@@ -222,7 +222,8 @@ def _fetch_bytes(number, digest, device, size):
 
 
 def reduce_storage(storage: torch.UntypedStorage, notes: dict[t.Any, t.Any]) -> tuple[t.Any, ...]:
-    """What `__reduce__` gives, for a storage that isn't in host memory; `notes`: the pickler's."""
+    """The result of `__reduce__`, for a storage that isn't in host memory; `notes`: the
+    pickler's."""
     device = str(storage.device)
     if not (_context.in_store() and _is_lendable(storage)):
         return _make_on_device, (_to_host(storage), device)
@@ -244,11 +245,11 @@ def _needs_bytes(known, as_it_came):
     leases = device_lease.leases
     if leases.durable or leases.answers:
         return not leases.may_leave_out()
-    # A cell. What it didn't change stands in the store as the main worker knows it.
+    # A cell. Memory that it didn't change is in the store as the main worker knows it.
     return not as_it_came and not (leases.may_leave_out() and leases.lend(known.number))
 
 
-# ---- lending ----------------------------------------------------------------------------------
+# ---- device-memory leases -----------------------------------------------------------------------
 
 
 def _describe(number):

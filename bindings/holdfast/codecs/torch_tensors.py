@@ -1,9 +1,9 @@
 """PyTorch: storages, tensors of every layout, parameters, generators.
 
-What shares memory in PyTorch is the storage, and a tensor is a place in one. So a storage is
-pickled once, as memory, and a tensor as its storage, offset, shape and strides. Modules,
-optimizers, quantized and nested tensors, and subclasses that are made of other tensors have
-their own pickling, which comes down to these.
+In PyTorch storages hold the memory, and a tensor is a place in one. So a storage is pickled once,
+as memory, and a tensor as its storage, offset, shape and strides. Modules, optimizers, quantized
+and nested tensors, and subclasses that are made of other tensors have their own pickling, which
+comes down to these.
 
 PyTorch's own reduction of a tensor is not used: it copies every storage into the pickle, leaves
 the gradient and the hooks behind, and makes a leaf of what was computed, so that `backward()`
@@ -288,7 +288,8 @@ class _MemoryFormats(Codec):
 
 
 class _Handles(Codec):
-    """What `register_hook` gives refers weakly to the dict of hooks that it removes itself from."""
+    """The handle that `register_hook` returns refers weakly to the dict of hooks that it removes
+    itself from."""
 
     types = ("torch.utils.hooks.RemovableHandle",)
 

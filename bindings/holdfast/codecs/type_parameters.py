@@ -82,7 +82,7 @@ class _NewTypes(Codec):
 
 
 class _Aliases(Codec):
-    """What a `type` statement makes (Python 3.12)."""
+    """The object that a `type` statement makes (Python 3.12)."""
 
     types = ("typing.TypeAliasType",)
 

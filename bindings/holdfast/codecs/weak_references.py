@@ -1,6 +1,6 @@
 """The codecs of weak references, and of the containers that are made of them.
 
-A weak reference is made again from what it leads to, which lives on only where something else
+A weak reference is made again from what it leads to, which lives on only if something else
 that is carried with it holds it: as it was before. The walk over the variables (graph.c) puts
 who refers weakly and who is referred to into one entry. So it is with finalizers of the notebook's.
 """
@@ -15,7 +15,7 @@ from . import Codec, register
 
 
 class _Mortal:
-    """What a dead reference led to."""
+    """The target of a dead reference."""
 
 
 def _make_dead(make):
@@ -45,7 +45,7 @@ class _Proxies(Codec):
             return _make_dead, (weakref.proxy,)
 
 
-# What these keep for themselves; attributes of a subclass come beside.
+# State that these keep for themselves; attributes of a subclass come beside.
 _OWN = vars(weakref.WeakValueDictionary()).keys() | vars(weakref.WeakKeyDictionary()).keys()
 
 

@@ -33,7 +33,7 @@ def _instances() -> dict[str, t.Any]:
 
 
 def find(comm_id: str | None) -> t.Any:
-    """The widget with a comm of this id; None where there is none."""
+    """The widget with a comm of this id; None if there is none."""
     return None if comm_id is None else _instances().get(comm_id)
 
 
@@ -60,8 +60,8 @@ def leave(namespace: dict[str, t.Any]) -> None:
 
 
 def left(unserializable: dict[str, str]) -> dict[str, str]:
-    """After it: nothing that happens to the originals is sent to the page. What was unserializable,
-    without the names of ours, which are reported only if no name of the user's is."""
+    """After it: nothing that happens to the originals is sent to the page. Returns the
+    unserializable names without ours, which are reported only if no name of the user's is."""
     comms.leave()
     named = {name: reason for name, reason in unserializable.items() if not name.startswith(PREFIX)}
     return named or {"a widget": reason for reason in unserializable.values()}
@@ -101,8 +101,8 @@ def _find(comm_id: str) -> t.Any:
 
 
 def _handlers(widget: t.Any) -> list[tuple[tuple[str, ...], t.Any]]:
-    """What is called when something happens to a widget, each with its place: a trait and a kind of
-    change, or the attribute that calls it."""
+    """The functions that are called when something happens to a widget, each with its place: a
+    trait and a kind of change, or the attribute that calls it."""
     from traitlets import EventHandler
 
     found: list[tuple[tuple[str, ...], t.Any]] = [
@@ -128,7 +128,7 @@ def _calls(widget: t.Any, where: tuple[str, ...]) -> list[t.Any]:
 def _changes(
     widget: t.Any, traits: dict[str, t.Any], handlers: list[tuple[tuple[str, ...], t.Any]]
 ) -> tuple[t.Any, ...]:
-    """What a fork's cell has changed of a widget of the main worker's."""
+    """Changes of a fork's cell to a widget of the main worker's."""
     changed = {
         name: part
         for name, part in widget._trait_values.items()

@@ -1,7 +1,7 @@
 """Objects of the interpreter that show another one: mapping proxies, views of dicts, keys of `cmp_to_key`.
 
-What they show is what the garbage collector sees of them. A proxy goes on showing the same dict,
-and that of a class (`vars(cls)`) the class's own.
+They show only the objects that the garbage collector sees of them. A proxy goes on showing the same
+dict, and that of a class (`vars(cls)`) the class's own.
 """
 
 from __future__ import annotations

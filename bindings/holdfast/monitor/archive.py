@@ -30,7 +30,7 @@ _APPS = ("Holdfast", "JUmPER")
 
 
 class MonitorFacts(t.TypedDict, total=False):
-    """What JUmPER's own manifest says of the monitor. Memory is in GB."""
+    """The monitor's part of JUmPER's own manifest. Memory is in GB."""
 
     interval: float
     wallclock_start_time: float | None
@@ -122,7 +122,7 @@ def _ends(cell: Cell) -> tuple[int, int]:
 
 
 def _monitor(state: State, resources: Resources) -> MonitorFacts:
-    """What JUmPER's own manifest says of the monitor."""
+    """The monitor's part of JUmPER's own manifest."""
     gpus = resources.get("gpus") or []
     return {
         "interval": state.get("interval"),

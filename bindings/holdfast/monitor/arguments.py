@@ -14,7 +14,7 @@ import typing as t
 
 
 class CommandError(Exception):
-    """What was asked for can't be done; the text is one line for the user."""
+    """The command can't be done; the text is one line for the user."""
 
 
 @dataclasses.dataclass(frozen=True)

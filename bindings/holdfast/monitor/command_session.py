@@ -1,7 +1,7 @@
-"""What the commands of one shell share: what is looked at, and how it is shown.
+"""The state that the commands of one shell share: what is looked at, and how it is shown.
 
-What is looked at is a *record*: the live monitor, or the session that was imported last, until
-the next start. Both answer alike (`source.Monitor`, `archive.Imported`).
+The commands look at a *record*: the live monitor, or the session that was imported last, until the
+next start. Both answer alike (`source.Monitor`, `archive.Imported`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Wanted(t.TypedDict, total=False):
 
 
 class Session:
-    """What the commands of one shell share.
+    """The state that the commands of one shell share.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Session:
 
     @property
     def record(self) -> t.Any:
-        """What the commands look at.
+        """The record that the commands look at.
 
         Returns
         -------

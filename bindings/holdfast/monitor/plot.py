@@ -57,7 +57,7 @@ _ALL = [metric for track in _TRACKS for metric in track.metrics]
 _GPU = [name for name in _ALL if name.startswith("gpu_")]
 _IO = [name for name in _ALL if name.startswith("io_")]
 
-# What --metrics takes: our names, and those of JUmPER's plots.
+# The names that --metrics takes: our names, and those of JUmPER's plots.
 KEYS = {
     **{name: [name] for name in _ALL},
     "cpu": ["cpu_util"],
@@ -197,7 +197,7 @@ def tracks(
 ) -> list[schema.Track]:
     """Make the tracks of a level.
 
-    What isn't wanted is hidden: a whole track, or a line of one.
+    Metrics that aren't wanted are hidden: a whole track, or a line of one.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ COMMANDS = {
         "[INTERVAL] [--pss]",
         "sample every INTERVAL seconds (1), with PSS and USS of the memory once a second",
     ),
-    "perfmonitor_stop": ("", "stop sampling; what was sampled stays"),
+    "perfmonitor_stop": ("", "stop sampling; the samples stay"),
     "perfmonitor_perfreport": (
         "[--cell RANGE] [--level LEVEL] [--text]",
-        "show what the cells used: all, or those of RANGE",
+        "show the resources that the cells used: all, or those of RANGE",
     ),
     "perfmonitor_plot": (
         "[--metrics LIST] [--cell RANGE] [--level LEVEL] [--live [SECONDS [WINDOW]]]"

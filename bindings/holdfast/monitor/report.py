@@ -1,8 +1,8 @@
-"""What cells used, as a report: text in the layout of JUmPER's, and the same as HTML. And what they may use.
+"""The use of cells and its limits, as a report: text in the layout of JUmPER's, and HTML.
 
 The average of several cells is weighted by time, and the time between them doesn't count. TOTAL
-is the limit of memory, and the sum of processor time and of what I/O moved. The last lines
-say how this was measured: samples, missed samples, and what the sampler itself took.
+is the limit of memory, and the sum of processor time and of the bytes that I/O moved. The last
+lines show how this was measured: samples, missed samples, and the cost of the sampler itself.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _outcomes(cells: t.Sequence[Cell]) -> list[str]:
 
 
 def _cost(level: str, state: State) -> list[str]:
-    """What the sampler says of itself."""
+    """The sampler's figures about itself."""
     cost, interval = state.get("cost_ns") or 0, state.get("interval") or 0
     share = state.get("cost_share")
     line = f"Level {level}"

@@ -1,10 +1,10 @@
-"""What was sampled: cells, the rows of a level, and the figures of a stretch of time.
+"""Samples: cells, the rows of a level, and the figures of a stretch of time.
 
-Units: times are nanoseconds of the monotonic clock, processor use is per cent of all cores that
-may be used, memory is GB of 2**30 bytes, data read and written MB of 2**20. Memory is what is
-resident: the private pages of all processes together, and the largest share of files and shared
-memory that one of them has. What is read and written is what system calls asked for, cached or
-not (`io_...`), and what came from storage or went there (`disk_...`).
+Units: times are nanoseconds of the monotonic clock, processor use is per cent of all cores that may
+be used, memory is GB of 2**30 bytes, data read and written MB of 2**20. Memory is what is resident:
+the private pages of all processes together, and the largest share of files and shared memory that
+one of them has. Bytes read and written are those that system calls moved, cached or not (`io_...`),
+and those that came from storage or went there (`disk_...`).
 
 Figures of rows are as exact as the rows at the ends of the stretch. If it begins and ends with
 a cell, the readings that were taken there replace them (`exact`).
@@ -57,7 +57,7 @@ class Gpu(t.TypedDict):
 
 
 class Resources(t.TypedDict, total=False):
-    """What the machine has: see `source.Monitor.resources`. An archive may lack a part."""
+    """The machine's resources: see `source.Monitor.resources`. An archive may lack a part."""
 
     host: str
     cores: float
@@ -74,7 +74,7 @@ class Resources(t.TypedDict, total=False):
 
 
 class Reading(t.TypedDict):
-    """What a level had used at one moment. `memory_bytes` is what it used then."""
+    """The use of a level at one moment. `memory_bytes` is what it used then."""
 
     time_ns: int
     cpu_seconds: float

@@ -19,7 +19,7 @@ _INCHES = (11.0, 1.8)  # of one track
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """What a pickled file of ``%perfmonitor_plot --pickle`` contains. A notebook draws it.
+    """The content of a pickled file of ``%perfmonitor_plot --pickle``. A notebook draws it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the monitor has sampled, from wherever this runs.
+"""The monitor's samples, from any process.
 
 In Holdfast's own kernel the frontend samples; in any other Python a small child process does.
 Both write to shared memory, which is read here without asking anybody; only starting, stopping
@@ -185,7 +185,7 @@ class Monitor:
         self._control.ask("start", interval_ns=round(seconds * 1e9), weigh=weigh)
 
     def stop(self) -> None:
-        """Stop sampling. What was sampled stays.
+        """Stop sampling. The samples stay.
 
         Raises
         ------

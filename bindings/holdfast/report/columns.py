@@ -1,4 +1,4 @@
-"""What is shown of a cell: one table of columns, for the text and for the page, with their meanings."""
+"""The columns of a cell, with their meanings: one table, for the text and for the page."""
 
 from __future__ import annotations
 
@@ -115,13 +115,13 @@ COLUMNS = (
     ),
     _bytes(
         "peak",
-        "the most resident memory of the process that ran it; of a plain cell what was seen at its"
-        " begin, at its end and in samples, and its peak where that was the process's highest so far",
+        "the most resident memory of the process that ran it; for a plain cell the most that was seen at"
+        " its begin, at its end and in samples, or the process's peak if the cell has raised it",
         lambda cost: cost.bytes_peak,
     ),
     _times(
         "rec ms",
-        "of the cell's time, what recording took, estimated from what an event costs on this"
+        "the part of the cell's time that recording took, estimated from the cost of an event on this"
         " machine; - if nothing was recorded or it wasn't measured",
         recording_ms,
     ),

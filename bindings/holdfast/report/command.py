@@ -46,7 +46,7 @@ def _refuse(parser: argparse.ArgumentParser, why: str) -> NoReturn:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.report",
-        description="Run a notebook and show what each of its cells cost, as text and as one HTML file.",
+        description="Run a notebook and show the cost of each cell, as text and as one HTML file.",
         epilog="Exit status: 0, 1 if a cell failed or didn't run, or a trace can't be read, 2 if the"
         " notebook or the kernel isn't there.",
     )
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path("out"),
         metavar="DIR",
-        help="for the executed notebook and what its cells write; default: %(default)s",
+        help="for the executed notebook and the files that its cells write; default: %(default)s",
     )
     add("--html", type=Path, metavar="FILE", help="the report; default: DIR/NAME.report.html")
     add(
@@ -130,7 +130,7 @@ def _show_traces(recorded: dict[int, traces.Recorded], lines: int) -> bool:
 
 
 def _summary(done: Execution) -> str:
-    """What ran, and what failed."""
+    """The cells that ran, and those that failed."""
     seconds = sum(cost.ms for cost in done.costs) / 1e3
     line = f"{count(len(done.costs), 'cell')} ran in {seconds:.2f} s, {len(done.failed)} failed"
     if done.left:

@@ -193,10 +193,7 @@ def _meanings() -> str:
         for column in COLUMNS
         if column.head
     )
-    return (
-        "<details><summary>What the columns mean</summary>"
-        f'<dl class="meanings">{pairs}</dl></details>'
-    )
+    return f'<details><summary>The columns</summary><dl class="meanings">{pairs}</dl></details>'
 
 
 def _view(parts: tuple[str, str], label: str) -> str:
@@ -209,7 +206,7 @@ def _view(parts: tuple[str, str], label: str) -> str:
 
 
 def _tracks(parts: tuple[str, str]) -> str:
-    return f"<h2>Over time</h2>{_view(parts, 'What the monitor sampled, with the cells')}"
+    return f"<h2>Over time</h2>{_view(parts, 'Samples of the monitor, with the cells')}"
 
 
 def _no_tracks() -> str:

@@ -1,9 +1,10 @@
 """A notebook executed from its first cell to its last, and what was measured of each.
 
-The cells run one after another in one kernel. A cell that raises doesn't end the run, unless the caller
-wants that; a kernel that dies does, since the variables of the cells so far are gone with it (Holdfast's
-own survives its cells: there a cell that kills its process is one that failed). What the monitor knows
-is asked for once, after the last cell, by a request that is none of the notebook's cells.
+The cells run one after another in one kernel. A cell that raises doesn't end the run, unless the
+caller wants that; a kernel that dies does, since the variables of the cells so far are gone with it
+(Holdfast's own survives its cells: there a cell that kills its process is one that failed). The
+monitor's samples are asked for once, after the last cell, by a request that isn't one of the
+notebook's cells.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _WRITE = "__import__('holdfast.monitor.archive', fromlist=['write']).write({path
 
 @dataclass
 class CellCost:
-    """What one cell cost.
+    """The cost of one cell.
 
     Attributes
     ----------
@@ -104,7 +105,7 @@ class CellCost:
 
 @dataclass
 class Execution:
-    """What was measured of a notebook.
+    """The measurements of a notebook.
 
     Attributes
     ----------
@@ -281,9 +282,9 @@ class _Runner:
 
     def greet(self) -> bool:
         """Ask the kernel what it is. Returns whether it is Holdfast's."""
-        told = self.client.wait_for_reply(_sent(self.client.kc.kernel_info())) or {"content": {}}
-        self.client.nb.metadata["language_info"] = told["content"].get("language_info", {})
-        return told["content"].get("implementation") == "holdfast"
+        info = self.client.wait_for_reply(_sent(self.client.kc.kernel_info())) or {"content": {}}
+        self.client.nb.metadata["language_info"] = info["content"].get("language_info", {})
+        return info["content"].get("implementation") == "holdfast"
 
 
 def execute(
@@ -359,7 +360,7 @@ def _sent(request: Any) -> str:
 
 
 def _monitored(runner: _Runner) -> Imported | None:
-    """What the monitor has of the cells, through a file that the kernel writes."""
+    """The monitor's samples of the cells, through a file that the kernel writes."""
     from holdfast.monitor import archive
     from holdfast.monitor.arguments import CommandError
 

@@ -21,7 +21,7 @@ _SLICES = 10_000
 
 @dataclass
 class Recorded:
-    """What is shown of a recorded cell.
+    """The parts that are shown of a recorded cell.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ def _fill(found: Recorded, cost: CellCost, done: Execution, sources: dict[int, s
 
 
 def _run(cost: CellCost, archive: Path) -> Run | None:
-    """What the views show of the cell; nothing of one that the monitor doesn't know."""
+    """The monitor's samples for the cell's views; none for a cell that the monitor doesn't know."""
     cell = cost.monitored
     if cell is None or cell.end_ns is None or cost.count is None:
         return None

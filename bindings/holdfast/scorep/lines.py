@@ -141,12 +141,12 @@ def _text(file: str, files: t.Iterable[str]) -> str | None:
 
 
 def _compiled(name: str) -> str:
-    """What IPython compiled under a name: the code of a cell, its magics as calls."""
+    """The source that IPython compiled under a name: the code of a cell, its magics as calls."""
     return "".join(linecache.getlines(name))
 
 
 def _timed_body(texts: t.Iterable[str]) -> str | None:
-    """What ``%%time`` ran in a cell; None if that isn't one magic."""
+    """The code that ``%%time`` ran in a cell; None if the cell isn't one magic."""
     found = [body for text in texts for body in _TIME_MAGIC.findall(text)]
     return str(ast.literal_eval(found[0])) if len(found) == 1 else None
 

@@ -7,9 +7,9 @@ LD_PRELOAD and starts the interpreter anew, once. Events of Python and of thread
 place. So a program that is already running (a cell, ``scorep.register()``) loads Score-P when
 its recording is opened, after a fork even, and with the environment of that moment.
 
-Its libraries refer to each other's data in circles, and dlopen can't load one without the
-others. What can is a library that names them all as its dependencies: `_bundle` writes one, of
-a header and a dynamic section, into a file of memory. No compiler is needed anywhere.
+Its libraries refer to each other's data in circles, and dlopen can't load one without the others. A
+library that names them all as its dependencies can: `_bundle` writes one, of a header and a dynamic
+section, into a file of memory. No compiler is needed anywhere.
 
 HOLDFAST_RECORDER chooses: ``scorep``, ``builtin``, or ``auto`` (Score-P if ``scorep-config``
 is on PATH).
@@ -49,7 +49,7 @@ _options: tuple[str, ...] = ("--user", "--compiler", "--thread=pthread")
 
 
 class Installation(t.NamedTuple):
-    """What Score-P is made of, for some options.
+    """The parts of Score-P, for some options.
 
     Attributes
     ----------
@@ -99,7 +99,9 @@ def _understand(choice: str) -> str:
     if choice in ("auto", "scorep", "builtin"):
         return choice
     if choice:
-        warn_once(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
+        warn_once(
+            f"HOLDFAST_RECORDER={choice!r} must be one of auto, scorep, builtin; taken as auto"
+        )
     return "auto"
 
 
@@ -320,7 +322,7 @@ def restarted(environ: t.MutableMapping[str, str], *, paused: bool = False) -> b
     Parameters
     ----------
     environ : mutable mapping of str to str
-        The environment. What `restart` set is removed.
+        The environment. Variables that `restart` set are removed.
     paused : bool
         Whether recording has been switched off until `load`.
 

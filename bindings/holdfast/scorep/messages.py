@@ -1,4 +1,4 @@
-"""What the recorder says to the user."""
+"""Messages of the recorder to the user."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The options of ``python -m holdfast.scorep``, which a cell's arguments are as well.
 
-A value follows its option after ``=`` or as the next argument. What Score-P's own
-``scorep-config`` understands is kept for it.
+A value follows its option after ``=`` or as the next argument. Options that Score-P's own
+``scorep-config`` understands are kept for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class UsageError(RuntimeError):
 
 
 class Options:
-    """What the options of the command line say, and which program follows them.
+    """The options of the command line, and the program that follows them.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ def _ancestors() -> t.Iterator[int]:
 
 
 def _launcher() -> str:
-    """What names a launch by the processes that made this one.
+    """The name of a launch, from the processes that made this one.
 
     The processes by which Hydra (MPICH, MVAPICH) starts others, one on each machine, all get
     the same address of its mpiexec. Other launchers are our parent, on one machine: its number,

@@ -1,6 +1,6 @@
 """The trace of a program that was killed: a guardian makes it, or the user by ``--recover``.
 
-What a process records lies in a file that outlives it, whatever ends it. The guardian, a small
+The events of a process lie in a file that outlives it, however it ends. The guardian, a small
 program of its own, waits for that end and does what `recover` does; see recorder/guardian.c.
 """
 

@@ -1,4 +1,4 @@
-"""What SCOREP_... variables say, and the experiment directory they lead to.
+"""The SCOREP_... variables, and the experiment directory they lead to.
 
 The names, defaults and behaviour are those of Score-P's measurement configuration
 variables, with one exception: tracing is on unless SCOREP_ENABLE_TRACING says otherwise,
@@ -367,7 +367,7 @@ def settle_directory(environ) -> None:
 
 
 class Prepared(typing.NamedTuple):
-    """What `_recorder.open` needs.
+    """The arguments of `_recorder.open`.
 
     Attributes
     ----------
@@ -422,7 +422,7 @@ def prepare(directory=None, tracing=None, profiling=None, joins=False) -> Prepar
     Parameters
     ----------
     directory : str or os.PathLike, optional
-        The experiment directory. What is None is taken from the environment.
+        The experiment directory. Values of None are taken from the environment.
     tracing, profiling : bool, optional
         What to write.
     joins : bool

@@ -44,7 +44,7 @@ def _warn_once(message: str) -> None:
 
 
 def _absolute(file_name: str) -> str:
-    """What has no file, such as <string>, keeps its name."""
+    """The absolute path of a file; a name that is no file, such as <string>, stays as it is."""
     return file_name if file_name.startswith("<") else os.path.abspath(file_name)
 
 

@@ -1,4 +1,4 @@
-"""What a cell cost and where: the views of samples and traces, in the notebook.
+"""The cost of a cell, and where it arose: the views of samples and traces, in the notebook.
 
 `%trace` is the same in a line of a notebook's. Here the parts are for programs::
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.views import schema
 
-# What stands in a column, by the name of its place in the data. See web/schema/views.json.
+# The kind of a column, by the name of its place in the data. See web/schema/views.json.
 DELTAS = {"locations": ("begin",), "tracks": ("time",)}
 INTEGERS = {
     "locations": ("duration", "depth", "region", "count", "busy", "longest"),
@@ -50,7 +50,7 @@ def _planes(values: array, used: int) -> bytes:
 
 
 class Packer:
-    """Collects columns; each becomes a reference in the JSON."""
+    """Collect columns; each becomes a reference in the JSON."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -64,6 +64,25 @@ class Packer:
         return place
 
     def integers(self, values: Iterable[int], kind: str = "int") -> dict[str, Any]:
+        """Add a column of numbers that aren't negative.
+
+        Parameters
+        ----------
+        values : iterable of int
+            The numbers.
+        kind : str
+            The kind of the column, as web/src/columns.js knows it.
+
+        Returns
+        -------
+        dict
+            The reference to the column.
+
+        Raises
+        ------
+        ValueError
+            If a number is negative.
+        """
         numbers = _integers(values)
         if numbers and min(numbers) < 0:
             raise ValueError("a column of the view has a negative number")
@@ -71,7 +90,22 @@ class Packer:
         return self._put(_planes(numbers, planes), len(numbers), planes, kind)
 
     def deltas(self, values: Iterable[int], begin: int) -> dict[str, Any]:
-        """Zigzag: 0, −1, 1, −2 … are 0, 1, 2, 3 … Several tracks may have one column of times."""
+        """Add a column of numbers as differences.
+
+        Zigzag: 0, −1, 1, −2 … are 0, 1, 2, 3 … Several tracks may have one column of times.
+
+        Parameters
+        ----------
+        values : iterable of int
+            The numbers.
+        begin : int
+            The number before the first.
+
+        Returns
+        -------
+        dict
+            The reference to the column.
+        """
         place = self.times.get((id(values), begin))
         if place is None:
             place = self.times[id(values), begin] = self._deltas(values, begin)
@@ -85,12 +119,36 @@ class Packer:
         return self.integers(folded, "delta")
 
     def floats(self, values: Iterable[float | None]) -> dict[str, Any]:
+        """Add a column of numbers with a shortened mantissa.
+
+        Parameters
+        ----------
+        values : iterable of float or None
+            The numbers; None becomes NaN.
+
+        Returns
+        -------
+        dict
+            The reference to the column.
+        """
         numbers = array("f", [math.nan if one is None else one for one in values])
         bits = array("I", numbers.tobytes())
         numbers = array("f", array("I", [one + _HALF & _KEPT for one in bits]).tobytes())
         return self._put(_planes(numbers, 4), len(numbers), 4, "float")
 
     def bytes(self, data: Any) -> bytes:
+        """Join the JSON and the columns.
+
+        Parameters
+        ----------
+        data : object
+            The JSON, with references to the columns.
+
+        Returns
+        -------
+        bytes
+            The length of the JSON, the JSON, and the columns.
+        """
         text = json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
         return len(text).to_bytes(4, "little") + text + b"".join(self.parts)
 
@@ -115,7 +173,18 @@ def _track(track: schema.Track) -> schema.Track:
 
 
 def pack(data: schema.Shown) -> bytes:
-    """The bytes that web/src/columns.js reads."""
+    """Pack the data of a view.
+
+    Parameters
+    ----------
+    data : holdfast.views.schema.Shown
+        The data.
+
+    Returns
+    -------
+    bytes
+        The bytes that web/src/columns.js reads.
+    """
     begin = int(data.get("origin", data["begin"]))
     packer = Packer()
     done: dict[str, Any] = {name: value for name, value in data.items() if name != "origin"}
@@ -146,5 +215,16 @@ def _cell(cell: schema.Cell, begin: int) -> schema.Cell:
 
 
 def text(data: bytes) -> str:
-    """Bytes as a script element can hold them, whatever they are."""
+    """Write bytes as text that a script element can hold.
+
+    Parameters
+    ----------
+    data : bytes
+        Any bytes.
+
+    Returns
+    -------
+    str
+        They are compressed, in base64.
+    """
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode("ascii")

@@ -1,6 +1,6 @@
 """The line magic %trace.
 
-Whatever is wrong with what was asked is one line on stderr, and the session goes on.
+A mistake in the request is one line on stderr, and the session goes on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Shapes on a page, written as SVG or as PDF.
 
-Both, since nbconvert makes PDF of a notebook through LaTeX, which takes PDF as it is, but SVG only with
-Inkscape installed; without it the whole conversion fails. What is drawn is so plain (rectangles, lines, text
-in one size) that a PDF needs no library: Helvetica is in every reader. The origin is the upper left corner,
-as in SVG.
+Both, since nbconvert makes PDF of a notebook through LaTeX, which takes PDF as it is, but SVG only
+with Inkscape installed; without it the whole conversion fails. The drawings are so plain
+(rectangles, lines, text in one size) that a PDF needs no library: Helvetica is in every reader. The
+origin is the upper left corner, as in SVG.
 """
 
 import math
@@ -33,12 +33,26 @@ class Fill:
     rectangles: Sequence[Rectangle]
 
     def svg(self) -> str:
+        """Write the rectangles as SVG.
+
+        Returns
+        -------
+        str
+            A path element.
+        """
         path = "".join(
             f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h{-w:.1f}z" for x, y, w, h in self.rectangles
         )
         return f'<path style="fill:{self.colour}" d="{path}"/>'
 
     def pdf(self) -> str:
+        """Write the rectangles as PDF.
+
+        Returns
+        -------
+        str
+            Operators of a content stream.
+        """
         parts = [f"{x:.1f} {y:.1f} {w:.1f} {h:.1f} re" for x, y, w, h in self.rectangles]
         return f"{_rgb(self.colour)} rg {' '.join(parts)} f"
 
@@ -52,10 +66,24 @@ class Lines:
     lines: Sequence[Sequence[Point]]
 
     def svg(self) -> str:
+        """Write the lines as SVG.
+
+        Returns
+        -------
+        str
+            A path element.
+        """
         path = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) for line in self.lines)
         return f'<path stroke="{self.colour}" stroke-width="{self.width}" d="{path}"/>'
 
     def pdf(self) -> str:
+        """Write the lines as PDF.
+
+        Returns
+        -------
+        str
+            Operators of a content stream.
+        """
         parts = []
         for (x, y), *rest in self.lines:
             parts += [f"{x:.1f} {y:.1f} m", *(f"{x:.1f} {y:.1f} l" for x, y in rest)]
@@ -64,7 +92,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Text:
-    """One line. `anchor`: what stands at x: its "start", "middle" or "end"."""
+    """One line of text. `anchor`: the part of it at x: "start", "middle" or "end"."""
 
     x: float
     y: float
@@ -74,10 +102,23 @@ class Text:
 
     @property
     def shown(self) -> str:
-        """Without what neither format may hold: a name is anybody's."""
+        """The text without characters that neither format may hold.
+
+        Returns
+        -------
+        str
+            The text; a name may have any characters.
+        """
         return "".join(one if one.isprintable() else " " for one in self.text)
 
     def svg(self) -> str:
+        """Write the text as SVG.
+
+        Returns
+        -------
+        str
+            A text element.
+        """
         kinds = ("f" if self.faint else "") + {"start": "", "middle": " m", "end": " e"}[
             self.anchor
         ]
@@ -85,6 +126,13 @@ class Text:
         return f'<text x="{self.x:.0f}" y="{self.y:.0f}"{kind}>{escape(self.shown)}</text>'
 
     def pdf(self) -> str:
+        """Write the text as PDF.
+
+        Returns
+        -------
+        str
+            Operators of a content stream.
+        """
         shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor] * width(self.shown)
         text = self.shown.encode("cp1252", "replace").decode("latin-1")
         for special in "\\()":
@@ -94,7 +142,18 @@ class Text:
 
 
 def width(text: str) -> float:
-    """About how wide a text is."""
+    """Estimate the width of a text.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    float
+        Its width, in the units of the drawing.
+    """
     return SIZE * sum(0.278 if one in NARROW else MEAN for one in text)
 
 
@@ -112,14 +171,43 @@ class Drawing:
     behind: list[Fill | Lines] = field(default_factory=list)
 
     def add(self, shape: Fill | Lines | Text) -> None:
+        """Add a shape above all others.
+
+        Parameters
+        ----------
+        shape : Fill, Lines or Text
+            The shape.
+        """
         self.shapes.append(shape)
 
     def fill(self, colour: str, *rectangles: Rectangle) -> None:
+        """Add rectangles of one colour.
+
+        Parameters
+        ----------
+        colour : str
+            As #rrggbb.
+        *rectangles : tuple of float
+            Each as x, y, width, height.
+        """
         self.add(Fill(colour, rectangles))
 
     def text(
         self, x: float, y: float, text: str, faint: bool = False, anchor: str = "start"
     ) -> None:
+        """Add a line of text.
+
+        Parameters
+        ----------
+        x, y : float
+            The place of its anchor.
+        text : str
+            The text.
+        faint : bool
+            In a lighter colour.
+        anchor : str
+            The part of the text at x: "start", "middle" or "end".
+        """
         self.add(Text(x, y, text, faint, anchor))
 
     def _all(self) -> Iterable[Fill | Lines | Text]:
@@ -127,6 +215,13 @@ class Drawing:
         return [page, *self.behind, *self.shapes]
 
     def svg(self) -> str:
+        """Write the drawing as SVG.
+
+        Returns
+        -------
+        str
+            An svg element.
+        """
         size = f"{self.width} {math.ceil(self.height)}"
         across, down = size.split()
         return (
@@ -137,7 +232,13 @@ class Drawing:
         )
 
     def pdf(self) -> bytes:
-        """One page of the drawing's size (PDF 1.4, ISO 32000-1 §7)."""
+        """Write the drawing as PDF.
+
+        Returns
+        -------
+        bytes
+            A file with one page of the drawing's size (PDF 1.4, ISO 32000-1 §7).
+        """
         height = math.ceil(self.height)
         content = f"1 0 0 -1 0 {height} cm\n" + "\n".join(shape.pdf() for shape in self._all())
         packed = zlib.compress(content.encode("latin-1"), 9)

@@ -47,7 +47,7 @@ def _format(target: Path) -> str:
     from .traces import ViewError
 
     known = ", ".join(SUFFIXES)
-    raise ViewError(f"the name's end says how to write {target}; known are {known}")
+    raise ViewError(f"the ending of the name sets the format of {target}; known are {known}")
 
 
 def estimate(trace: Trace, target: Path) -> int | None:

@@ -1,11 +1,11 @@
 """More of a trace for a page that shows it: the kernel's side.
 
-A page has a trace in the resolution of a screen. Where somebody zooms in further, or selects a range, it
-asks the kernel that showed it, which reads the archive again for that window. The page opens a
-comm (https://jupyter-client.readthedocs.io/en/stable/messaging.html#custom-messages) with the target
-`TARGET` for each question, and the kernel sends the answer and closes it. So nothing is kept
-between two questions, and a page that was restored works with any later kernel of the same name that
-has shown a trace.
+A page has a trace in the resolution of a screen. If the user zooms in further, or selects a range,
+it asks the kernel that showed it, which reads the archive again for that window. The page opens a
+comm (https://jupyter-client.readthedocs.io/en/stable/messaging.html#custom-messages) with the
+target `TARGET` for each question, and the kernel sends the answer and closes it. So nothing is kept
+between two questions, and a page that was restored works with any later kernel of the same name
+that has shown a trace.
 
 A page of JupyterLab or Notebook reaches its server as the person's own session, so what it needs is the
 kernel's number there. Jupyter's server puts that into the name of the connection file.

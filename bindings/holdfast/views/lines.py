@@ -23,7 +23,7 @@ _VERSION = 1
 
 @dataclasses.dataclass
 class Line:
-    """What was sampled at a line of a function.
+    """The samples at a line of a function.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Line:
 
 @dataclasses.dataclass
 class Code:
-    """What was sampled in a function.
+    """The samples in a function.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ _COUNTS = [field.name for field in dataclasses.fields(Code) if field.type == "in
 
 @dataclasses.dataclass
 class Total:
-    """What the samplers of all processes did.
+    """The figures of the samplers of all processes.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def _time(seconds: float, step: float, largest: float) -> str:
 
 
 class _Picture:
-    """What is drawn so far; the next part begins at `y`."""
+    """The drawing so far; the next part begins at `y`."""
 
     def __init__(self, data: schema.View) -> None:
         self.data = data
@@ -215,7 +215,7 @@ def _thinned(xs: Sequence[float], values: Sequence[float | None]) -> list[Point]
 
 
 def _lines(points: Iterable[Point], height: Callable[[float], float]) -> list[list[Point]]:
-    """Lines through the points, with gaps where nothing was measured."""
+    """Lines through the points, with gaps if nothing was measured."""
     lines: list[list[Point]] = [[]]
     for x, value in points:
         if _is_measured(value):
@@ -259,14 +259,36 @@ def _colours(regions: schema.Regions) -> list[str]:
 
 
 def shown(data: schema.View) -> list[schema.Track]:
-    """The tracks that a page shows at first: of one level, and not the hidden ones."""
+    """Choose the tracks that a page shows at first.
+
+    Parameters
+    ----------
+    data : holdfast.views.schema.View
+        The data of the view.
+
+    Returns
+    -------
+    list of dict
+        The tracks of one level, without the hidden ones.
+    """
     tracks = [track for track in data.get("tracks", ()) if not track.get("hidden")]
     level = data.get("level")
     return [track for track in tracks if level is None or track.get("level") == level]
 
 
 def draw(data: schema.View) -> Drawing:
-    """The picture of what `holdfast.views.page.bundle` takes."""
+    """Draw the still picture of a view.
+
+    Parameters
+    ----------
+    data : holdfast.views.schema.View
+        The argument of `holdfast.views.page.bundle`.
+
+    Returns
+    -------
+    Drawing
+        The picture.
+    """
     picture = _Picture(data)
     picture.head()
     top = picture.y

@@ -44,7 +44,7 @@ def chance(now: int, before: int) -> float:
     return min(1.0, 2 / math.comb(now + before, now))
 
 
-def verdict(now: t.Sequence[float], before: t.Sequence[float]) -> str:
+def outcome(now: t.Sequence[float], before: t.Sequence[float]) -> str:
     """Say whether a difference exceeds the noise.
 
     Parameters
@@ -90,7 +90,7 @@ _Key = tuple[str, str, int]
 
 
 def _exclusive(traces: t.Sequence[Trace], last: Trace) -> dict[_Key, list[float]]:
-    """By function the exclusive seconds of each run; 0 where it wasn't called."""
+    """By function the exclusive seconds of each run; 0 if it wasn't called."""
     found: dict[_Key, list[float]] = {}
     for at, trace in enumerate(traces):
         renamed = comparison.renamed(last, trace)
@@ -133,7 +133,7 @@ def compare(now: t.Sequence[Trace], before: t.Sequence[Trace]) -> Repeats:
                 "line": line,
                 "now": spread(mine),
                 "before": spread(other),
-                "verdict": verdict(mine, other),
+                "outcome": outcome(mine, other),
             }
         )
     rows.sort(key=lambda row: -abs(row["now"]["median"] - row["before"]["median"]))
@@ -169,7 +169,7 @@ def statement(now: t.Sequence[float], before: t.Sequence[float]) -> str:
     times = f"{_said(now)} now, {_said(before)} before"
     if len(now) == 1 or len(before) == 1:
         return f"{times}. {UNKNOWN}"
-    word = verdict(now, before)
+    word = outcome(now, before)
     if word == FEW:
         return f"{times}. Too few runs to call this a difference; 4 each are enough."
     if word in (FASTER, SLOWER):
@@ -219,7 +219,7 @@ def text(found: Repeats, rows: int = 20) -> str:
             f"{one[part]:.6f}" for one in (now, before) for part in ("median", "low", "high")
         ]
         change = f"{now['median'] - before['median']:+.6f}"
-        table.append((row["name"], *numbers, change, row["verdict"]))
+        table.append((row["name"], *numbers, change, row["outcome"]))
     left = len(found["functions"]) - (len(table) - 1)
     more = [f"and {left} more"] if left > 0 else []
     head = f"{found['titles'][0]}, compared with {found['titles'][1]}: {found['statement']}"

@@ -60,7 +60,7 @@ class Regions(TypedDict):
 
 
 class Costs(TypedDict):
-    """What one thread spent on the call paths, by their places in the tree of all."""
+    """The cost of the call paths in one thread, by their places in the tree of all."""
 
     path: Integers
     visits: Integers
@@ -168,7 +168,7 @@ class Source(TypedDict):
 
 
 class Spread(TypedDict):
-    """What several runs took. Times are in seconds."""
+    """The times of several runs. Times are in seconds."""
 
     median: float
     low: float
@@ -183,7 +183,7 @@ class Repeated(TypedDict):
     line: int
     now: Spread
     before: Spread
-    verdict: str
+    outcome: str
 
 
 class Repeats(TypedDict):
@@ -197,7 +197,7 @@ class Repeats(TypedDict):
 
 
 class Archive(TypedDict):
-    """What `_views.read` returns, its columns as arrays."""
+    """The result of `_views.read`, its columns as arrays."""
 
     realtime: int
     length: int
@@ -212,14 +212,14 @@ class Archive(TypedDict):
 
 
 class Detail(TypedDict):
-    """Where more of a trace is to be had."""
+    """The place from which a page gets more of a trace."""
 
     trace: str
     kernel: NotRequired[str]
 
 
 class View(TypedDict):
-    """What `holdfast.views.page.bundle` takes."""
+    """The argument of `holdfast.views.page.bundle`."""
 
     begin: int
     end: int
@@ -261,7 +261,7 @@ class Function(TypedDict):
 
 
 class Took(TypedDict):
-    """What a function took in the run before. Times are in seconds."""
+    """The figures of a function in the run before. Times are in seconds."""
 
     visits: int
     inclusive: float
@@ -276,7 +276,7 @@ class Compared(Function):
 
 
 class Cost(TypedDict, total=False):
-    """What the kernel reports of a cell in ``metadata.holdfast`` (kernel/session/request.c)."""
+    """The kernel's report of a cell in ``metadata.holdfast`` (kernel/session/request.c)."""
 
     run: str
     run_reason: str

@@ -25,7 +25,7 @@ _TEXT = 400_000  # characters of all their texts
 
 
 class Where(t.NamedTuple):
-    """What is known of the texts.
+    """The data by which the texts of a trace are found.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ _CELL = re.compile(r"In\[(\d+)\]")
 
 
 class ViewError(Exception):
-    """What was asked for can't be shown. The text is one line for people."""
+    """The trace or the view can't be shown. The text is one line for people."""
 
 
 class LargeExportError(ViewError):
@@ -50,7 +50,7 @@ class Window(t.NamedTuple):
 
 
 class Read(t.NamedTuple):
-    """What was read of an archive, and its place in time.
+    """The data that was read of an archive, and its place in time.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ def read(path: Path, window: Window, slices: int = SLICES) -> Read:
     found["rows"] = _named([_columns(row) for row in found["rows"]])
     regions = found["regions"]
     known = zip(regions["waits"], regions["name"], strict=True)
-    regions["waits"] = [told or waits(name) for told, name in known]
+    regions["waits"] = [waiting or waits(name) for waiting, name in known]
     return Read(found, origin, first, max(last, first + 1), wall)
 
 
@@ -483,7 +483,7 @@ class Trace:
         return cells
 
     def _tracks(self, begin: int, end: int) -> list[schema.Track]:
-        """What the monitor sampled meanwhile; nothing of a trace that isn't this notebook's."""
+        """The monitor's samples at that time; none for a trace that isn't this notebook's."""
         if self.run is None:
             return []
         from holdfast.monitor import plot, source

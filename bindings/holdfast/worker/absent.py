@@ -1,9 +1,9 @@
 """Variables that are in the store and not in this process: why, and how the user gets on.
 
-What could not be loaded is absent: its name is not bound, and its stored value stays as it is. Code
-that uses the name gets an error with the reason. `del` of the name deletes the stored value: while a
-cell runs that only deletes the name, a placeholder is bound to it, so that Python finds something
-to delete.
+A value that could not be loaded is absent: its name is not bound, and its stored value stays as it
+is. Code that uses the name gets an error with the reason. `del` of the name deletes the stored
+value: while a cell runs that only deletes the name, a placeholder is bound to it, so that Python
+finds something to delete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _USES = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
 
 
 class Absent:
-    """What of the store could not be loaded here.
+    """Values of the store that could not be loaded here.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Absent:
         self.reasons: dict[str, str] = {}
 
     def note(self, absent: t.Mapping[str, str]) -> dict[str, str]:
-        """What a binding could not load; those of them that are variables."""
+        """The values that a binding could not load; those of them that are variables."""
         found = {name: why for name, why in absent.items() if not name.startswith("\0")}
         self.reasons.update(found)
         for name in self.reasons.keys() & self._shell.user_ns.keys():

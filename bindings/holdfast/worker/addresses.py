@@ -1,8 +1,9 @@
 """Numbers in variables that are addresses: `id()` of an object, or where memory begins.
 
-What a cell's process made or changed is another object in the notebook, at another address. A dict
-that is keyed by `id()`, or a pointer for `ctypes`, says nothing there, or worse. So a number that is the
-address of something that goes back is reported, with the variable that holds it.
+An object that a cell's process made or changed is another object in the notebook, at another
+address. A dict that is keyed by `id()`, or a pointer for `ctypes`, has no meaning there, or a wrong
+one. So a number that is the address of something that goes back is reported, with the variable that
+holds it.
 
 Code that has an address may write there, and names nothing of what it changes: then a save looks at all
 variables. So it does after code that has `globals()` from a variable, whose address is noted with the
@@ -42,8 +43,8 @@ class Addresses:
         numbers: t.Mapping[str, list[int]],
         namespace: dict[str, t.Any],
     ) -> dict[str, list[int]]:
-        """After a save: the variables that had changed, and the numbers in all that it looked at. What of
-        these the notebook itself holds."""
+        """After a save: the variables that had changed, and the numbers in all that it looked at.
+        Those of them that the notebook itself holds."""
         found = {}
         for name in changed:
             value = namespace.get(name)
@@ -58,7 +59,7 @@ class Addresses:
         return found
 
     def note(self, changed: t.Iterable[str], found: dict[str, list[int]]) -> None:
-        """What `learn` gave, here or in a fork."""
+        """The result of `learn`, here or in a fork."""
         for name in changed:
             self._found.pop(name, None)
         self._found.update(found)
@@ -84,8 +85,8 @@ class Addresses:
 
 def _held_by(value: t.Any, namespace: dict[str, t.Any]) -> set[int] | None:
     """The numbers and references to the namespace that are in plain containers, in functions and in
-    instances of the notebook's own classes; None for too many. What a library's objects hold, such as the
-    figures of Matplotlib, is theirs to carry."""
+    instances of the notebook's own classes; None for too many. Objects that a library's objects
+    hold, such as the figures of Matplotlib, are theirs to carry."""
     found: set[int] = set()
     seen: set[int] = set()
     work = [value]
@@ -115,8 +116,8 @@ def _is_in(address: int, memories: list[tuple[int, int]]) -> bool:
 def _behind(
     values: list[t.Any], namespace: dict[str, t.Any]
 ) -> tuple[set[int] | None, list[tuple[int, int]]]:
-    """Where the objects lie that these hold, and their memory; None for too many. No code of theirs
-    runs."""
+    """The addresses of the objects that these hold, and their memory; None for too many. No code of
+    theirs runs."""
     seen: set[int] = {id(value) for value in values if type(value) not in _ATOMS}
     memories: list[tuple[int, int]] = []
     work = [value for value in values if type(value) not in _ATOMS]

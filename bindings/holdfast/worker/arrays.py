@@ -24,9 +24,9 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
     "tensorflow": ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2"),
     "jax": ("libjax_common.so", "xla_extension.so"),  # the latter up to jaxlib 0.6
 }
-# Where TensorFlow uses oneDNN, it cuts blocks out of larger ones and keeps these for good: one
-# tensor that is saved would take its neighbours along. With this it asks for each by itself, as
-# it does elsewhere. It reads the setting at its first allocation, which a fork server never makes.
+# If TensorFlow uses oneDNN, it cuts blocks out of larger ones and keeps these for good: one tensor
+# that is saved would take its neighbours along. With this it asks for each by itself, as it does
+# elsewhere. It reads the setting at its first allocation, which a fork server never makes.
 _EACH_BY_ITSELF = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 
 

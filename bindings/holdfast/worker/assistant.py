@@ -1,11 +1,11 @@
 """The assistant: answers questions while the main worker runs a cell, and debugs (debugger.py).
 
-It is a fork of the fork server, as a standby is, made when the frontend needs it and released when the
-cell that kept the main worker busy has ended. It never runs a cell. `is_complete` needs no state, and
-the history is in the profile's database. To complete or to inspect it binds what the last commit
-has of the names that the question mentions, and knows of the others that they exist; so it
-costs what is asked about, not what the notebook holds. What plain cells did since that commit
-it can't know.
+It is a fork of the fork server, as a standby is, made when the frontend needs it and released when
+the cell that kept the main worker busy has ended. It never runs a cell. `is_complete` needs no
+state, and the history is in the profile's database. To complete or to inspect it binds what the
+last commit has of the names that the question mentions, and knows of the others that they exist; so
+it costs what is asked about, not what the notebook holds. It can't know what plain cells did since
+that commit.
 
 Attributes are looked up on decoded objects, which is the user's code at work, in a process that the
 frontend ends when an answer takes too long.

@@ -1,11 +1,12 @@
 """Variables that no codec carries, in a fork of the main worker: whether its cell changed them.
 
-The fork has them, its cell can use them, and what it changes of them ends with it. So each is looked
-at before and after the cell. A change shows, since both states are those of one process: the same
-objects, at the same places. What is looked at are plain values, the members of containers, the
-attributes of instances whose class is Python's, what functions hold, and how far a generator or an
-iterator has come. A lock shows whether it is held. Whatever else there is (a file, an extension's object)
-shows nothing of itself: there it counts that the cell's code can have reached it.
+The fork has them, its cell can use them, and what it changes of them ends with it. So each is
+looked at before and after the cell. A change shows, since both states are those of one process: the
+same objects, at the same places. It looks at plain values, the members of containers, the
+attributes of instances whose class is Python's, the objects that functions hold, and how far a
+generator or an iterator has come. A lock shows whether it is held. Other objects (a file, an
+extension's object) show nothing of themselves: there it counts that the cell's code can have
+reached it.
 
 Nothing is kept of what was looked at, and no code of the objects' own runs.
 """
@@ -35,9 +36,9 @@ _LOCKS = frozenset((_thread.LockType, _thread.RLock))
 _SLOT = types.MemberDescriptorType
 _WORD = object.__basicsize__ // 2
 
-_BEFORE = "the notebook goes on with the one of before"
-_MAYBE = "if the cell changed it, the notebook goes on with what it was before"
-_CHANGED = "the cell changed it, and the notebook goes on with what it was before"
+_BEFORE = "the notebook goes on with the old one"
+_MAYBE = "if the cell changed it, the notebook goes on with the value before the cell"
+_CHANGED = "the cell changed it, and the notebook goes on with the value before the cell"
 
 Look = list[tuple[t.Any, ...]]
 Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds
@@ -84,7 +85,7 @@ class Bound:
         return found
 
     def _end_of(self, name: str, may_be_touched: bool) -> str | None:
-        """What became of one; None where nothing did."""
+        """The change of one value; None if there is none."""
         if name in self._patches:
             return None
         if name not in self._before:
@@ -134,8 +135,8 @@ class Budget:
 
 
 def look(value: object, budget: Budget | None = None) -> Look | None:
-    """What can be seen of a value and of all that it holds, to be compared with a later look; None
-    where something in it shows nothing of itself, or there is too much of it."""
+    """The visible parts of a value and of all that it holds, to be compared with a later look; None
+    if a part shows nothing of itself, or if there are too many."""
     most = min(_OBJECTS_MAX, _ALL_MAX if budget is None else budget.left)
     seen: set[int] = set()
     found: Look = []

@@ -191,7 +191,7 @@ class Cell(Worker):
         memory = self.names.extra("results")
         last = {} if memory is None else results.last_names(memory)
         patches, self._mapped_first = self.shell.patches, 0
-        # What remaking values has to say is nothing of the cell's.
+        # Warnings from remaking values aren't the cell's.
         with as_shown_before():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -291,7 +291,7 @@ class Cell(Worker):
         return reply
 
     def _report_lost(self, saved: t.Any) -> dict[str, str]:
-        """What of the cell's variables ends with its process, to the user; the variables that do."""
+        """Name to the user the cell's variables that end with its process; returns them."""
         namespace = self.shell.user_ns
         lost = widgets.left(
             {name: why for name, why in saved["unserializable"].items() if name in namespace}
@@ -301,7 +301,7 @@ class Cell(Worker):
         notices.not_carried_out(lost, others)
         addresses = Addresses()
         addresses.learn(saved["saved"], saved["numbers"], namespace)
-        # What it found in others is of the notebook, and may be the address of anything here.
+        # Numbers in other names are the notebook's, and may be the address of anything here.
         names = set(saved["saved"]).intersection(addresses.of_saved(saved["saved"], namespace))
         notices.addresses_alone(sorted(names))
         return lost
@@ -318,7 +318,8 @@ class Cell(Worker):
             self.channel.send("importing", modules=new[::-1])
 
     def _collect_patches(self) -> None:
-        """What the cell set on modules is its doing, as much as what it named."""
+        """Attributes that the cell set on modules are its changes, as much as the names that it
+        set."""
         patches = self.shell.patches
         patches.collect()
         if self._reached is not None:

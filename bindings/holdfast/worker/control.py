@@ -121,7 +121,8 @@ def _encode_large(frame: Frame) -> list[t.Any]:
 
 
 def text_frame(op: str, **fields: str) -> t.Callable[[bytes], bytes]:
-    """What makes frames of these fields and a `text` that differs: a loop may print a million."""
+    """A function that makes frames of these fields and a `text` that differs: a loop may print a
+    million."""
     body = msgpack.Packer().pack_map_header(len(fields) + 2)
     for word in ("op", op, *(word for pair in fields.items() for word in pair), "text"):
         body += msgpack.packb(word)
@@ -212,11 +213,11 @@ class Channel:
 
     @property
     def tally(self) -> int:
-        """Its descriptor; -1 where nothing is watched."""
+        """Its descriptor; -1 if nothing is watched."""
         return self._pipes[0] if self._pipes else -1
 
     def written(self) -> list[int] | None:
-        """Bytes that were ever written to each pipe; None where the frontend has read all."""
+        """Bytes that were ever written to each pipe; None if the frontend has read all."""
         if not self._pipes:
             return None
         try:
@@ -404,10 +405,9 @@ class Channel:
 def packed(pack: t.Callable[[t.Any], bytes], content: t.Any) -> bytes | Pieces:
     """The bytes of a message's content, which `pack` makes of anything.
 
-    What is shown may be a text of megabytes: a picture, a page with an interactive plot. Such a text
-    is escaped by C code of ours (json_text.c) and is sent in a piece of its own, so that it is copied
-    once on its way to the frontend. All else is as `pack` has it: it is given a mark in the text's
-    place.
+    The text may have megabytes: a picture, a page with an interactive plot. Such a text is escaped
+    by C code of ours (json_text.c) and is sent in a piece of its own, so that it is copied once on
+    its way to the frontend. All else is as `pack` has it: it is given a mark in the text's place.
     """
     shown = content.get("data") if isinstance(content, dict) else None
     if not isinstance(shown, dict):

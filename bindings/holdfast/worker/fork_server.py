@@ -1,12 +1,12 @@
 """The fork server: a Python that has imported much and run nothing, and forks workers.
 
-A fork of it takes milliseconds where a start of Python with IPython takes most of a second. What
-makes forking safe here: the fork server has no threads, no event loop, no ZeroMQ context, no
-shell; it never runs user code, and imports only modules of the standard library and
-site-packages. Native thread pools that a library starts at import (OpenBLAS) handle forks by
-themselves; `_THREADED` names those that are known not to survive one. PyTorch, TensorFlow and
-JAX start theirs with their first operation; of theirs the fork server runs none but PyTorch's on two
-elements, which start no thread (codecs.rehearse).
+A fork of it takes milliseconds where a start of Python with IPython takes most of a second. Forking
+is safe here: the fork server has no threads, no event loop, no ZeroMQ context, no shell; it never
+runs user code, and imports only modules of the standard library and site-packages. Native thread
+pools that a library starts at import (OpenBLAS) handle forks by themselves; `_THREADED` names those
+that are known not to survive one. PyTorch, TensorFlow and JAX start theirs with their first
+operation; of theirs the fork server runs none but PyTorch's on two elements, which start no thread
+(codecs.rehearse).
 
 The main worker is what a client waits for, and forked first: what only other workers need is imported
 after that. No collection looks at what was there at a fork: it would write to every object, and
@@ -46,7 +46,7 @@ from .settings.located import located
 # They start threads that a fork doesn't survive. Those of Polars start with its first query; what
 # its import starts is jemalloc's, which begins anew in a fork, and one that removes temporary files.
 _THREADED = {"grpc", "ray", "pyspark"}
-# They look for the shell at import, and behave otherwise where there is none.
+# They look for the shell at import, and behave otherwise if there is none.
 _LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
 _BACKEND = "module://matplotlib_inline.backend_inline"
 _GRACE_SECONDS = 1.0
@@ -259,7 +259,7 @@ def import_own() -> None:
 
 
 def import_rest() -> None:
-    """What the others would import besides."""
+    """Import the modules that the others would import besides."""
     from .ipython import application, frames
 
     for name in (
@@ -305,10 +305,10 @@ def _rehearse_libraries() -> None:
 
 
 def _settle() -> None:
-    """Make what was imported ready for forks. What is garbage of it (a few hundred objects of the
-    start's) stays: to look for it takes 20 ms."""
-    # What a library has to tidy up when its process ends is the fork server's, which ends without:
-    # a worker would take PyTorch's operators from their tables one by one, in 25 ms.
+    """Make what was imported ready for forks. Garbage of the start (a few hundred objects) stays:
+    to look for it takes 20 ms."""
+    # Finalizers that libraries run at the end of a process are the fork server's, which ends
+    # without them: a worker would take PyTorch's operators from their tables one by one, in 25 ms.
     for finalizer in tuple(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False
     health.note_modules()
@@ -320,8 +320,8 @@ def _settle() -> None:
 
 
 def _look_ahead(anew: bool = True) -> None:
-    """What forks will be before the notebook's code runs in them, where all have the shell that is here.
-    If not `anew`, only where something was imported since the last look."""
+    """The state of forks before the notebook's code runs in them, if all have the shell that is
+    here. If not `anew`, only if something was imported since the last look."""
     from .ipython import application
     from .settings import begun
 
@@ -331,7 +331,7 @@ def _look_ahead(anew: bool = True) -> None:
 
 
 def _try_import(name: str) -> bool:
-    """Import a module; False where it isn't there, breaks, or starts a thread."""
+    """Import a module; False if it isn't there, breaks, or starts a thread."""
     try:
         importlib.import_module(name)
     except BaseException:  # a library may even raise SystemExit
@@ -350,7 +350,7 @@ def _top_level() -> set[str]:
 
 
 def _last_io() -> bytes:
-    """What the child had read and written that is waited for next: gone as soon as it is."""
+    """The I/O counters of the child that is waited for next: gone as soon as it is."""
     if sys.platform != "linux":
         return b""
     dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -11,9 +11,10 @@ The way in loses nothing; the way back is the store's. So messages name
 * what the cell changed and no codec carries (`Bound`): the notebook has it as it was;
 * what it changed of the process and is in no list (settings/census.py).
 
-What belongs to a process and not to its memory is another one's: its number, its children, threads and
-POSIX locks. Where that would show, the cell runs in a clean process, and its line says why: `obstacle`.
-Timers are set anew; tasks of the event loop go on only while the cell awaits.
+The fork lacks everything that belongs to a process and not to its memory: its number, its children,
+threads and POSIX locks. If that would show, the cell runs in a clean process, and its line names
+the reason: `obstacle`. Timers are set anew; tasks of the event loop go on only while the cell
+awaits.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Forked:
         return False
 
     def _obstacle(self) -> str:
-        """Why a cell in a fork would not find the notebook as it is; "" where it would."""
+        """Why a cell in a fork would not find the notebook as it is; "" if it would."""
         if sys.platform != "linux":
             return "a fork goes on as a program on Linux only"
         if _children():
@@ -132,7 +133,7 @@ class Forked:
     # ---- in the fork
 
     def _become(self, unshared: Unshared) -> None:
-        """What of the main worker's was shared with it is our own now."""
+        """Make resources that were shared with the main worker our own."""
         main, loop = self._main, self._main.loop
         main.forget_requests()
         _part_loop(loop)
@@ -258,8 +259,8 @@ def _part_loop(loop: t.Any) -> None:
 
 
 def _flush_files(own: t.Iterable[int]) -> None:
-    """What waits in the buffers of open files would be written by the fork, too. `own`: pipes of ours and
-    the fork's."""
+    """Flush the buffers of open files: the fork would write their content, too. `own`: pipes of
+    ours and the fork's."""
     known = {os.fstat(fd).st_ino for fd in own}
     if not any(_is_written(fd, known) for fd in map(int, os.listdir("/proc/self/fd"))):
         return  # to look at all objects takes milliseconds

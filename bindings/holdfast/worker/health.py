@@ -1,4 +1,4 @@
-"""What a cell may have broken in its process, and its repair.
+"""Damage that a cell may have done to its process, and its repair.
 
 A cell can do what it likes to the process that it runs in, and the next cell may run there, too.
 So after the code of each cell, and before anything of ours runs again, a few things are looked at
@@ -14,9 +14,9 @@ without which no cell could run:
   runs a cell;
 * a blocked SIGINT is unblocked, since nobody could interrupt the next cell.
 
-What can be repaired is repaired and reported. Where the control channel or the event loop's own
-descriptor is closed, the process ends at once: what it would write there might go to a file of the
-user's by then. The frontend starts another from the store, and names what is lost.
+Everything that can be repaired is repaired and reported. If the control channel or the event loop's
+own descriptor is closed, the process ends at once: what it would write there might go to a file of
+the user's by then. The frontend starts another from the store, and names what is lost.
 
 Everything else is the user's own choice and stays, as it does in ipykernel: another function as
 `print`, `input` or `__import__`, another object as `sys.stdout`, handlers of other signals,
@@ -119,7 +119,9 @@ class Health:
             repaired += ["SIGINT, which was blocked"]
         if repaired:
             self.repairs += 1
-            _report("put back what the cell took from its process: " + ", ".join(repaired))
+            _report(
+                "put back resources that the cell took from its process: " + ", ".join(repaired)
+            )
 
     def _restore_streams(self) -> list[str]:
         lost = [name for name in _STREAMS if _of_sys(name) is None]

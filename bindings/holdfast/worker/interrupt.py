@@ -32,7 +32,7 @@ _TWICE = 0.05  # seconds
 
 
 class Interrupts:
-    """What SIGINT means in this worker at this moment."""
+    """The meaning of SIGINT in this worker at this moment."""
 
     cancelled = OwnInSubshell(False)  # an interrupt cancelled the task of the running cell
 

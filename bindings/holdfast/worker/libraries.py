@@ -11,7 +11,8 @@ import sysconfig
 
 @functools.lru_cache(maxsize=4)
 def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
-    """Where libraries lie, by `sys.path` as it is: each of hundreds of modules is asked about."""
+    """The directories of libraries, by `sys.path` as it is: each of hundreds of modules is asked
+    about."""
     paths = sysconfig.get_paths()
     roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     roots.update(site.getsitepackages())

@@ -83,7 +83,7 @@ class MainWorker(Worker):
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
         self.history: History | None = None  # of the cell that runs: what the frontend did for it
-        # What the last return to a step bound.
+        # The names that the last return to a step bound.
         self.returned: Returned = {"changed": [], "back": [], "gone": []}
         self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
@@ -259,7 +259,8 @@ class MainWorker(Worker):
         return self.lost
 
     def _learn_writes(self, written: list[str]) -> None:
-        """What an instrumented cell wrote without showing it: its key, and the names."""
+        """Take the names that an instrumented cell wrote without showing it: its key, and the
+        names."""
         if written:
             self._learnt = preparation.remember(self._learnt, written[0], written[1:])
 
@@ -362,8 +363,8 @@ class MainWorker(Worker):
         return saved, touched, reason
 
     def _staying(self) -> dict[str, str]:
-        """What a clean process lacks of variables that it has, and what no commit can name; as settings
-        are, by names that no code can say."""
+        """The variables that a clean process lacks, and state that no commit can name; as settings
+        are, by names that no code can use."""
         names = self.shell.user_ns
         found = {f"the name {name!r}": why for name, why in unstorable(names).items()}
         for name in with_traceback(list(names), names):
@@ -402,7 +403,7 @@ class MainWorker(Worker):
             self.channel.send("owes")
 
     def op_published(self, frame: Frame) -> None:
-        """What this main worker committed is the current generation."""
+        """The commit of this main worker is the current generation."""
         if self.names is not None:
             try:
                 self.names.published(frame["generation"])
@@ -566,7 +567,7 @@ def _words_of_all_left(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return (
         "the notebook's process ended several times by itself when it took over the variables, so"
-        f" none is loaded now. What is stored of them is kept: {shown}{more}."
+        f" none is loaded now. Their stored copies are kept: {shown}{more}."
         " `%holdfast retry NAME ...` loads one, `del NAME` deletes it, and"
         " `%holdfast save FILE` writes all of them to a file"
     )
@@ -581,6 +582,6 @@ def _forget_last_error() -> None:
 def _report_apart(names: list[str]) -> None:
     if names:
         notices.say(
-            f"what stayed in the main worker goes on with the {', '.join(names)} of before the "
-            "cell: what they are now can't be put in its place"
+            f"values that stayed in the main worker go on with {', '.join(names)} as before the "
+            "cell: the new values can't replace the old ones there"
         )

@@ -1,4 +1,4 @@
-"""What a worker itself says on stderr: a line `holdfast: ...` below the cell that runs.
+"""A worker's own messages on stderr: a line `holdfast: ...` below the cell that runs.
 
 The words stand here once, since a forked cell, a cell worker and the main worker report the same things,
 and the documentation and the tests look for them.
@@ -18,8 +18,8 @@ def say(text: str) -> None:
 
 
 def not_carried_out(reasons: t.Mapping[t.Any, str], others: t.Iterable[str] = ()) -> None:
-    """What the cell changed and no codec encodes, by name (or by another key of the namespace); and what
-    else of it stays behind, in words."""
+    """Report changes that no codec encodes, by name (or by another key of the namespace), and other
+    state that stays behind, in words."""
     _say_of("not carried out of this cell: {}", sorted([*_with_reasons(reasons), *others]))
 
 
@@ -29,7 +29,7 @@ def tracebacks_stay(names: t.Sequence[str]) -> None:
 
 
 def changed_alone(names: t.Sequence[str]) -> None:
-    """What the cell changed of its process, and the notebook's doesn't have."""
+    """Report changes of the cell to its process that the notebook's process doesn't have."""
     _say_of("changed in this cell's process alone: {}", names)
 
 
@@ -43,7 +43,7 @@ def addresses_alone(names: t.Sequence[str]) -> None:
 
 
 def not_carried_back(reasons: t.Mapping[str, str]) -> None:
-    """What the main worker can't decode of what a cell made."""
+    """Report values of a cell that the main worker can't decode."""
     _say_of("not carried back: {}", _with_reasons(reasons))
 
 

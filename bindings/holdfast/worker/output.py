@@ -10,7 +10,7 @@ A text belongs to the cell that wrote it. The parent is a context variable, so a
 a cell left running goes on under that cell's header; a thread has no context of its own (before
 Python 3.14), and takes the cell that runs now. This is what ipykernel's streams do.
 
-What C code and child processes write to fds 1 and 2 goes through pipes. Each frame says how much
+Output of C code and child processes to fds 1 and 2 goes through pipes. Each frame says how much
 that was until then, so that all is shown in the order in which it was written.
 
 In a forked child there is no channel: text goes to the file descriptor, a pipe of the

@@ -54,7 +54,7 @@ class Parents:
         self._here.reset(token)
 
     def encode(self, parent: dict[str, t.Any] | None) -> bytes | None:
-        """The bytes of a message's or a header's header, None where it has none."""
+        """The bytes of a message's or a header's header, None if it has none."""
         if not parent:
             return None
         header = parent.get("header", parent)

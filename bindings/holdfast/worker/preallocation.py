@@ -1,4 +1,4 @@
-"""What a cell's new data will lie in: memory that is there before its code runs.
+"""Memory for a cell's new data: memory that is there before its code runs.
 
 A new array of a recorded cell lay in fresh pages, since undo keeps what the last cell made, and
 these came in while the code ran: 20 ms for 32 MiB, a third of what was measured. Code that runs
@@ -30,7 +30,7 @@ BYTES_MAX = 256 << 20  # for one cell
 _CELLS = 16  # that are remembered
 _LATELY = 8  # cells ago
 _SIZES = 64  # of each; as many as the store lists
-_STEP = 4 << 20  # bytes: 3 ms where pages are small, 1 where they are huge
+_STEP = 4 << 20  # bytes: 3 ms where pages are small, 1 if they are huge
 _PAUSE_SECONDS = 0.005  # between two steps: nobody waits for them
 _TURN_SECONDS = 0.1  # until one looks again whether another is done
 _COUNT = struct.Struct("Q")  # cells that ran
@@ -50,7 +50,7 @@ class Preallocation:
     # ---- in a worker that waits
 
     def prefill_some(self, session: t.Any) -> float | None:
-        """Do a step; seconds until the next, or None where there is no more to do."""
+        """Do a step; seconds until the next, or None if there is no more to do."""
         if not self._began:
             if self._prefilling.is_going_on():
                 return _TURN_SECONDS
@@ -70,7 +70,7 @@ class Preallocation:
             self._began = False
 
     def _lately(self) -> bytes:
-        """What that of the last cells asked for that asked for most."""
+        """The sizes that the largest of the last cells asked for."""
         (now,) = _COUNT.unpack_from(self._shared)
         places = [place for place in range(_CELLS) if now - self._head(place)[1] < _LATELY]
         return max(map(self._sizes, places), key=_total, default=b"")

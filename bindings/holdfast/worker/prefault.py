@@ -102,9 +102,9 @@ class Prefault:
 
 
 class CellPages:
-    """What the main worker writes in each of its cells: pages that it shares with its sleeping
-    fork, and copies when it first writes to them. Known are those that were written after each of
-    two forks. They are copied once the next fork sleeps, and nobody uses the notebook."""
+    """The pages that the main worker writes in each of its cells: pages that it shares with its
+    sleeping fork, and copies when it first writes to them. Known are those that were written after
+    each of two forks. They are copied once the next fork sleeps, and nobody uses the notebook."""
 
     def __init__(self) -> None:
         self._written: set[int] = set()  # after the fork before

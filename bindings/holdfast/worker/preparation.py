@@ -1,13 +1,13 @@
 """Large buffers made ready before a cell that will use them.
 
-What a cell visibly writes in place (writes.py) is copied in bulk beforehand, and of what it visibly
-reads as a whole the page tables are filled: so neither happens as page faults inside of what
-the cell measures. An instrumented cell's process does it after binding. The main worker does it
-before a cell, for what a privatization has made private: the bulk copy costs a small part of the
-faults. Page tables it fills before recorded cells only.
+Memory that a cell visibly writes in place (writes.py) is copied in bulk beforehand, and the page
+tables of memory that it visibly reads as a whole are filled: so neither happens as page faults
+inside of what the cell measures. An instrumented cell's process does it after binding. The main
+worker does it before a cell, for what a privatization has made private: the bulk copy costs a small
+part of the faults. Page tables it fills before recorded cells only.
 
-Where the code doesn't show the write, the faults are taken, once: which names had most of their
-memory copied goes back with the report, and when the same code runs again they are prepared.
+If the code doesn't show the write, the faults are taken, once: which names had most of their memory
+copied goes back with the report, and when the same code runs again they are prepared.
 
 A cell that touches little pays little: without a megabyte of mapped memory the code isn't even
 parsed, and of a buffer that is hardly touched nothing is done.
@@ -116,7 +116,7 @@ def _cells_of_magics(tree: ast.Module) -> t.Iterator[str]:
 
 
 def key(code: str) -> str:
-    """What stands for a cell's code."""
+    """The key of a cell's code."""
     return hashlib.blake2b(code.encode(errors="replace"), digest_size=8).hexdigest()
 
 

@@ -54,7 +54,7 @@ def die_with(parent: int) -> None:
 
 
 class Forks:
-    """What Python's hooks for forks have to know of the fork that runs them."""
+    """Facts for Python's hooks for forks about the fork that runs them."""
 
     goes_on = False  # as the worker that it is a fork of
 

@@ -47,7 +47,7 @@ class Recording:
         for module in (figures, tables, tensors, census):  # they may run at an import of the cell's
             self._recorder.exclude(module.__file__)
         frames.leave_out(self._recorder)
-        self._experiment = ""  # absolute; "" where nothing is recorded
+        self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
@@ -132,7 +132,7 @@ class Recording:
             raise
 
     def _end_lines(self) -> None:
-        """Whatever becomes of the sources, the trace is written after this."""
+        """Write the sources; the trace is written after this even if that fails."""
         try:
             lines.end()
         except (OSError, RuntimeError, MemoryError) as error:
@@ -161,7 +161,7 @@ class Recording:
         return reply
 
     def _overhead(self, counts: Counts, nested: int) -> float:
-        """Seconds that the cell stood still for its events; 0 where that isn't known."""
+        """Seconds that the cell stood still for its events; 0 if that isn't known."""
         if self._recorded_by != "builtin" or not event_cost.known:
             return 0.0
         return event_cost.of(counts["events"], nested) + counts.get("seconds_flushed", 0.0)

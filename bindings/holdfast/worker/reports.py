@@ -1,4 +1,5 @@
-"""What the worker's modules hand to each other, as types: reports, requests, steps of the history.
+"""Data that the worker's modules hand to each other, as types: reports, requests, steps of the
+history.
 
 Modules import these names for the type checker only, so they cost nothing at run time. They are
 dicts because they are sent in frames of the control channel, which kernel/workers/protocol.h
@@ -11,7 +12,7 @@ import typing as t
 
 
 class CommitCounts(t.TypedDict, total=False):
-    """What a commit looked at and moved."""
+    """The values that a commit looked at, and the bytes that it moved."""
 
     bytes_copied: int
     bytes_shared: int
@@ -45,7 +46,7 @@ class Counts(t.TypedDict, total=False):
 
 
 class Report(Usage, Counts, CommitCounts, total=False):
-    """What a recorded or isolated cell cost, and what the main worker has to know of it.
+    """The cost of a recorded or isolated cell, and its results for the main worker.
 
     The frontend reads its figures (kernel/session/request.c), `op_adopt` of the main worker the rest.
     """
@@ -84,7 +85,7 @@ class Report(Usage, Counts, CommitCounts, total=False):
 
 
 class CommitReport(CommitCounts, total=False):
-    """What a commit of the main worker looked at and cost; empty before the first."""
+    """The work and the cost of a commit of the main worker; empty before the first."""
 
     seconds: float
     reason: str  # why it looked at all names, or ""
@@ -154,7 +155,7 @@ class Step(t.TypedDict):
 
 
 class History(t.TypedDict):
-    """What the frontend did for a command of the history (kernel/session/generations.c).
+    """The frontend's part of a command of the history (kernel/session/generations.c).
 
     The frame has ``from`` besides, which can't be the name of an attribute here.
     """

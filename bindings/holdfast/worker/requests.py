@@ -1,12 +1,11 @@
 """The loop of a worker, main worker or cell worker: one request after the other, on asyncio.
 
 The loop runs in the main thread and reads the control channel. So tasks that a cell's top-level
-`await` left behind go on between cells, as under ipykernel. A request runs in a task of its
-own, but all share one context: what a cell sets in it (NumPy's print options, decimal's
-precision) is there in the next. What a request starts copies the context, and with it the
-request's parent header. Requests run in the
-order in which they came; only comm messages don't wait for an async cell that is running, because
-such a cell may be waiting for one.
+`await` left behind go on between cells, as under ipykernel. A request runs in a task of its own,
+but all share one context: what a cell sets in it (NumPy's print options, decimal's precision) is
+there in the next. Threads and tasks that a request starts copy the context, and with it the
+request's parent header. Requests run in the order in which they came; only comm messages don't wait
+for an async cell that is running, because such a cell may be waiting for one.
 """
 
 from __future__ import annotations
@@ -51,7 +50,8 @@ _COMMS = {"comm_open", "comm_msg", "comm_close"}
 
 
 class Worker:
-    """What the main worker and cell workers share: the shell, the loop, ipykernel's requests."""
+    """The parts that the main worker and cell workers share: the shell, the loop, ipykernel's
+    requests."""
 
     config: dict[str, t.Any] = {}
     runs_exit_handlers = False  # the notebook's own, when this process ends
@@ -100,7 +100,8 @@ class Worker:
                 traceback.print_exc()
 
     def _note_state(self) -> None:
-        """What this process is before the notebook's code runs in it; of modules, once they are imported."""
+        """Note the state of this process before the notebook's code runs in it; for modules, once
+        they are imported."""
         shell = self.shell
         shell.own_hidden = frozenset(shell.user_ns_hidden)
         known = begun.begin(shell, self.app.is_as_built)
@@ -143,10 +144,10 @@ class Worker:
         self._serve_next()
 
     def prepare(self) -> None:
-        """What a kind of worker does before it says that it is ready."""
+        """Do the work that this kind of worker needs before it is ready."""
 
     def forget_requests(self) -> None:
-        """What came and wasn't begun is another process's."""
+        """Forget requests that came and weren't begun: they are another process's."""
         self._waiting.clear()
 
     def finish(self) -> None:
@@ -228,7 +229,7 @@ class Worker:
         self.finish()
 
     def op_output(self, frame: Frame) -> None:
-        """What the frontend reads of fds 1 and 2 is counted there."""
+        """The frontend counts there the bytes that it reads of fds 1 and 2."""
         (tally,) = self.channel.take_descriptors(frame)
         self.channel.watch(tally, 1, 2)
 
@@ -265,12 +266,13 @@ class Worker:
         self.channel.send("reply", id=frame["id"], **reply)
 
     def _unreadable(self, frame: Frame, error: BaseException) -> t.Callable[[], None]:
-        """What sends the reply to a request that the frontend let through and can't be begun."""
+        """The function that sends the reply to a request that the frontend let through and that
+        can't be begun."""
         content = self.app.session.pack(_error_content(error))
         return functools.partial(self.channel.send, "reply", id=frame["id"], content=content)
 
     def _failed(self, frame: Frame, message: Message, error: BaseException) -> Frame:
-        """The reply where none could be made."""
+        """The reply if none could be made."""
         self._flush()
         found = _error_content(error)
         reply = {"content": self.app.session.pack(found)}

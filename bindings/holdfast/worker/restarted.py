@@ -1,11 +1,11 @@
 """A cell's process, started anew with Score-P loaded before everything else.
 
 Score-P's adapters for MPI and for files stand between a program and its libraries, so the dynamic
-linker must load them first. A standby is a fork of the fork server, which has none of it. Where the
-options of a cell ask for such an adapter, its standby executes Python again, in the same
-process: its number, its parent, its control channel and its pipes stay what they are, and the
-frontend notices nothing but the time, that of a start of Python with IPython. The cell's request
-goes along in a file of memory.
+linker must load them first. A standby is a fork of the fork server, which has none of it. If the
+options of a cell ask for such an adapter, its standby executes Python again, in the same process:
+its number, its parent, its control channel and its pipes stay what they are, and the frontend
+notices nothing but the time, that of a start of Python with IPython. The cell's request goes along
+in a file of memory.
 
 Score-P measures from the process's start, but what IPython does until the cell is ready isn't the
 user's: `__main__` switches recording off before it imports anything, and `loading.load` on again.
@@ -27,7 +27,7 @@ from .control import Channel, Frame
 
 
 def restart(frame: Frame, channel: Channel, session: t.Any) -> None:
-    """Execute Python again for this request. Returns only where that is impossible."""
+    """Execute Python again for this request. Returns only if that is impossible."""
     request = os.memfd_create("request", 0)
     frame["tally"] = channel.tally
     os.write(request, msgpack.packb(frame))

@@ -1,14 +1,14 @@
 """The rollback: a sleeping fork of the main worker that holds the notebook as it was before a cell.
 
-The main worker runs a cell itself, so the cell finds every module, object, setting, thread and child
-of the notebook, and leaves them behind. What a process of its own would give it beyond that is that the
-notebook survives its death. A fork gives the same: it costs some milliseconds, encodes nothing, and
-sleeps. If the main worker dies, the frontend wakes the fork (kernel/session/rollback.c):
+The main worker runs a cell itself, so the cell finds every module, object, setting, thread and
+child of the notebook, and leaves them behind. A process of its own would have one more advantage:
+the notebook survives its death. A fork gives the same: it costs some milliseconds, encodes nothing,
+and sleeps. If the main worker dies, the frontend wakes the fork (kernel/session/rollback.c):
 
 * As a rule it takes the main worker's place as it is: every object, with its identity, and every
-  module is there, unserializable ones included. What belongs to a process and not to its memory is not:
-  its children, threads, pipes and sockets. Timers start again with the time they had left at the
-  fork.
+  module is there, unserializable ones included. Resources that belong to a process and not to its
+  memory are not: its children, threads, pipes and sockets. Timers start again with the time they
+  had left at the fork.
 * If native threads of the notebook's may have held locks at the fork, or a GPU was in use, the
   fork can't go on as a program. Then it only encodes what the last commit doesn't have, and a new
   main worker binds that.
@@ -16,7 +16,7 @@ sleeps. If the main worker dies, the frontend wakes the fork (kernel/session/rol
 Which of the two it is, is decided by facts at the fork (`Threads`): the threads in /proc/self/task, and whose
 code they run. Pools of libraries that handle forks themselves don't count; OpenMP's is paused first.
 
-Where cells are recorded, the fork is made while nobody uses the notebook. The next cell needs no other
+If cells are recorded, the fork is made while nobody uses the notebook. The next cell needs no other
 if this one still has the notebook as it is: nothing has run since, and nothing can run by itself.
 """
 
@@ -193,7 +193,7 @@ class _Maps:
 
     def owner(self, task: int) -> str:
         """The library that started this thread: on its stack, the outermost code that isn't C's
-        library itself. "" where that can't be seen."""
+        library itself. "" if that can't be seen."""
         owner = ""
         for address in _stack(task):
             place = bisect.bisect_right(self._starts, address) - 1
@@ -286,7 +286,7 @@ class Rollback:
         return {"pid": pid, "obstacle": obstacle, "seconds": seconds}
 
     def _kept(self) -> tuple[int, ...]:
-        """What the fork's event loop goes on with."""
+        """The descriptors of the event loop, which the fork keeps."""
         loop = self._main.loop
         found = (loop._selector, loop._ssock, loop._csock)  # type: ignore[attr-defined]
         return tuple(one.fileno() for one in found)

@@ -12,7 +12,7 @@ forked
     process, and where the notebook's own recording is open.
 isolated
     A clean process runs it, with the variables bound from the store. It is taken in place of a fork
-    where that can't be (threads, a GPU in use), and where Score-P's adapters must be loaded when a
+    if that can't be (threads, a GPU in use), and where Score-P's adapters must be loaded when a
     process starts.
 
 The main worker is asked with the commit that an isolated cell begins with. The wish is that of the cell
@@ -92,7 +92,7 @@ class RunMode:
         return {"run": "in-process", **self._why()} if mode in ("auto", "in-process") else None
 
     def saved(self) -> Frame:
-        """What a commit's answer says about the run_mode."""
+        """The run mode in the answer to a commit."""
         return {"run": "forked", **self._why()} if self._mode == "forked" else self._why()
 
     def _why(self) -> Frame:
@@ -117,7 +117,7 @@ class RunMode:
         if chosen and chosen not in _RUN_MODES:
             return (
                 "isolated",
-                f"HOLDFAST_RUN={chosen} is none of auto, in-process, forked, isolated",
+                f"HOLDFAST_RUN={chosen} must be one of auto, in-process, forked, isolated",
             )
         if chosen:
             return chosen, f"HOLDFAST_RUN={chosen}"

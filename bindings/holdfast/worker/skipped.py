@@ -16,7 +16,7 @@ _REASON = "it is large, and the cell's code doesn't show that it uses it"
 
 
 class Skipped:
-    """What of the store isn't bound in this cell's process.
+    """Entries of the store that aren't bound in this cell's process.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""What a cell took of its machine: processor time, memory, I/O, and what recording it cost.
+"""The resources that a cell took of its machine: processor time, memory, I/O, and what recording it
+cost.
 
 Looked at once before the cell's code and once after it, in the cell's own process: four reads,
 some tens of microseconds. Memory is resident memory (RSS), which counts pages of mapped values
@@ -7,11 +8,11 @@ through read and write calls (rchar, wchar), whether it came from a disk or a ca
 IPython's history writes meanwhile, and what recorders in children write when these end. Children count when
 they were waited for.
 
-What recording costs is measured as well, not assumed: a process that waits for a cell calls an
-empty function some thousand times, and one that calls itself, with and without a recording; what
-an event of each costs is
-then known to all forks of the fork server. Once is enough: it is the same code on the same
-machine. Under Score-P nothing is measured, since a process records only once there.
+The cost of recording is measured as well, not assumed: a process that waits for a cell calls an
+empty function some thousand times, and one that calls itself, with and without a recording; what an
+event of each costs is then known to all forks of the fork server. Once is enough: it is the same
+code on the same machine. Under Score-P nothing is measured, since a process records only once
+there.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def of_commit(saved: _Saved) -> reports.CommitCounts:
-    """What a report has of a commit, from what Names.save() returns."""
+    """A report's part about a commit, from the result of Names.save()."""
     return {
         "bytes_copied": saved["bytes_copied"],
         "bytes_shared": saved["bytes_shared"],
@@ -70,8 +71,8 @@ def of_commit(saved: _Saved) -> reports.CommitCounts:
 
 
 def word(io: bool = True) -> Frame:
-    """What the monitor gets of this moment (Moment): others see it a little later, and the
-    children's time in hundredths of a second. What was read and written takes longest to ask."""
+    """The report of this moment for the monitor (Moment): others see it a little later, and the
+    children's time in hundredths of a second. The I/O counters take longest to read."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "time_ns": _monotonic_ns(),
@@ -113,7 +114,7 @@ def _forget_peak() -> None:
 
 
 class Aside:
-    """What our own threads read and write: it is no part of a cell, but of its process."""
+    """The I/O of our own threads: it is no part of a cell, but of its process."""
 
     def __init__(self) -> None:
         self._begin()

@@ -51,7 +51,7 @@ typedef struct hf_kernel_options {
     const char *kernel_info;
     const char *label;                 /* of the session's store; may be NULL */
     unsigned long long capacity_bytes; /* of the store; 0: what the file system has */
-    /* Where recorded and isolated cells run that choose nothing themselves:
+    /* The run mode of recorded and isolated cells that choose none themselves:
      * "in-process", in the main worker with a rollback; "forked", in a fork of it;
      * "isolated", in a clean process; "auto" or NULL: in-process, or forked if the
      * worker asks for that. */

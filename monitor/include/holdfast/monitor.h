@@ -58,8 +58,8 @@ typedef enum hf_monitor_cell_kind {
     HF_MONITOR_MULTI,    /* several marked cells as one instrumented one */
 } hf_monitor_cell_kind;
 
-/* What was used up to a moment, since the monitor began: only differences mean
- * something, but for the memory. */
+/* Use since the monitor began, up to a moment. Only differences between readings have a
+ * meaning, except for the memory. */
 typedef struct hf_monitor_reading {
     int64_t time_ns;
     double cpu_seconds;
@@ -157,8 +157,8 @@ HF_EXPORT HF_CHECK hf_status hf_monitor_view_open_consume(int fd,
 /* NULL is fine. */
 HF_EXPORT void hf_monitor_view_close(hf_monitor_view *view);
 
-/* What the monitor does, and what it knows of the machine. HF_BUSY: the writer ended in
- * the middle of a change; HF_E_INVALID: a struct_size is wrong. */
+/* The state of the monitor, and its facts about the machine. HF_BUSY: the writer ended
+ * in the middle of a change; HF_E_INVALID: a struct_size is wrong. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_state(const hf_monitor_view *view,
                                                    hf_monitor_state *ret_state,
                                                    hf_monitor_facts *ret_facts);

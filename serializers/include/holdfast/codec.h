@@ -1,9 +1,9 @@
 /* holdfast/codec.h - the table of functions that a codec provides.
  *
  * A codec turns a value of its host (a PyObject *, for example) into an *encoding* and
- * back. An encoding is what a store entry holds: `meta` (small), `payload` (bytes) and
- * buffers (large, page-aligned, mapped rather than copied when they are read). A codec
- * doesn't know where an encoding lives: it writes to an hf_sink and reads from an
+ * back. An encoding is the content of a store entry: `meta` (small), `payload` (bytes)
+ * and buffers (large, page-aligned, mapped rather than copied when they are read). A
+ * codec doesn't know where an encoding lives: it writes to an hf_sink and reads from an
  * hf_source, which the host provides. So one codec serves the arena, a file and a test.
  *
  * Statuses: a codec's function returns HF_OK, one of those that its comment names, or
@@ -37,8 +37,8 @@ enum {
     HF_CODEC_FIRST_FREE = 256,
 };
 
-/* Where an encoder writes. The host makes it, and owns it. All functions may return
- * HF_E_NOMEM or HF_E_NOSPACE. */
+/* The destination of an encoder. The host makes it, and owns it. All functions may
+ * return HF_E_NOMEM or HF_E_NOSPACE. */
 typedef struct hf_sink hf_sink;
 struct hf_sink {
     size_t struct_size; /* sizeof(hf_sink) of the host */
@@ -63,7 +63,7 @@ struct hf_sink {
                                hf_error *reterr);
 };
 
-/* Where a decoder reads. The host makes it, and owns it. Pointers are valid during the
+/* The input of a decoder. The host makes it, and owns it. Pointers are valid during the
  * decode call, except that a buffer stays valid while its pin object is alive. */
 typedef struct hf_source hf_source;
 struct hf_source {

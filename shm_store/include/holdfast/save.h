@@ -2,8 +2,8 @@
  *
  * A file holds one generation: every key with its codec number, meta, payload and
  * buffers, compressed by lz4 in blocks, with checksums. It is read by a machine of the
- * same architecture and byte order. What the bytes mean is their writer's matter. Only
- * decode a file that you trust.
+ * same architecture and byte order. The meaning of the bytes is up to the program that
+ * wrote them. Only decode a file that you trust.
  *
  * Threads: as the handles that are passed.
  */

@@ -400,12 +400,12 @@ HF_EXPORT void hf_region_populate(hf_region *region, int write);
 
 /* Replace a private mapping of committed data by a copy in an extent of this process's
  * own, mapped shared and writable at the same addresses: in-place writes then cost no
- * copy faults, and the next commit publishes it by reference. What was written already
- * is kept. Costs a bulk copy. An own region that isn't published stays as it is. The
- * caller guarantees that no other thread can touch the region, and calls it from the
- * thread that commits. HF_BUSY while a commit of this process is in the making or waits
- * to be published. On failure the region is as it was. HF_E_NOSPACE, HF_E_SYSTEM,
- * HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. Locks. */
+ * copy faults, and the next commit publishes it by reference. Earlier writes are kept.
+ * Costs a bulk copy. An own region that isn't published stays as it is. The caller
+ * guarantees that no other thread can touch the region, and calls it from the thread
+ * that commits. HF_BUSY while a commit of this process is in the making or waits to be
+ * published. On failure the region is as it was. HF_E_NOSPACE, HF_E_SYSTEM, HF_E_LIMIT,
+ * HF_E_NOMEM, HF_E_GONE. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_region_unshare(hf_region *region, hf_error *reterr);
 
 /* Undo hf_region_unshare if nothing was written since: the region is a mapping of what
@@ -521,8 +521,8 @@ typedef struct hf_prepared {
     uint32_t checksum;
 } hf_prepared;
 
-/* Start from the current generation. What this process prepared before and nobody has
- * published is dropped. One commit at a time in a process: HF_BUSY otherwise.
+/* Start from the current generation. Drops an earlier prepared commit of this process
+ * that was not published. One commit at a time in a process: HF_BUSY otherwise.
  * HF_E_NOMEM, and as hf_snapshot_acquire. */
 HF_EXPORT HF_CHECK hf_status hf_commit_begin(hf_session *session,
                                              hf_commit **ret_commit, hf_error *reterr);
@@ -537,13 +537,12 @@ HF_EXPORT HF_CHECK hf_status hf_commit_put(hf_commit *commit, const hf_value *va
 HF_EXPORT HF_CHECK hf_status hf_commit_remove(hf_commit *commit, const char *key,
                                               size_t key_size, hf_error *reterr);
 /* Make the commit a return to `snapshot`: all keys and their content as they were then.
- * The caller keeps the snapshot until the commit is published. Costs what differs, and
- * copies nothing. The commit must be empty, and takes nothing else. HF_E_INVALID: it
- * isn't empty, or has failed; HF_E_CORRUPT, HF_E_NOMEM. */
+ * The caller keeps the snapshot until the commit is published. Its cost grows with the
+ * differences; it copies nothing. The commit must be empty, and takes nothing else.
+ * HF_E_INVALID: it isn't empty, or has failed; HF_E_CORRUPT, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_commit_restore(hf_commit *commit, hf_snapshot *snapshot,
                                                hf_error *reterr);
-/* What the commit has taken in so far. HF_E_INVALID: ret_stats->struct_size is
- * wrong. */
+/* The figures of the commit so far. HF_E_INVALID: ret_stats->struct_size is wrong. */
 HF_EXPORT HF_CHECK hf_status hf_commit_get_stats(const hf_commit *commit,
                                                  hf_commit_stats *ret_stats,
                                                  hf_error *reterr);

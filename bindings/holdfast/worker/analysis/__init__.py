@@ -1,1 +1,2 @@
-"""What is known of a cell before it runs: which names it can reach, which memory it reads or writes."""
+"""The analysis of a cell before it runs: which names it can reach, which memory it reads or
+writes."""

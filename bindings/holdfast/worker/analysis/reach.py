@@ -1,13 +1,14 @@
 """Which names of the notebook a cell can reach.
 
-Buffers are always bound: mapping them is cheap. So are plain data, functions and classes until a budget
-is spent (names_bind.c): what a cell reaches by reflection is most often among them. Decoding what else there
-is takes time, so names that the cell's code can't touch are left in the store. What it can touch is read off
-its compiled code: the names of every code object in it, nested ones included, then those of the notebook's
-own functions and classes behind these names, and so on until nothing new appears. Which functions are behind
-a value that was just decoded, the walk over live objects finds, in C. A name too many costs a little time; a
-name too few would be a wrong NameError. So wherever code could reach a variable without naming it, everything
-is bound, and the report says why:
+Buffers are always bound: mapping them is cheap. So are plain data, functions and classes until a
+budget is spent (names_bind.c): what a cell reaches by reflection is most often among them. Decoding
+what else there is takes time, so names that the cell's code can't touch are left in the store. The
+names that it can touch are read off its compiled code: the names of every code object in it, nested
+ones included, then those of the notebook's own functions and classes behind these names, and so on
+until nothing new appears. Which functions are behind a value that was just decoded, the walk over
+live objects finds, in C. A name too many costs a little time; a name too few would be a wrong
+NameError. So wherever code could reach a variable without naming it, everything is bound, and the
+report says why:
 
 * `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`,
   memory by its address, unpickling, which finds functions and classes of `__main__` by their names;
@@ -77,7 +78,7 @@ def bind(
 ) -> tuple[dict[str, t.Any], str]:
     """Bind what `code` can reach; the report of Names.bind, and why all was bound, or "".
 
-    The report has `reached` besides: the names, or None where all count as reached.
+    The report has `reached` besides: the names, or None if all count as reached.
 
     Parameters
     ----------

@@ -1,20 +1,21 @@
 """Which variables the main worker's cells can have touched since the last commit.
 
-A save that looked at every variable would cost what the notebook holds. What a plain cell can have
-changed is what its code can reach: the names in it, those in the functions and classes behind
-these names, and so on. That is reach.py's question, asked of cells that have already run, and only
-when there is something to commit: while cells run, their compiled code is kept and no more.
+A save that looked at every variable would cost what the notebook holds. A plain cell can have
+changed only values that its code can reach: the names in it, those in the functions and classes
+behind these names, and so on. That is reach.py's question, asked of cells that have already run,
+and only when there is something to commit: while cells run, their compiled code is kept and no
+more.
 
-So the functions that were behind a name when the cell ran may be gone by now. They are known
-all the same: each save returns the code behind the values that it looked at, which is what they
-had until somebody touched them, and code that came into being since is in the cells' own.
-What can change a variable without a cell that reaches it:
+So the functions that were behind a name when the cell ran may be gone by now. They are known all
+the same: each save returns the code behind the values that it looked at, which is what they had
+until somebody touched them, and code that came into being since is in the cells' own. A variable
+can change without a cell that reaches it, by:
 
 * code that somebody else can call: a callback given to a library, a thread's function, a handler
   of signals, a finalizer. A save sees that a function is held by more than the variables
-  (`held`), or that functions exist that no variable leads to (`strays`). What held code names is
+  (`held`), or that functions exist that no variable leads to (`strays`). Names in held code are
   touched always; a stray may name anything.
-* methods, since an instance may be anywhere: what the notebook's classes name is touched always.
+* methods, since an instance may be anywhere: names in the notebook's classes are touched always.
 * references to an object that aren't the notebook's, such as Matplotlib's list of figures. A value
   that has any is looked at in any case (names_scan.c).
 * modules of the user's own that look into `__main__` (own_modules.py).
@@ -47,7 +48,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 @dataclasses.dataclass
 class _Period:
-    """What ran between two commits."""
+    """The code that ran between two commits."""
 
     cells: list[tuple[str, list[types.CodeType]]] = dataclasses.field(default_factory=list)
     words: set[str] = dataclasses.field(default_factory=set)
@@ -60,7 +61,7 @@ class _Period:
 
 
 class _Behind(t.NamedTuple):
-    """What the code behind one value names."""
+    """The names in the code behind one value."""
 
     names: frozenset[str]
     classes: frozenset[str]
@@ -132,11 +133,11 @@ class Touched:
         return [text for text, _ in self._taken.cells] if self._taken is not None else []
 
     def settle(self) -> None:
-        """What the last commit saved is committed."""
+        """The values that the last commit saved are committed."""
         self._taken = None
 
     def learn(self, code: t.Mapping[str, list], held: t.Iterable[str] = ()) -> None:
-        """What a save or an adoption reported of the code behind the values that it saw."""
+        """Take the report of a save or an adoption about the code behind the values that it saw."""
         for key, found in code.items():
             self._behind[key] = _look_behind(found)
             self._held.discard(key)
@@ -153,7 +154,7 @@ class Touched:
     # ---- names
 
     def _name(self, period: _Period) -> tuple[set[str], str]:
-        """What the cells' own code names."""
+        """The names in the cells' own code."""
         names = set(period.words)
         for text, codes in period.cells:
             reach = Reach()

@@ -1,8 +1,8 @@
-"""What an expression of a cell is, as far as that is known without running anything.
+"""The value of an expression of a cell, as far as it is known without running anything.
 
-Names, attributes, indexes and views are followed on the objects themselves: so only exact types
-are indexed, with integers, slices and what is made of them, and attributes are looked up in
-instances' own dictionaries. What can't be followed is UNKNOWN.
+Names, attributes, indexes and views are followed on the objects themselves: so only exact types are
+indexed, with integers, slices and what is made of them, and attributes are looked up in instances'
+own dictionaries. An expression that can't be followed is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def range_of(arguments: list[int]) -> t.Any:
 
 
 def element_of(subject: t.Any) -> t.Any:
-    """What stands for each element of a subject of a loop, or for all of them."""
+    """The stand-in for each element of a subject of a loop, or for all of them."""
     if type(subject) is range:
         return Each(subject)
     if is_array(subject):

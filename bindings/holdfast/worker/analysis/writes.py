@@ -8,8 +8,8 @@ themselves, so it is known which array `d["x"][k:].T` is and how much of it `v[3
 else is unknown, and what is unknown is neither written nor read: it takes its faults.
 
 Followed are assignments in their order, both branches of an `if`, the body of a loop once (with an
-index from a `range` standing for all of its values), and calls of the notebook's own
-functions and methods, whose parameters are the arguments. What counts as a write:
+index from a `range` standing for all of its values), and calls of the notebook's own functions and
+methods, whose parameters are the arguments. These count as writes:
 
 * `a += ...`, `a[...] = ...`, `a[...] += ...`, `out=a`, an output among a ufunc's positional
   arguments, `ufunc.at(a, ...)`, NumPy's functions that fill their first argument;

@@ -1,11 +1,11 @@
 """The debugger's seat, in the assistant: between a client and what it debugs.
 
 A client sends debug_requests, which are those of the debug adapter protocol, and some of Jupyter's
-own. What it debugs is the main worker, and, while an instrumented cell has a process of its own, that
-one. Each is a `Target`: one end of a socket pair, with pydevd at the other (debuggee.py).
-Requests that name a thread or a frame go to the cell while there is one, since the main worker waits
-for it. Breakpoints are kept here, so that they are set in each process that begins: a cell's,
-and a new main worker's where one died.
+own. It debugs the main worker and, while an instrumented cell has a process of its own, that one.
+Each is a `Target`: one end of a socket pair, with pydevd at the other (debuggee.py). Requests that
+name a thread or a frame go to the cell while there is one, since the main worker waits for it.
+Breakpoints are kept here, so that they are set in each process that begins: a cell's, and a new
+main worker's where one died.
 
 A cell is a file for the debugger. Its name is a hash of its text, as the client knows
 from `debugInfo`, and `dumpCell` writes it, in a directory of mode 0700.
@@ -33,7 +33,7 @@ from .debuggee import is_users
 Message = dict[str, t.Any]
 
 _NOT_STOPPED = frozenset(("inspectVariables", "richInspectVariables", "variables", "modules"))
-# What is sent again to each new process.
+# Requests that are sent again to each new process.
 _KEPT = frozenset(("setFunctionBreakpoints", "setExceptionBreakpoints"))
 _INTERNAL = ("IPython", "ipykernel", "holdfast", "traitlets", "tornado", "comm", "debugpy")
 
@@ -109,7 +109,7 @@ async def _read(reader: asyncio.StreamReader) -> Message:
 
 
 class Debugger:
-    """What a client's debug_requests are answered by."""
+    """The debugger, which answers a client's debug_requests."""
 
     def __init__(self, channel: Channel):
         self._channel = channel
@@ -224,7 +224,7 @@ class Debugger:
     # ---- requests
 
     async def process(self, header: bytes, message: Message) -> Message | None:
-        """The response; None where only the main worker can give it."""
+        """The response; None if only the main worker can give it."""
         self._header = header
         command = str(message.get("command", ""))
         arguments = message.get("arguments") or {}
@@ -286,7 +286,8 @@ class Debugger:
     async def _do_setBreakpoints(self, arguments: Message) -> Message:
         response = await self._send_all("setBreakpoints", arguments)
         if response.get("success"):
-            # Where they are, which may be other lines than those that were asked for.
+            # The places of the breakpoints, which may be other lines than those that were asked
+            # for.
             asked = arguments.get("breakpoints") or []
             found = response.get("body", {}).get("breakpoints", [])
             set_now = [

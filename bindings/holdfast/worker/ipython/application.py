@@ -176,7 +176,7 @@ class _NoDebugger:
 
 
 def _remembering(accepts: t.Callable[..., dict[str, bool]]) -> t.Callable[..., dict[str, bool]]:
-    """What ipykernel asks for each cell: which parameters run_cell has."""
+    """The question that ipykernel asks for each cell: which parameters run_cell has."""
     known = functools.lru_cache(maxsize=4)(accepts)
 
     def accepts_parameters(method: t.Any, names: t.Sequence[str]) -> dict[str, bool]:

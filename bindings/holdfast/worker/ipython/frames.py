@@ -27,12 +27,12 @@ _WORK_FOR_THEMSELVES = (
 )
 # By this %prun comes to the code that it runs.
 _LEADS_TO_CODE = "cProfile"
-# What magics call the code that they compile.
+# The file names that magics give to the code that they compile.
 _OF_MAGICS = ("<timed exec>", "<timed eval>", "<magic-timeit>")
 
 
 class Rules(t.Protocol):
-    """What is needed of a recorder: see holdfast._recorder."""
+    """The functions that are needed of a recorder: see holdfast._recorder."""
 
     def exclude(self, prefix: str, /, *, callees: bool = False) -> None: ...
 
@@ -55,7 +55,7 @@ def show(recorder: Rules, file: str) -> None:
 
 
 def name_cell(recorder: Rules, shown: str) -> None:
-    """What magics compile from now on is the code of this cell."""
+    """Code that magics compile from now on is this cell's."""
     for name in _OF_MAGICS:
         recorder.show_file(name, shown)
 

@@ -45,7 +45,7 @@ class History(HistoryManager):
             self.set_trait("db_cache_size", sys.maxsize)  # IPython doesn't wake it
 
     def keep(self) -> None:
-        """Go on in the profile's file, where there was none before. Another manager would copy 200
+        """Go on in the profile's file, if there was none before. Another manager would copy 200
         of the fork server's pages."""
         if not self.enabled:
             return
@@ -64,7 +64,7 @@ class History(HistoryManager):
 
     @property
     def session_number(self) -> int:
-        """Of the session that runs; 0 where there is none."""
+        """Of the session that runs; 0 if there is none."""
         self._begin(self.db)
         return self._number
 

@@ -3,10 +3,10 @@
 Of all that ipykernel imports, half is for programs that a worker is not: ZeroMQ, jupyter_client's
 managers, launchers and provisioners, TLS, dateutil's parser of dates, a debugger. A worker needs
 the protocol's Session, and little else. So while the fork server imports what its forks need,
-stand-ins are found in the place of such modules. What ipykernel takes from there by name, at its own
-import, and doesn't use in a worker, stands for the real thing as well: a function is found when it
-is called, a class when something could be an instance of it. A stand-in that is asked for any
-other name, then or later, imports the module and asks that.
+stand-ins are found in the place of such modules. Names that ipykernel takes from there, at its own
+import, and doesn't use in a worker, have stand-ins as well: a function is found when it is called,
+a class when something could be an instance of it. A stand-in that is asked for any other name, then
+or later, imports the module and asks that.
 
 jupyter_client is a package whose `__init__` has not run, for it is there as soon as one of its
 submodules is: code that asks the package itself for a name has the rest imported then. For ipykernel
@@ -31,7 +31,8 @@ import typing as t
 
 
 def _real(name: str) -> types.ModuleType:
-    """The module itself. What stands for it, and for others of its package, isn't found any more."""
+    """The module itself. The stand-ins for it, and for others of its package, aren't found any
+    more."""
     if isinstance(sys.modules.get(name), _StandIn):
         package = name.partition(".")[0]
         for other, module in list(sys.modules.items()):
@@ -79,7 +80,7 @@ class _Named(type):
 
 
 class _Made:
-    """What a class, called without arguments, would have made."""
+    """The object that a class, called without arguments, would have made."""
 
     def __init__(self, made_by: _Named):
         self._made_by = made_by

@@ -175,7 +175,8 @@ def keep(shell: t.Any) -> None:
 
 
 def _restore_directories(shell: t.Any, new: list[str]) -> None:
-    """What `%cd -` goes back to; the entries that are known stay the objects they are."""
+    """The directories that `%cd -` goes back to; entries that are known stay the objects they
+    are."""
     known = shell.user_ns.get("_dh")
     if isinstance(known, list):
         objects = {str(directory): directory for directory in known}
@@ -189,8 +190,8 @@ def last_names(memory: Memory) -> dict[str, str]:
 
 
 def note_outcome(shell: t.Any, number: int, code: str, raised: bool) -> None:
-    """The last cell is one that ran in another process. What it raised stayed there, but for what
-    `sys.last_value` is."""
+    """The last cell is one that ran in another process. Its exception stayed there; only the value
+    of `sys.last_value` is here."""
     info = interactiveshell.ExecutionInfo(code, True, False, True, None)
     outcome = interactiveshell.ExecutionResult(info)
     outcome.execution_count = number

@@ -78,7 +78,7 @@ class CellCompiler(XCachingCompiler):
 
 
 class Recorder(t.Protocol):
-    """What the shell needs of a recorder: see holdfast._recorder."""
+    """The functions that the shell needs of a recorder: see holdfast._recorder."""
 
     def enable(self) -> None: ...
 
@@ -126,7 +126,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     last_execution_succeeded = OwnInSubshell(True)
     _last_traceback = OwnInSubshell(None)
 
-    recorder = Any()  # Recorder, None where nothing is recorded
+    recorder = Any()  # Recorder, None if nothing is recorded
     recorded = Any({})  # the fields of "started" that say where (control.h)
     span = Any({})  # those of "ended": when the code of the cell that runs began and ended
     began = Any(lambda: None)  # called when it begins
@@ -284,7 +284,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         super().safe_execfile(fname, *args, **kwargs)
 
     def showtraceback(self, *args, **kwargs):
-        """As the original. Where the cell's code has raised, this is when it ended: what follows
+        """As the original. If the cell's code has raised, this is the time of its end: what follows
         may take longer than the code did."""
         self._shown_at = word()
         super().showtraceback(*args, **kwargs)
@@ -356,8 +356,9 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         return False
 
     def _display_of(self, hook: t.Callable[[object], object]) -> t.Callable[[object], object]:
-        """What shows a result: not what keeps it for the code around this one, which would show it
-        when that has ended. The code that runs other code asks for its result at once."""
+        """The function that shows a result: not what keeps it for the code around this one, which
+        would show it when that has ended. The code that runs other code asks for its result at
+        once."""
         return self._displaying[1] if self._displaying and hook is self._displaying[0] else hook
 
     def _display(self, results: list[object], is_inner: bool) -> None:
@@ -424,14 +425,14 @@ def cell_numbers(shell: t.Any) -> dict[str, int]:
 
 
 def _line_of_ipython(text: str) -> tuple[str, int]:
-    """Where IPython's shell says this."""
+    """The place where IPython's shell shows this."""
     name = inspect.getfile(interactiveshell)
     lines = enumerate(linecache.getlines(name), 1)
     return name, next((number for number, line in lines if text in line), 1)
 
 
 def interrupted(error: BaseException, cancelled: bool) -> BaseException:
-    """What an async cell's CancelledError is called when SIGINT was its cause."""
+    """The name of an async cell's CancelledError if SIGINT was its cause."""
     if cancelled and isinstance(error, asyncio.CancelledError):
         return KeyboardInterrupt().with_traceback(error.__traceback__)
     return error

@@ -9,8 +9,8 @@ where one has none it shows no error at all. Such a frame is shown with the line
 cell's frame it shows the line where that stands by now, at the end of a `finally`, maybe: it is given
 the one where the exception was.
 
-What was raised while another exception was handled is shown with that one, so both hold for all of
-them.
+An exception that was raised while another one was handled is shown with that one, so both hold for
+all of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a process can be asked about itself (rows.py), as a setting that is carried (state.py).
+"""State that a process can be asked for (rows.py), as a setting that is carried (state.py).
 
-A clean process has none of it by itself. What differs from how this process began is what the notebook
-has set, since both are forks of the same process, which runs no code of its own. A row with a plain value
-is set in the other process; of any other row the next cell in a clean process reports the name, once.
+A clean process has none of it by itself. State that differs from how this process began was set by
+the notebook, since both are forks of the same process, which runs no code of its own. A row with a
+plain value is set in the other process; of any other row the next cell in a clean process reports
+the name, once.
 
 Of a module that is imported later the rows begin when its import ends. In a process that hasn't imported it,
 a row waits for that, and is carried on as it came.
@@ -57,7 +58,7 @@ class Asked:
                 self._fresh[name] = read(row, shell)
 
     def capture(self, shell: t.Any) -> dict[str, t.Any]:
-        """What differs from how the process began, by row."""
+        """The state that differs from how the process began, by row."""
         found = dict(self._waiting)
         for name, row in ROWS.items():
             if row.write is not None:
@@ -75,7 +76,8 @@ class Asked:
                 self._set_in_time(name, value, shell)
 
     def staying(self, shell: t.Any) -> dict[str, str]:
-        """What differs and no plain value can set, and why a clean process doesn't have it."""
+        """The state that differs and that no plain value can set, with the reason why a clean
+        process doesn't have it."""
         found = {f"the module {name}": _STAYS for name in self.made()}
         for name, row in ROWS.items():
             if row.write is None and name not in _KEPT:

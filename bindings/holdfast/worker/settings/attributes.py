@@ -1,4 +1,4 @@
-"""What the attributes of modules are, for census.py: looked at, compared, set in another process."""
+"""The attributes of modules, for census.py: looked at, compared, set in another process."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
 
 
 def look_into(module: object) -> dict[str, t.Any]:
-    """What its attributes hold, and those of its classes. What shows nothing of itself is taken to be as
-    it was."""
+    """The values of its attributes, and of those of its classes. An object that shows nothing of
+    itself is taken to be unchanged."""
     found: dict[str, t.Any] = {}
     budget = Budget()
     attributes = vars(module) if isinstance(module, types.ModuleType) else {}

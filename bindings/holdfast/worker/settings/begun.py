@@ -1,4 +1,5 @@
-"""What a process is before the notebook's code runs in it: what all later comparisons begin with.
+"""The state of a process before the notebook's code runs in it: what all later comparisons begin
+with.
 
 To look at all of it takes milliseconds, and counts references in hundreds of the fork server's
 pages, which a fork then copies. So the fork server looks, each time after it has imported

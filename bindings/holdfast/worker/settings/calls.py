@@ -1,4 +1,4 @@
-"""Calls of the notebook's code that register something where nobody can ask for it.
+"""Calls of the notebook's code that register something in places that nobody can ask for it.
 
 `codecs.register` keeps what it is given in C, and `mimetypes.add_type` puts it into tables that are made anew.
 So the calls themselves are noted, and made in the other process. Those of a module of the user's own while it is
@@ -66,7 +66,7 @@ class _Calls:
             setattr(module, self._back, self._stand_in(self._take_back, self._forget))
 
     def slot(self) -> Slot:
-        """What the namespace knows of them."""
+        """The calls that the namespace knows."""
         return Slot(self._module, lambda: list(self._made) or MISSING, self._write)
 
     def _stand_in(self, original: t.Any, then: t.Callable[[t.Any, Call], None]) -> t.Any:

@@ -1,13 +1,14 @@
 """The state of a process that no list carries, before and after a cell in a fork of the main worker.
 
-The fork has all of it on its way in. On the way back what a cell changed is found by comparison, which is
-exact where both states are those of one process. What a plain value is enough to set is carried in the
-cell's report; a message names anything else, so that no change is lost silently.
+The fork has all of it on its way in. On the way back what a cell changed is found by comparison,
+which is exact where both states are those of one process. State that a plain value can set is
+carried in the cell's report; a message names anything else, so that no change is lost silently.
 
-Looked at is what a process can be asked for cheaply: settings of the interpreter, of the system and of
-libraries that are imported, IPython's hooks, what runs on beside the cell, all that the modules of the
-user's own hold, and the public attributes of those modules that the notebook has a name for. Where an
-import may have changed something (finders, registrations), it isn't reported after a cell that imported.
+Looked at is what a process can be asked for cheaply: settings of the interpreter, of the system and
+of libraries that are imported, IPython's hooks, what runs on beside the cell, all that the modules
+of the user's own hold, and the public attributes of those modules that the notebook has a name for.
+If an import may have changed something (finders, registrations), it isn't reported after a cell
+that imported.
 
 Not seen is what lies inside of a library's objects or behind C code and isn't in this table.
 """
@@ -121,7 +122,7 @@ class Census:
 
 
 def pack(settings: dict[str, t.Any], attributes: Attributes, modules: list[str]) -> bytes:
-    """What `apply` reads; nothing where there is nothing."""
+    """The data that `apply` reads; empty if there is nothing."""
     found = settings, attributes, modules
     return pickle.dumps(found) if any(found) else b""
 

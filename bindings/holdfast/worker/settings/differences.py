@@ -1,8 +1,9 @@
 """Attributes of modules that the notebook has set in a way that its code doesn't show.
 
-`_patches.py` reads off the code which attributes it sets. What it can't see there (`vars(module)["x"] = 1`,
-`setattr(module, name, value)`, a function of the user's own module that counts its calls) is found here, by
-comparing what a module is with what it was before the notebook could use it:
+`_patches.py` reads off the code which attributes it sets. Changes that it can't see there
+(`vars(module)["x"] = 1`, `setattr(module, name, value)`, a function of the user's own module that
+counts its calls) are found here, by comparing a module with its state before the notebook could use
+it:
 
 * a library's module that the notebook has imported or has a name for, by its public attributes, and what lists,
   dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set
@@ -10,7 +11,8 @@ comparing what a module is with what it was before the notebook could use it:
 * a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
   When it is loaded anew, another process that imports it has the new file: all its values count from then on.
 
-What differs is an attribute to `_patches.py` as any: it is carried in both directions, or named.
+A difference is an attribute like others to `_patches.py`: it is carried in both directions, or
+named.
 """
 
 from __future__ import annotations
@@ -240,7 +242,7 @@ def _has_nobodys(value: t.Any, held: t.Any) -> bool:
 
 
 def _parts(holder: t.Any) -> dict[t.Any, tuple[t.Any, ...]]:
-    """What it holds, by what finds it there."""
+    """The content of a container, by the key that finds each item."""
     if type(holder) is dict:
         return {key: (key, value) for key, value in holder.items()}
     return {id(value): (value,) for value in holder}

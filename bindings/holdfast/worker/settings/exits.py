@@ -78,7 +78,7 @@ class Exits:
         atexit.unregister = unregister
 
     def slot(self) -> Slot:
-        """What the namespace knows of them."""
+        """The handlers that the namespace knows."""
         return Slot("atexit", self._read, self._write)
 
     def _add(self, call: Call) -> None:

@@ -5,10 +5,10 @@ when the backend is imported, which Matplotlib puts off until a process makes it
 a process that is handed a figure would show its text. So the backend is imported wherever the
 notebook has it, before the cell.
 
-Carried are the rcParams that differ from Matplotlib's own defaults, the backend once it is
-chosen, and the options of the inline one. Matplotlib is not imported for them: in a process without it they
-wait for its import, and travel on as they came. Its current figures (`plt.gcf()`) don't travel: the inline
-backend closes them at the end of each cell.
+Carried are the rcParams that differ from Matplotlib's own defaults, the backend once it is chosen,
+and the options of the inline one. Matplotlib is not imported for them: in a process without it they
+wait for its import, and are carried on as they came. Its current figures (`plt.gcf()`) aren't
+carried: the inline backend closes them at the end of each cell.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _waiting: Settings | None = None
 
 
 def capture() -> Settings | None:
-    """The settings of this process, None where nobody has asked for any."""
+    """The settings of this process, None if nobody has asked for any."""
     matplotlib = sys.modules.get("matplotlib")
     if matplotlib is None:
         return _waiting

@@ -52,14 +52,14 @@ KEEPERS = {
 
 
 class _Entry(t.NamedTuple):
-    """What another attribute has under a key since the process began."""
+    """The value that another attribute has had under a key since the process began."""
 
     attribute: str
     key: t.Any
 
 
 class _Begun:
-    """What an attribute was, to be compared with what it is."""
+    """The earlier value of an attribute, to be compared with the present one."""
 
     def __init__(self, value: t.Any):
         self.value = value
@@ -132,7 +132,7 @@ class _Kept:
         return [found, entries] if found or entries else MISSING
 
     def _differing(self, begun: _Begun, now: dict[t.Any, t.Any]) -> t.Any:
-        """What was put into a dict or changed there, and the keys that are gone."""
+        """The items that were put into a dict or changed there, and the keys that are gone."""
         put = {
             key: value
             for key, value in now.items()

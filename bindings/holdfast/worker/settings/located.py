@@ -1,9 +1,9 @@
 """Modules that their names don't lead to, by the files that they were made from.
 
-What was made by `importlib.util.spec_from_file_location`, as `%%cython` and readers of settings do,
+A module made by `importlib.util.spec_from_file_location`, as `%%cython` and readers of settings do,
 is in `sys.modules` and nowhere on `sys.path`; so is a module whose directory isn't looked into any
-more. Where a value refers to one by its name, another process would not find it. It asks a finder
-that is behind all others, and so comes to names that nothing else knows.
+more. If a value refers to one by its name, another process would not find it. It asks a finder that
+is behind all others, and so comes to names that nothing else knows.
 
 Looked at are names of the top: what is in a package is found through that. A module that was put into
 the place of another one, or has another loader than Python's own, isn't reported.
@@ -28,7 +28,7 @@ _LOADERS = (
 
 
 def working_directory() -> str:
-    """Where this process is; '' where that was removed under it."""
+    """The directory of this process; '' if it was removed."""
     try:
         return os.getcwd()
     except OSError:
@@ -59,7 +59,7 @@ class Located:
             sys.meta_path.append(self)  # type: ignore[arg-type]
 
     def find_spec(self, name: str, path: t.Any = None, target: t.Any = None) -> t.Any:
-        """What `sys.meta_path` asks; the last that it does."""
+        """The last finder that `sys.meta_path` asks."""
         file = self.files.get(name)
         return None if file is None else importlib.util.spec_from_file_location(name, file)
 
@@ -91,7 +91,7 @@ class Located:
 
 
 def _file(name: str) -> str | None:
-    """Where the module of this name came from, if Python's own loaders can have it from there."""
+    """The file of the module of this name, if Python's own loaders can load it from there."""
     try:  # and not by the module's own `__getattribute__`, which may load it first
         spec = object.__getattribute__(sys.modules.get(name), "__spec__")
     except AttributeError:

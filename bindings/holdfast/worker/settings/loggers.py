@@ -9,7 +9,7 @@ _DEFAULT = (logging.NOTSET, True, False)
 
 
 def capture() -> dict[str, t.Any]:
-    """What was set at each logger that isn't as it was made."""
+    """The settings of each logger that was changed since it was made."""
     manager = logging.root.manager
     found: dict[str, t.Any] = {"root": _settings(logging.root)}
     for name, logger in list(manager.loggerDict.items()):

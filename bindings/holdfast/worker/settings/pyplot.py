@@ -1,8 +1,9 @@
-"""What pyplot and Matplotlib keep for the notebook: its open figures, its colour maps. Slots (kept.py).
+"""State that pyplot and Matplotlib keep for the notebook: its open figures, its colour maps. Slots
+(kept.py).
 
-Most notebooks have no open figure between cells: the inline backend shows and closes them. Where one is
-open, `plt.gcf()` and `plt.figure(1)` give it, so a clean process and the main worker have the same under
-the same numbers, in the same order.
+Most notebooks have no open figure between cells: the inline backend shows and closes them. If one
+is open, `plt.gcf()` and `plt.figure(1)` give it, so a clean process and the main worker have the
+same under the same numbers, in the same order.
 """
 
 from __future__ import annotations

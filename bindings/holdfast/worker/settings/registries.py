@@ -1,9 +1,10 @@
 """Functions and classes of the notebook that are registered somewhere: slots of the namespace (kept.py).
 
-IPython's hooks and magics, finders of modules, callbacks of the collector: lists and dicts to which the notebook
-and libraries add. Of each what the notebook has added is one value, carried as any by the codecs; in another
-process it is added to what libraries have put there. An entry is the notebook's if its code made it, or if
-nobody's did (`len`) and the process didn't begin with it. What is added to the table here is carried.
+IPython's hooks and magics, finders of modules, callbacks of the collector: lists and dicts to which
+the notebook and libraries add. Of each what the notebook has added is one value, carried as any by
+the codecs; in another process it is added to what libraries have put there. An entry is the
+notebook's if its code made it, or if nobody's did (`len`) and the process didn't begin with it. A
+registry that is added to the table here is carried.
 
 A few things are set by functions instead (handlers of signals, NumPy's callback): slots of their own.
 """
@@ -25,7 +26,7 @@ _OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
 
 
 class Registry:
-    """What the notebook has added to some lists and dicts.
+    """The items that the notebook has added to some lists and dicts.
 
     Parameters
     ----------

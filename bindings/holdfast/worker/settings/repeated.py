@@ -1,8 +1,9 @@
 """Calls by which a notebook sets up a library, made again in another process: slots of the namespace (kept.py).
 
-`hv.extension("bokeh")`, `tqdm.pandas()` and `rich.pretty.install()` change classes, renderers and formatters in
-many places, and what they put there can't be carried. So the calls are noted, with their arguments, and made
-again where the notebook goes on, in their order for each library. What they show then, the notebook has seen.
+`hv.extension("bokeh")`, `tqdm.pandas()` and `rich.pretty.install()` change classes, renderers and
+formatters in many places, and what they put there can't be carried. So the calls are noted, with
+their arguments, and made again where the notebook goes on, in their order for each library. The
+notebook has seen their output already.
 
 A call is noted if the notebook's code leads to it, and it has come back: what it calls itself isn't. A function is added to the table here: below the package that has to be imported, before it is
 called again; a later call has to count more than the ones before.
@@ -47,7 +48,7 @@ def slots(namespace: dict[str, t.Any]) -> dict[str, Slot]:
     found = {}
     for package, functions in _NOTED.items():
         calls = _Calls(package, namespace)
-        found[f"what sets up {package}"] = calls.slot()
+        found[f"the setup of {package}"] = calls.slot()
         for where in functions:
             install = functools.partial(calls.install, where)
             if where[0] in sys.modules:
@@ -68,7 +69,7 @@ class _Calls:
         self._made: list[Call] = []
 
     def slot(self) -> Slot:
-        """What the namespace knows of them."""
+        """The calls that the namespace knows."""
         return Slot(self._package, lambda: list(self._made) or MISSING, self._write)
 
     def install(self, where: tuple[str, str]) -> None:

@@ -1,7 +1,8 @@
-"""What a process can be asked about itself: a table, for census.py.
+"""State that a process can be asked for: a table, for census.py.
 
-Each row is a part of the state that is no variable and in no list of what is carried (state.py, kept.py). To
-add one: what reads it, and, where a plain value is enough, what sets it.
+Each row is a part of the state that is no variable and in no list of what is carried (state.py,
+kept.py). To add one: the function that reads it, and, if a plain value is enough, the one that sets
+it.
 """
 
 from __future__ import annotations
@@ -145,8 +146,8 @@ def _set_zone(new: list[t.Any]) -> None:
 
 
 def _hidden_environment(shell: t.Any) -> dict[str, str | None]:
-    """What C code and children find in the environment and `os.environ` doesn't show (`os.putenv`); None
-    for what they miss."""
+    """Variables that C code and children find in the environment and `os.environ` doesn't show
+    (`os.putenv`); None for those that they lack."""
     entries = _store._environment()
     shown = os.environb._data  # type: ignore[attr-defined] # bytes: to decode them all takes long
     if len(entries) == len(shown) and set(entries) == set(map(b"%b=%b".__mod__, shown.items())):
@@ -189,7 +190,7 @@ _blocked: tuple[int, list[str]] = (0, [])  # which modules there were, and those
 
 
 def _no_modules(shell: t.Any) -> list[str]:
-    """What `sys.modules` says can't be imported."""
+    """The modules that can't be imported, by `sys.modules`."""
     global _blocked
     digest = _store._modules_digest()
     if _blocked[0] != digest:
@@ -260,7 +261,8 @@ def _set_sources(new: dict[str, t.Any]) -> None:
 
 
 def _shown(shell: t.Any = None) -> dict[str, dict[t.Any, t.Any]]:
-    """Which warnings have been shown, for each module. What is older than the filters doesn't count."""
+    """Which warnings have been shown, for each module. Entries older than the filters don't
+    count."""
     version = _version_of_filters()
     return {
         name: {key: value for key, value in said.items() if _is_known(key)}
@@ -571,7 +573,7 @@ def differs(row: Row, before: t.Any, now: t.Any, imported: bool) -> bool:
 
 
 def read(row: Row, shell: t.Any) -> t.Any:
-    """None where nobody can have changed it."""
+    """None if nobody can have changed it."""
     if row.module not in sys.modules:
         return None
     try:

@@ -1,10 +1,10 @@
 """The state of a process that is no variable.
 
-A cell sees more than its globals: the environment, the working directory, where imports
-are looked up, the random generators, the umask, what IPython has loaded, how numbers, tracebacks and
-figures are shown. It is captured with each commit, applied in a cell worker before its cell, and
-taken over by the main worker where the cell changed it: always before names are bound, since decoding
-imports modules. What refers to values of the notebook, and may be one of them (a warning's class, a
+A cell sees more than its globals: the environment, the working directory, where imports are looked
+up, the random generators, the umask, what IPython has loaded, how numbers, tracebacks and figures
+are shown. It is captured with each commit, applied in a cell worker before its cell, and taken over
+by the main worker where the cell changed it: always before names are bound, since decoding imports
+modules. State that refers to values of the notebook, and may be one of them (a warning's class, a
 log handler), is in the namespace instead, as names are (kept.py).
 
 Each setting is encoded, decoded and set by itself, in the order of `_SETTINGS`: `sys.path` and the
@@ -13,8 +13,8 @@ alone: it stays as it is in the other process, and it is reported once, by the p
 out; `losses` goes with the rest.
 
 Only what differs is applied, key by key. So a thread of the main worker that sets an environment
-variable while a cell runs elsewhere doesn't lose it, and `sys.path` is set as a whole, never
-added to. What belongs to one process (its pid in a variable, open descriptors) stays there.
+variable while a cell runs elsewhere doesn't lose it, and `sys.path` is set as a whole, never added
+to. State of one process (its pid in a variable, open descriptors) stays there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Packed = dict[str, bytes]
 
 
 class Setting(t.NamedTuple):
-    """How one is read (None where nobody can have set it) and set: to the first value, where another
+    """How one is read (None if nobody can have set it) and set: to the first value, where another
     capture had the second, or None."""
 
     capture: t.Callable[[t.Any], t.Any]
@@ -52,7 +52,7 @@ class Setting(t.NamedTuple):
 
 
 class Losses:
-    """What couldn't be carried: why, by name, and of which the user knows."""
+    """State that couldn't be carried: why, by name, and of which the user knows."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, str] = {}  # found where nobody would read it
@@ -99,7 +99,7 @@ def capture(shell: t.Any) -> State:
 
 
 def pack(state: State) -> Packed:
-    """What `capture` gave, to be stored: each setting encoded by itself."""
+    """The result of `capture`, to be stored: each setting encoded by itself."""
     packed: Packed = {}
     for key, value in state.items():
         try:
@@ -119,7 +119,7 @@ def apply(
 ) -> list[str]:
     """Set in this process what differs between a packed state and another; the keys that did.
 
-    What can't be set (a directory that was removed) is reported on stderr and left.
+    A setting that can't be set (a directory that was removed) is reported on stderr and left.
     """
     changed = []
     for key, setting in _SETTINGS.items():
@@ -223,7 +223,7 @@ def _extensions(shell: t.Any) -> list[str]:
 
 
 def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
-    """Load them. What an extension shows then, the notebook has seen where it loaded it first."""
+    """Load them, without their output: the notebook has seen it when it loaded them first."""
     from IPython.utils.capture import capture_output
 
     for name in new:
@@ -278,7 +278,7 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
 
 def _submodules(shell: t.Any) -> list[str]:
     """Those that an import of their packages needn't bring: the user's own, and what was asked for.
-    What isn't imported here is carried on."""
+    Settings of modules that aren't imported here are carried on."""
     return sorted(
         _arrived.union(shell.patches.submodules(), imports.submodules & sys.modules.keys())
     )

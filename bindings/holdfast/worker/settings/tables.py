@@ -1,7 +1,7 @@
 """pandas' display options: how many rows of a table are shown, and how.
 
 They are read from the dict behind `pandas.options.display`, which each commit does (by their
-attributes it takes twenty times as long), and never by importing pandas: where it isn't imported
+attributes it takes twenty times as long), and never by importing pandas: if it isn't imported
 they wait until it is, and are carried on as they came. Its other options change what is computed.
 """
 
@@ -18,7 +18,7 @@ _waiting: dict[str, t.Any] | None = None
 
 
 def capture() -> dict[str, t.Any] | None:
-    """The plain options of this process, None where nobody has asked for any."""
+    """The plain options of this process, None if nobody has asked for any."""
     pandas = sys.modules.get("pandas")
     if not hasattr(pandas, "options"):  # not there, or being imported
         return _waiting

@@ -1,9 +1,9 @@
 """Settings of PyTorch and JAX in a process: random generators, and what new tensors are.
 
-Of PyTorch the state of the default generator (on the CPU), the default type, whether gradients
-are recorded, the number of threads, and whether algorithms are deterministic; of JAX the options that decide what is computed. Where a
-library isn't imported its settings wait until it is, and travel on as they came; it is never
-imported for them.
+Of PyTorch the state of the default generator (on the CPU), the default type, whether gradients are
+recorded, the number of threads, and whether algorithms are deterministic; of JAX the options that
+decide what is computed. If a library isn't imported, its settings wait until it is, and are carried
+on as they came; it is never imported for them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _waiting: dict[str, Settings] = {}
 
 
 def capture() -> dict[str, Settings] | None:
-    """The settings of this process by library, None where nobody has asked for any."""
+    """The settings of this process by library, None if nobody has asked for any."""
     found = dict(_waiting)
     for library, (_, capture_one, _) in _LIBRARIES.items():
         if _is_there(library):
