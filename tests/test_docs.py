@@ -153,6 +153,29 @@ def test_the_architecture_names_what_exists():
     assert missing == []
 
 
+def test_the_architecture_names_what_exists_without_a_path():
+    """A file by its name alone, and a function or another word of the sources with a `_`."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    rooms = (
+        "kernel",
+        "bindings",
+        "recorder",
+        "monitor",
+        "shm_store",
+        "tool",
+        "serializers",
+        "tests",
+    )
+    files = [path for room in rooms for path in (ROOT / room).rglob("*") if path.is_file()]
+    sources = [path.read_text("utf-8") for path in files if path.suffix in (".c", ".h", ".py")]
+    known = {word for source in sources for word in re.findall(r"\w+", source)}
+    known |= {path.name for path in files} | {path.stem for path in files}
+    named = set(re.findall(r"`([\w-]+\.(?:c|h|py|js))`", text))
+    words = set(re.findall(r"`([a-z]+_\w+)`", text)) | set(re.findall(r"`(\w+)\([^`]*\)`", text))
+    assert len(named) > 50 and len(words) > 8
+    assert sorted((named | words) - known) == []
+
+
 def test_every_command_of_a_cell_is_documented():
     """Those in the frontend's table."""
     table = (ROOT / "kernel" / "commands" / "command.c").read_text()

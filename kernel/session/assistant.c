@@ -18,7 +18,7 @@
  * PATIENCE_NS, and what it was asked waits for the main worker. One that was only
  * killed by somebody costs the debugging, and the client gets a message. One thread.
  */
-#include "session/assistant.h"
+#include "session/beside.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -24,14 +24,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session/assistant.h"
+#include "session/beside.h"
 #include "session/commits.h"
 #include "session/workers.h"
 #include "session/request.h"
 #include "session/handover.h"
 #include "session/publish.h"
 #include "session/restart.h"
-#include "session/subshell.h"
 #include "session/listeners.h"
 #include "workers/program.h"
 

@@ -19,7 +19,7 @@
 
 #include "session/workers.h"
 #include "session/publish.h"
-#include "session/subshell.h"
+#include "session/beside.h"
 #include "workers/program.h"
 
 #define TURN_MAX 1000 /* messages of one channel before the others have a turn */

@@ -38,7 +38,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/assistant.h"
+#include "session/beside.h"
 #include "session/commits.h"
 #include "session/workers.h"
 #include "session/death.h"
@@ -46,9 +46,7 @@
 #include "session/escalate.h"
 #include "session/handover.h"
 #include "session/publish.h"
-#include "session/resources.h"
 #include "session/restart.h"
-#include "session/subshell.h"
 #include "workers/program.h"
 
 /* The cell ends well without anything having run. */

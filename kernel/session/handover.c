@@ -40,7 +40,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-#include "session/assistant.h"
+#include "session/beside.h"
 #include "session/commits.h"
 #include "session/incoming.h"
 #include "session/workers.h"

@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/assistant.h"
+#include "session/beside.h"
 #include "session/commits.h"
 #include "session/workers.h"
 #include "session/death.h"
@@ -39,7 +39,6 @@
 #include "session/listeners.h"
 #include "session/publish.h"
 #include "session/restart.h"
-#include "session/subshell.h"
 #include "workers/program.h"
 #include "workers/protocol.h"
 

@@ -26,7 +26,7 @@
 #include <zmq.h>
 
 #include "base/struct_size.h"
-#include "session/assistant.h"
+#include "session/beside.h"
 #include "session/commits.h"
 #include "session/incoming.h"
 #include "session/workers.h"
@@ -38,8 +38,6 @@
 #include "session/publish.h"
 #include "session/rest.h"
 #include "session/restart.h"
-#include "session/subshell.h"
-#include "session/resources.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
 

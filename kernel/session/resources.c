@@ -10,7 +10,7 @@
  * Rejected: the monitor's samples, which are there only while the user has it on; the
  * main worker, which can't answer while a cell runs.
  */
-#include "session/resources.h"
+#include "session/beside.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
  * Execution counts are the main shell's, since In and Out are. Interrupts and shutdown
  * are the kernel's, so an interrupt ends what runs in every subshell. One thread.
  */
-#include "session/subshell.h"
+#include "session/beside.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  * Rejected: xxHash and BLAKE3 (another dependency for no gain at these sizes); three
  * interleaved streams (only payloads would gain, and they aren't checked in a commit).
  */
-#include "crc32c.h"
+#include "checksum.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -20,7 +20,7 @@
  * Rejected: XXH3, whose steps aren't one-to-one; CRC-32C by the processor, of which 128
  * bits take four passes; 64-bit products in AVX-512, which few processors have.
  */
-#include "digest.h"
+#include "checksum.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "base/step.h"
 #include "engine/extent.h"
 #include "engine/region.h"

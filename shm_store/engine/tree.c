@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "engine/extent.h"
 
 static const void *

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "base/step.h"
 #include "engine/commit.h"
 #include "engine/extent.h"

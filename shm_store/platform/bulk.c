@@ -33,7 +33,7 @@
  */
 #include "bulk.h"
 
-#include "base/digest.h"
+#include "base/checksum.h"
 #include "helpers.h"
 #include "object.h"
 #include "pages.h"

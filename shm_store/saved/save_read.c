@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "base/struct_size.h"
 #include "saved/save_format.h"
 

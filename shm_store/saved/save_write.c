@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "base/struct_size.h"
 #include "saved/save_format.h"
 

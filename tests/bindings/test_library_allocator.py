@@ -130,3 +130,23 @@ def test_what_tensorflow_was_set_by_the_user_stands(main, monkeypatch):
     monkeypatch.setenv("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "true")
     enable()
     assert taken == ["libtensorflow_cc.so.2", "libtensorflow_framework.so.2"]
+
+
+@pytest.mark.parametrize(
+    ("switch", "libraries"), [("0", set()), ("1", {"torch"}), (None, {"torch"})]
+)
+def test_import_tables_are_left_alone_where_the_user_says_so(main, monkeypatch, switch, libraries):
+    from holdfast.worker import arrays
+
+    enabled = []
+    monkeypatch.setattr(arrays, "_enabler", lambda _session, module: lambda: enabled.append(module))
+    monkeypatch.setattr(arrays, "call_after_import", lambda module, call: None)
+    monkeypatch.setattr(arrays, "_LIBRARIES", {"torch": ("libc10.so",)})
+    monkeypatch.delenv("HOLDFAST_LIBRARY_MEMORY", raising=False)
+    if switch is not None:
+        monkeypatch.setenv("HOLDFAST_LIBRARY_MEMORY", switch)
+    try:
+        arrays.be_born_in(main.session)
+    finally:
+        disable_numpy_allocator()
+    assert set(enabled) == libraries

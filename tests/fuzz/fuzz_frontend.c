@@ -22,7 +22,7 @@
 #include "driver.h"
 #include "commands/command.h"
 #include "session/session.h"
-#include "session/assistant.h"
+#include "session/beside.h"
 #include "session/workers.h"
 #include "session/death.h"
 #include "session/escalate.h"
@@ -31,7 +31,6 @@
 #include "session/publish.h"
 #include "session/rest.h"
 #include "session/restart.h"
-#include "session/subshell.h"
 #include "workers/program.h"
 
 /* A new worker has 120 seconds by the real clock: with more it would be overdue at

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "../shm_store/store_fixture.h"
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "driver.h"
 #include "holdfast/save.h"
 #include "saved/save_format.h"

@@ -39,7 +39,7 @@
 
 #include "../shm_store/store_fixture.h"
 #include "driver.h"
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
 #include "platform/lock.h"

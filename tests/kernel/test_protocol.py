@@ -2,7 +2,7 @@
 
 That page is the table in kernel/workers/protocol.h (tests/kernel/test_protocol.c). Read here is
 the source: each frame that is sent, awaited or handled is in the table, with its fields, and each
-frame of the table is handled.
+frame of the table is handled. Types of fields are compared where the source shows them.
 """
 
 import ast
@@ -34,7 +34,27 @@ def _sections() -> dict[str, dict[str, tuple[set[str], str]]]:
     return found
 
 
+def _types() -> dict[str, dict[str, set[str]]]:
+    """By the name of a frame or map: the types of each field."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for line in (ROOT / "docs" / "control-protocol.md").read_text("utf-8").splitlines():
+        if match := ROW.match(line):
+            for name, kind in re.findall(r"(\w+)\??: (\[[^]]+\]|\{[^}]+\}|\w+)", match[2] or ""):
+                found.setdefault(match[1], {}).setdefault(name, set()).add(kind)
+    return found
+
+
 SECTIONS = _sections()
+TYPES = _types()
+# What the frontend's functions (frame.h) write and read, as the table calls it.
+KINDS = {
+    "integer": {"int"},
+    "real": {"real"},
+    "flag": {"bool"},
+    "text": {"str"},
+    "bytes": {"bin"},
+    "part": {"str", "bin"},
+}
 IN = [
     (op, *row)
     for heading in SECTIONS
@@ -68,6 +88,78 @@ def _calls(name):
                 and len(node.args) == 1
             ):
                 yield path.name, node.args[0].value, node
+
+
+def _types_of(name, ops):
+    """The types of a field, in these frames; where none has it, in the maps."""
+    own = [TYPES[op][name] for op in ops if name in TYPES.get(op, {})]
+    return set().union(*(own or [TYPES[key].get(name, set()) for key in MAPS if key in TYPES]))
+
+
+def test_both_sides_speak_one_version():
+    header = (ROOT / "kernel" / "workers" / "protocol.h").read_text("utf-8")
+    (version,) = re.findall(r"#define HFI_CONTROL_VERSION (\d+)", header)
+    assert control.VERSION == int(version)
+
+
+def test_the_frontend_writes_the_types_of_the_table():
+    write = re.compile(r'hfi_frame_(init|add_\w+)\(\s*&?frame, "(\w+)"')
+    wrong, compared = [], 0
+    for path in sorted((ROOT / "kernel").rglob("*.c")):
+        op = ""
+        for call, name in write.findall(path.read_text("utf-8")):
+            if call == "init":
+                op = name
+                continue
+            kinds = KINDS.get(call.removeprefix("add_"), set())
+            wanted = _types_of(name, [op])
+            compared += bool(kinds and wanted)
+            if kinds and wanted and not kinds & wanted:
+                wrong.append(f"{path.name}: {op}.{name} {sorted(kinds)} {sorted(wanted)}")
+    assert compared > 30 and not wrong, wrong
+
+
+def test_the_frontend_reads_the_types_of_the_table():
+    read = re.compile(r'hfi_map_(integer|real|flag|part)\(\s*\w+, "(\w+)"')
+    incoming = [op for op, _, _ in IN]
+    wrong, compared = [], 0
+    for path in sorted((ROOT / "kernel").rglob("*.c")):
+        for kind, name in read.findall(path.read_text("utf-8")):
+            wanted = _types_of(name, incoming)
+            compared += 1
+            known = KINDS[kind] | ({"int"} if kind == "real" else set())  # it reads both
+            if name != "op" and not known & wanted:
+                wrong.append(f"{path.name}: {name} {kind} {sorted(wanted)}")
+    assert compared > 30 and not wrong, wrong
+
+
+def _type_of(value):
+    """What an expression of Python's is; None where it doesn't show."""
+    if isinstance(value, ast.Constant):
+        return {bool: "bool", int: "int", float: "real", str: "str", bytes: "bin"}.get(
+            type(value.value)
+        )
+    if isinstance(value, ast.Compare) or (
+        isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
+    ):
+        return "bool"
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+        return {"bool": "bool", "int": "int", "len": "int", "float": "real", "str": "str"}.get(
+            value.func.id
+        )
+    return "str" if isinstance(value, ast.JoinedStr) else None
+
+
+def test_the_worker_sends_the_types_of_the_table():
+    wrong, compared = [], 0
+    for file, op, call in _calls("send"):
+        for keyword in call.keywords:
+            kind = _type_of(keyword.value)
+            wanted = TYPES.get(op, {}).get(keyword.arg or "", set())
+            compared += bool(kind and wanted)
+            if kind and wanted and kind not in wanted:
+                wrong.append(f"{file}: {op}.{keyword.arg} {kind} {sorted(wanted)}")
+    assert compared > 5 and not wrong, wrong
 
 
 def test_the_page_has_frames():

@@ -1,5 +1,5 @@
 /* test_crc32c.c - the check value of the polynomial, and that both ways agree. */
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "../support/check.h"
 
 int

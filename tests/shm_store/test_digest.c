@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../support/check.h"
-#include "base/digest.h"
+#include "base/checksum.h"
 
 #define PART HFI_DIGEST_PART
 

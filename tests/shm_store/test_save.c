@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "holdfast/save.h"
 #include "saved/save_format.h"
 #include "store_fixture.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/checksum.h"
 #include "engine/region.h"
 #include "engine/commit.h"
 #include "engine/attach.h"

@@ -279,6 +279,10 @@ def _make(path: str) -> None:
         os.makedirs(path)
 
 
+def _experiment_path(settings: Settings) -> str:
+    return os.path.abspath(settings.directory or f"scorep-{_stamp()}")
+
+
 def make_directory(settings: Settings) -> str:
     """Create the experiment directory.
 
@@ -303,7 +307,7 @@ def make_directory(settings: Settings) -> str:
     OSError
         It can't be made.
     """
-    path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
+    path = _experiment_path(settings)
     if os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path):
         return path
     if os.path.lexists(path):
@@ -341,7 +345,7 @@ def check_directory(settings: Settings) -> str:
     OSError
         It can't be made.
     """
-    path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
+    path = _experiment_path(settings)
     if not os.path.lexists(path):
         _make(path)
         os.rmdir(path)

@@ -28,6 +28,8 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
 # that is saved would take its neighbours along. With this it asks for each by itself, as it does
 # elsewhere. It reads the setting at its first allocation, which a fork server never makes.
 _EACH_BY_ITSELF = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
+# "0": the libraries keep their own allocators, and their tensors are copied when they are saved.
+_SWITCH = "HOLDFAST_LIBRARY_MEMORY"
 
 
 def be_born_in(session: t.Any) -> None:
@@ -46,8 +48,9 @@ def be_born_in(session: t.Any) -> None:
         _store.enable_arrow_pool(session)
 
     enable = {"numpy": enable_numpy, "pyarrow": enable_arrow}
-    for module in _LIBRARIES:
-        enable[module] = _enabler(session, module)
+    if os.environ.get(_SWITCH) != "0":
+        for module in _LIBRARIES:
+            enable[module] = _enabler(session, module)
     for module, call in enable.items():
         if module in sys.modules:
             call()

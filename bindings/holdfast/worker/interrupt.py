@@ -21,6 +21,7 @@ from __future__ import annotations
 import _signal  # below `signal`, which makes an enumerator of the old handler, twice a cell
 import asyncio
 import contextlib
+import enum
 import signal
 import time
 import typing as t
@@ -31,6 +32,14 @@ from .subshells import OwnInSubshell, in_subshell
 _TWICE = 0.05  # seconds
 
 
+class _Phase(enum.Enum):
+    """Whose SIGINT is."""
+
+    IDLE = enum.auto()  # nobody's: no cell runs
+    PREPARING = enum.auto()  # the cell's, whose own code hasn't begun
+    RUNNING = enum.auto()  # the cell's
+
+
 class Interrupts:
     """The meaning of SIGINT in this worker at this moment."""
 
@@ -38,9 +47,8 @@ class Interrupts:
 
     def __init__(self, channel: Channel):
         self._channel = channel
-        self._running = False
-        self._pending = False
-        self._preparing = False  # in a cell, before its own code
+        self._phase = _Phase.IDLE
+        self._pending = False  # one came, and waits for the end of a send or of the preparation
         self._last = 0.0
         self._number = 0  # the running cell's request
         self._task: asyncio.Task | asyncio.Future | None = None
@@ -63,20 +71,20 @@ class Interrupts:
         self._number = number
         self.install()
         self.cancelled = self._pending = False
-        self._preparing = True
         self._last = 0.0
-        self._running = True
+        self._phase = _Phase.PREPARING
         try:
             yield
         finally:
-            self._running = self._preparing = False
+            self._phase = _Phase.IDLE
             self.install()
 
     def begin_code(self) -> None:
         """The cell's own code begins now; raises what came while it was prepared."""
         if in_subshell():
             return
-        self._preparing = False
+        if self._phase is _Phase.PREPARING:
+            self._phase = _Phase.RUNNING
         if self._pending:
             self._pending = False
             self._report()
@@ -93,18 +101,19 @@ class Interrupts:
 
     def _handle(self, signum: int, frame: object) -> None:
         now = time.monotonic()
-        if not self._running or now - self._last < _TWICE:
+        if self._phase is _Phase.IDLE or now - self._last < _TWICE:
             return
         self._last = now
-        if self._channel.sending or (self._preparing and not self._pending):
+        preparing = self._phase is _Phase.PREPARING
+        if self._channel.sending or (preparing and not self._pending):
             self._pending = True
         else:
             self._deliver()
 
     def _after_send(self) -> None:
-        if self._pending and not self._preparing:
+        if self._pending and self._phase is not _Phase.PREPARING:
             self._pending = False
-            if self._running:
+            if self._phase is _Phase.RUNNING:
                 self._deliver()
 
     def _report(self) -> None:

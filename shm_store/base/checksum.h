@@ -1,11 +1,21 @@
-/* digest.h - 128 bits that show whether bytes are those of last time, part by part. Any
- * thread. */
-#ifndef HFI_DIGEST_H
-#define HFI_DIGEST_H
+/* checksum.h - sums of bytes that are read back later. Any thread. */
+#ifndef HFI_CHECKSUM_H
+#define HFI_CHECKSUM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "holdfast/store.h"
+
+/* ---- crc32c.c: CRC-32C (Castagnoli), RFC 3720 appendix B.4 ---- */
+
+/* Of `size` bytes, continued from `crc` (0 to begin). */
+uint32_t hfi_crc32c(uint32_t crc, const void *data, size_t size);
+/* The portable way, for tests to compare with. */
+uint32_t hfi_crc32c_table(uint32_t crc, const void *data, size_t size);
+
+/* ---- digest.c: 128 bits that show whether bytes are those of last time, part by
+ * part ---- */
 
 /* Larger data is cut in parts, each with a digest of its own. */
 #define HFI_DIGEST_PART ((size_t)2 << 20)
