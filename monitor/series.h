@@ -1,4 +1,10 @@
-/* series.h - the use of each level, as rows in shared memory. One thread at a time. */
+/* series.h - the use of each level, as rows in shared memory.
+ *
+ * series.c writes rows and the log of cells; levels.c reads all levels and adds their
+ * rows. Rows that grow too many are joined, so the memory is bounded.
+ *
+ * Threads: one at a time.
+ */
 #ifndef HFI_SERIES_H
 #define HFI_SERIES_H
 

@@ -1,5 +1,7 @@
 /* filter.h - which regions the user wants to leave out. One set of rules a process, for
  * the open recording; the caller serializes.
+ *
+ * Threads: one call at a time.
  */
 #ifndef HOLDFAST_RECORDER_FILTER_H
 #define HOLDFAST_RECORDER_FILTER_H

@@ -284,8 +284,8 @@ def test_no_cycles(language):
 
 
 def test_engine_is_as_drawn():
-    """A file of the engine calls files of its line in ARCHITECTURE.md and of those below."""
-    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    """A file of the engine calls files of its line in docs/internals.md and of those below."""
+    page = (ROOT / "docs/internals.md").read_text("utf-8")
     picture = page.partition("## The engine's layers")[2].split("```")[1]
     names = {path.stem for path in (ROOT / "shm_store/engine").glob("*.c")}
     height = {}

@@ -4,6 +4,8 @@
  * rest. They may append to `commands->multicell` and `commands->writefile`, which are
  * cut back if the call fails; nothing else of `commands` is theirs to change (see
  * command.c).
+ *
+ * Threads: one at a time, as the commands (command.h).
  */
 #ifndef HFI_OUTCOME_H
 #define HFI_OUTCOME_H

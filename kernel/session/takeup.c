@@ -15,8 +15,8 @@
  * answer, says so to the next one (HOLDFAST_TAKE_UP=0, holdfast/provisioner.py), which
  * frees what was left.
  *
- * Until somebody comes, a process of ours waits that frees it in the end (reaper.c).
- * A session in a memfd has no name, and ends with its processes.
+ * Until the next frontend starts, a process of ours waits, and frees it in the end
+ * (reaper.c). A session in a memfd has no name, and ends with its processes.
  *
  * State that only the frontend has is written into the session's notes as it changes:
  * the execution count, and how many of the cells that ran were committed. The steps of

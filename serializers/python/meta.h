@@ -1,5 +1,7 @@
 /* meta.h - the small msgpack map that the Python codecs write as an entry's meta, and
  * reading it back. Pure C; the bytes read are hostile until checked.
+ *
+ * Threads: any; there is no state.
  */
 #ifndef HFI_META_H
 #define HFI_META_H

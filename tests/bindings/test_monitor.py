@@ -38,7 +38,7 @@ def _cast(numbers, code):
 def test_what_is_no_monitor(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 100_000)
-    with pytest.raises(RuntimeError, match="no monitor"):
+    with pytest.raises(RuntimeError, match="isn't a monitor"):
         _monitor.View(os.open(path, os.O_RDONLY))
     path.write_bytes(b"")
     with pytest.raises(RuntimeError, match="too short"):

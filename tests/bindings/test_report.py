@@ -193,7 +193,7 @@ def test_the_page_has_functions_and_views_and_nothing_of_others(whole):
     assert whole.page.count('type="text/x-holdfast-bundle"') == 1
     links = re.findall(r'(?:src|href)="(?!#|data:)([^"]*)"', whole.page)
     assert links == [], "the file needs no other"
-    assert "What the monitor sampled" in whole.page
+    assert "Samples of the monitor" in whole.page
     for column in columns.COLUMNS[1:]:
         assert f"<dt>{column.head}</dt><dd>{html.escape(column.meaning)}" in whole.page
         assert column.meaning in whole.out

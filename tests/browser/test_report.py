@@ -61,7 +61,7 @@ def test_what_failed_and_what_it_cost_are_seen(opened):
     titles = [rows.nth(at).locator("a").inner_text() for at in range(3)]
     assert titles == ["step 3", "step 2", "step 1"]
     assert not opened.get_by_text("the hand-over to the cell").is_visible()
-    opened.get_by_text("What the columns mean").click()
+    opened.get_by_text("The columns").click()
     assert opened.get_by_text("the hand-over to the cell").is_visible()
     rows.nth(1).locator("a").click()
     opened.wait_for_function("location.hash === '#cell-2'")

@@ -134,7 +134,10 @@ def all_well(kernel):
 def test_what_a_cell_took_is_put_back(kernel, kind, head):
     code, named = REPAIRED[kind]
     outcome = kernel.run(HEADS[head] + code)
-    assert outcome.stream("stderr").count("put back what the cell took from its process") == 1
+    assert (
+        outcome.stream("stderr").count("put back resources that the cell took from its process")
+        == 1
+    )
     assert named in outcome.stream("stderr")
     all_well(kernel)
 

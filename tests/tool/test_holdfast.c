@@ -80,12 +80,12 @@ test_several(void) {
     CHECK(run_tool("show in_one_of_these") == 0 && strstr(output, "module float"));
     CHECK(run_tool("show in_the_other_one") == 0 && strstr(output, "module float"));
     CHECK(run_tool("show in_both_of_these") != 0);
-    CHECK(strstr(output, "2 sessions have the name in_both_of_these; say which:\n"));
+    CHECK(strstr(output, "2 sessions have the name in_both_of_these; name one:\n"));
     CHECK(strstr(output, hf_session_name(one) + 1));
     CHECK(strstr(output, "  notes/one.ipynb\n") && strstr(output, "notes/?two"));
     CHECK(run_tool("show in_none_of_these") != 0);
     CHECK(strstr(output, "sessions has the name in_none_of_these"));
-    CHECK(run_tool("info") != 0 && strstr(output, "sessions exist; say which:\n"));
+    CHECK(run_tool("info") != 0 && strstr(output, "sessions exist; name one:\n"));
     OK(hf_session_destroy(one, NULL));
     OK(hf_session_destroy(two, NULL));
     hf_session_close(one);
