@@ -129,7 +129,9 @@ def _stored(listing: list[_Entry], names: t.Iterable[str]) -> dict[str, int]:
     groups = {row["name"]: row for row in listing}
     found, taken = {}, set()
     order = {name: at for at, name in enumerate(names)}
-    for row in sorted((row for row in listing if row["name"] in order), key=lambda r: order[r["name"]]):
+    for row in sorted(
+        (row for row in listing if row["name"] in order), key=lambda r: order[r["name"]]
+    ):
         where = row.get("where")
         if where is None or where not in groups:
             found[row["name"]] = row["bytes"]

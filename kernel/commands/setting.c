@@ -114,10 +114,9 @@ hfi_setting_marshalling(hfi_outcome *outcome) {
         hfi_text_add_format(&outcome->err,
                             "%%%%marshalling_settings: %zu more are not known.\n",
                             unknown - HFI_WORDLIST_COMPLAINTS);
-    hfi_text_add_format(&outcome->out,
-                        "Marshaller '%s' in '%s' mode: accepted, without effect.\n",
-                        outcome->state.marshaller,
-                        outcome->state.in_memory ? "memory" : "disk");
+    hfi_text_add_format(
+        &outcome->out, "Marshaller '%s' in '%s' mode: accepted, without effect.\n",
+        outcome->state.marshaller, outcome->state.in_memory ? "memory" : "disk");
     hfi_text_add(&outcome->note,
                  "Holdfast accepts this setting so that existing notebooks run: "
                  "variables are handed over in shared memory.");

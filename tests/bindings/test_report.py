@@ -166,7 +166,12 @@ def test_a_run_goes_on_after_cells_that_fail_and_names_them(whole):
     assert whole.status == 1, whole.out + whole.done.stderr
     assert re.search(r"^8 cells ran in [\d.]+ s, 4 failed$", whole.out, re.M)
     told = re.findall(r"^  cell (\d): (\w+): ", whole.out, re.M)
-    assert told == [("3", "ZeroDivisionError"), ("4", "ValueError"), ("5", "CellDied"), ("8", "CellDied")]
+    assert told == [
+        ("3", "ZeroDivisionError"),
+        ("4", "ValueError"),
+        ("5", "CellDied"),
+        ("8", "CellDied"),
+    ]
     assert whole.done.stderr == "python -m holdfast.report: failed: 3, 4, 5, 8\n"
     outcomes = [whole.row(number)["ended"] for number in range(1, 9)]
     assert outcomes == ["ok", "ok", "error", "error", "died", "error", "ok", "died"]

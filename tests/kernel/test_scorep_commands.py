@@ -168,7 +168,6 @@ WITH = "Python commands with instrumentation recorded."
 WITHOUT = "Python commands without instrumentation recorded."
 
 
-
 def marshaller(name, mode):
     return f"Marshaller '{name}' in '{mode}' mode: accepted, without effect."
 

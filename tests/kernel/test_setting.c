@@ -90,8 +90,8 @@ test_environment(void) {
 static void
 test_marshalling(void) {
     static const feed_row table[] = {
-        {"%%marshalling_settings", HFI_ANSWER,
-         MARSHALLER("holdfast", "memory"), 0, 0, 0, false},
+        {"%%marshalling_settings", HFI_ANSWER, MARSHALLER("holdfast", "memory"), 0, 0,
+         0, false},
         {"%%marshalling_settings\nMARSHALLER=cloudpickle\nMODE=disk", HFI_ANSWER,
          MARSHALLER("cloudpickle", "disk"), 0, 0, 0, false},
         {"%%marshalling_settings\nMODE=carrier-pigeon\nMARSHALLER=a'b\nCOLOUR=red",
