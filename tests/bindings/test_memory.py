@@ -41,8 +41,9 @@ def test_a_second_name_of_an_object_says_where_it_counts():
     shares = {"alias": ["big"], "big": ["alias"]}
     rows = {name: memory._row(name, names, weights, {}, shares, list(names)) for name in names}
     assert rows["alias"][2] == "2.0 KiB" and rows["big"][2:4] == ("in alias", "")
-    assert memory._stored([{"name": "alias", "bytes": 0, "where": "g"}, {"name": "big", "bytes": 0,
-        "where": "g"}, {"name": "g", "bytes": 7}], ["big", "alias"]) == {"big": 7, "alias": 0}  # fmt: skip
+    listing = [{"name": name, "bytes": 0, "where": "group"} for name in names]
+    listing.append({"name": "group", "bytes": 7})
+    assert memory._stored(listing, ["big", "alias"]) == {"big": 7, "alias": 0}
 
 
 def test_parts_of_the_store_add_up():

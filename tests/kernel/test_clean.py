@@ -300,9 +300,7 @@ def test_a_kept_exception_shows_where_it_was_raised(notebook, kind):
     back = notebook.run(SHOWN).stream()
     assert place.sub("", back) == place.sub("", theirs)
     said = notebook.run(ISOLATED + SHOWN)
-    assert said.stream() == back and "traceback of" not in said.stream("stderr"), (
-        "nothing is lost"
-    )
+    assert said.stream() == back and "traceback of" not in said.stream("stderr"), "nothing is lost"
 
 
 TRACKED = """
