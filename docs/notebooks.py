@@ -8,7 +8,8 @@ of %trace is left out except its still picture: it would be 200 KB a cell.
 
 The page quotes the outputs, and README.md the times. Both are written anew: a block of text after a
 cell is as many of the first lines of its output as it had before, and a line of README.md that begins
-with `In [N]` ends with what that cell took. tests/test_tutorial.py compares them all.
+with `In [N]` ends with what that cell took. tests/test_tutorial.py compares them all. docs/pictures/make.py does
+the same with the run of which it makes a picture; after this program alone, that picture is of another run.
 """
 
 import re
@@ -98,11 +99,9 @@ def timed(text, shown):
     return re.sub(r"^(In \[(\d+)\].*?) +[\d.]+ m?s$", replace, text, flags=re.MULTILINE)
 
 
-def main():
-    notebook = build(PAGE)
+def write(notebook, directory):
+    """Write the executed notebook, and what the pages quote of it. It ran in this directory."""
     library = sysconfig.get_path("stdlib")
-    with tempfile.TemporaryDirectory() as directory:
-        run(notebook, directory)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         for output in cell.get("outputs", []):
@@ -119,6 +118,13 @@ def main():
     shown = [outputs(cell, directory) for cell in notebook.cells if cell.cell_type == "code"]
     PAGE.write_text(quoted(PAGE.read_text("utf-8"), shown), "utf-8")
     README.write_text(timed(README.read_text("utf-8"), shown), "utf-8")
+
+
+def main():
+    notebook = build(PAGE)
+    with tempfile.TemporaryDirectory() as directory:
+        run(notebook, directory)
+    write(notebook, directory)
 
 
 if __name__ == "__main__":

@@ -402,6 +402,17 @@ inherit(hf_recorder *recorder, hfi_location *location, const hfi_location *from)
     return status;
 }
 
+void
+hf_recorder_begin_now(hf_recorder *recorder) {
+    for (size_t i = 0; i < recorder->count; i++) {
+        const hfi_location *location = recorder->locations[i];
+        if (location->events > 0 || location->log.next != location->log.words)
+            return;
+    }
+    recorder->begin_time = hfi_clock_ticks();
+    recorder->begin_realtime = hfi_clock_realtime();
+}
+
 /* The archive, its log file and one location anew; `from` still exists. */
 static hf_status
 begin_again(hf_recorder *recorder, const hfi_location *from,

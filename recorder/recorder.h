@@ -122,6 +122,10 @@ void hf_recorder_fork_end(hf_recorder *recorder);
 HF_CHECK hf_status hf_recorder_continue(hf_recorder *recorder, const hfi_location *from,
                                         hfi_location **ret_location, hf_error *reterr);
 
+/* The trace begins now, if nothing has been recorded so far: whoever opens it in advance
+ * doesn't want the time until then to be a part of it. */
+void hf_recorder_begin_now(hf_recorder *recorder);
+
 /* Switch the writing of events; regions that are open stay balanced. `location` gets
  * the mark in the trace. */
 void hf_recorder_set_recording(hf_recorder *recorder, hfi_location *location, bool on);

@@ -117,10 +117,19 @@ def test_pictures():
     text = "".join(page.read_text() for page in PAGES)
     pictures = {path.stem: path for path in (DOCS / "pictures").glob("*.png")}
     made = re.findall(r'^    "(\w+)": \($', (DOCS / "pictures" / "make.py").read_text(), re.M)
+    (dark,) = re.findall(r"^DARK = \((.*)\)$", (DOCS / "pictures" / "make.py").read_text(), re.M)
+    made += [f"{name}-dark" for name in re.findall(r"\w+", dark)]
     assert sorted(pictures) == sorted(made)
     for name, path in pictures.items():
         assert f"pictures/{name}.png" in text
         assert path.stat().st_size <= 60 * 1024, name
+
+
+def test_the_tutorials_picture_is_of_the_run_that_the_page_quotes():
+    image = pytest.importorskip("PIL.Image")
+    quoted = re.findall(r"^[\d.]+ m?s on .*$", (DOCS / "tutorial.md").read_text(), re.M)
+    for name in ("timeline", "timeline-dark"):
+        assert image.open(DOCS / "pictures" / f"{name}.png").text["line"] == quoted[0]
 
 
 def test_each_difference_has_its_test():

@@ -18,6 +18,9 @@ Classes of the notebook
     class, and a class that a cell changed is changed for all.
 Code
     keeps the name of its file, by which tracebacks find its source.
+Exceptions
+    keep what they were raised from, and their tracebacks: places in the source. Frames stay in their
+    process, and with them their local variables (`_Traceback`).
 Outside the store (the marshaller) there is no namespace, and cloudpickle's rules hold for
 functions and classes: the stream is self-contained.
 
@@ -59,8 +62,30 @@ def _reduce_match(match):
     return NotImplemented
 
 
+class _Traceback:
+    """Stands for the traceback of an error: where each frame was, without its variables."""
+
+    def __init__(self, trace):
+        self._places = []
+        while trace is not None:
+            code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__")
+            names = code.co_filename, code.co_name, code.co_qualname
+            lines = code.co_firstlineno, trace.tb_lineno
+            self._places.append((*names, *lines, module if type(module) is str else None))
+            trace = trace.tb_next
+
+    def __reduce__(self):
+        return _restore.make_traceback, (self._places,)
+
+
+def _traceback_of(error):
+    """None outside the store: there an error is what pickle makes of it."""
+    trace = error.__traceback__
+    return None if trace is None or _context.current.own is None else _Traceback(trace)
+
+
 def _reduce_raised(error):
-    """With what it was raised from, which BaseException's own pickling leaves out."""
+    """With what it was raised from, and where, which BaseException's own pickling leaves out."""
     reduced = error.__reduce_ex__(5)
     state = reduced[2] if len(reduced) > 2 else {}
     if len(reduced) > 3 or not isinstance(state, dict):
@@ -68,7 +93,10 @@ def _reduce_raised(error):
     if type(error).__setstate__ is not BaseException.__setstate__:
         return reduced
     links = ("__cause__", "__context__", "__suppress_context__")  # the cause sets the last
-    return *reduced[:2], {**state, **{name: getattr(error, name) for name in links}}
+    more = {name: getattr(error, name) for name in links}
+    if (trace := _traceback_of(error)) is not None:
+        more["__traceback__"] = trace
+    return *reduced[:2], {**state, **more}
 
 
 def _shares_dict(value):
@@ -259,7 +287,7 @@ class Pickler(cloudpickle.Pickler):
             return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
         if issubclass(cls, BaseException) and _is_simple_exception(cls):
             links = obj.__cause__, obj.__context__, obj.__suppress_context__
-            state = (dict(obj.__dict__), obj.args, *links)
+            state = (dict(obj.__dict__), obj.args, *links, _traceback_of(obj))
             return (
                 _restore.make_exception,
                 (cls, obj.args),
@@ -284,7 +312,9 @@ class Pickler(cloudpickle.Pickler):
             return NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
-        if issubclass(cls, BaseException) and (obj.__cause__ or obj.__context__):
+        if issubclass(cls, BaseException) and (
+            obj.__cause__ or obj.__context__ or _traceback_of(obj) is not None
+        ):
             return _reduce_raised(obj)
         if gc.is_finalized(obj) and hasattr(cls, "__del__"):
             return _reduce_finalized(obj)

@@ -49,21 +49,29 @@ def _children(value):
                 yield f".{name}", getattr(value, name)
 
 
+def _culprit(value, path, met, depth):
+    """The first part of a value that isn't carried and whose own parts are, and its path. None if all that
+    aren't carried were met before: parts of a plot know their axes, which know their parts."""
+    is_last = True
+    for step, (where, child) in enumerate(_children(value)):
+        if step == _SEARCH_MAX or len(met) > _SEARCH_MAX or not depth:
+            break
+        if id(child) not in met:
+            if _carries(child):
+                continue
+            met.add(id(child))
+            found = _culprit(child, path + where, met, depth - 1)
+            if found is not None:
+                return found
+        is_last = False
+    return (value, path) if is_last else None
+
+
 def explain(name, value, message):
     """Why `value` isn't carried: the type and path of the first part that isn't."""
     path = name
     try:
-        for _ in range(_SEARCH_DEPTH):
-            for step, (where, child) in enumerate(_children(value)):
-                if step == _SEARCH_MAX:
-                    break
-                if not _carries(child):
-                    path, value = path + where, child
-                    break
-            else:
-                break
-            if step == _SEARCH_MAX:
-                break
+        value, path = _culprit(value, name, {id(value)}, _SEARCH_DEPTH) or (value, name)
     except Exception:
         pass  # the walk runs the user's code; the message alone must do
     return f"{type(value).__name__} at {path} ({message})"

@@ -187,9 +187,63 @@ def make_exception(cls, args):
 
 
 def fill_exception(error, state):
-    attributes, error.args, error.__cause__, error.__context__, suppressed = state
+    attributes, error.args, error.__cause__, error.__context__, suppressed, *trace = state
     error.__suppress_context__ = suppressed  # not before: the cause sets it
+    error.__traceback__ = trace[0] if trace else None
     error.__dict__.update(attributes)
+
+
+_RAISES = compile("raise error", "<traceback>", "exec")
+_LINE_ONLY = (
+    0x80 | 13 << 3
+)  # of a location table: a line and no columns (InternalDocs/locations.md)
+
+
+def _location_table(code, lines):
+    """All of a code is this many lines below its first one; nothing is known of columns."""
+    number = abs(lines) << 1 | (lines < 0)
+    delta = bytearray()
+    while number >= 64:
+        delta.append(number & 63 | 64)
+        number >>= 6
+    delta.append(number)
+    table, left = bytearray(), len(code.co_code) // 2
+    while left > 0:
+        table.append(_LINE_ONLY | min(left, 8) - 1)
+        table += delta if left == len(code.co_code) // 2 else b"\0"
+        left -= 8
+    return bytes(table)
+
+
+def make_traceback(places):
+    """A traceback that shows these places. Its frames have no variables."""
+    trace = None
+    for filename, name, qualname, first, line, module in reversed(places):
+        code = _RAISES.replace(
+            co_filename=filename,
+            co_name=name,
+            co_qualname=qualname,
+            co_firstlineno=first,
+            co_linetable=_location_table(_RAISES, (line or first) - first),
+        )
+        space = {"__name__": module, "error": StopIteration()}
+        try:
+            exec(code, space, {})  # noqa: S102
+        except StopIteration as error:
+            raised = error.__traceback__.tb_next
+        space.clear()
+        space["__name__"] = module
+        trace = types.TracebackType(trace, raised.tb_frame, raised.tb_lasti, line)
+    return trace
+
+
+def has_own_frames(trace):
+    """Whether code ran in the frames of a traceback, or in one of them: not if all were made here."""
+    while trace is not None:
+        if trace.tb_frame.f_code.co_code != _RAISES.co_code:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def make_match(pattern, how, *where):

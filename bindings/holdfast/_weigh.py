@@ -26,6 +26,7 @@ from array import array
 from . import _store
 
 OBJECTS_MOST = 1_000_000
+OBJECTS_LEAST = 1_000  # of each name
 _LARGE = 1 << 16  # bytes: smaller buffers count as resident
 _PRESENT, _SWAPPED, _SHARED = 1 << 63, 1 << 62, 1 << 61
 _CHUNK = 1 << 16  # pages that are read at a time
@@ -328,10 +329,15 @@ def weigh(
 ) -> dict[str, Weight]:
     """The memory of each of these names, in their order.
 
-    `skipped` are objects that belong to no name. `most` bounds the objects of all names together.
+    `skipped` are objects that belong to no name. `most` bounds the objects of all names together; a
+    name after one that took them all still has some, since a large array is one object.
     """
     walk = _Walk(session, (namespace, *skipped), most)
     try:
-        return {name: walk.weigh(namespace[name]) for name in names}
+        found = {}
+        for name in names:
+            walk.left = max(walk.left, OBJECTS_LEAST)
+            found[name] = walk.weigh(namespace[name])
+        return found
     finally:
         walk.pages.close()

@@ -32,7 +32,7 @@ _USAGE = (
     + history.USAGE
 )
 
-_TRACE = "Show where the time of an instrumented cell went; %trace --help shows more."
+_TRACE = "Show where the time of an instrumented cell went."
 
 _RUN_MODES = {
     "in-process": "in the notebook's own process (in-process)",
@@ -43,7 +43,7 @@ _RUN_MODES = {
 
 _PARTS_CLEAN = {
     "commit_ms": "saving variables",
-    "wait_ms": "waiting for a process",
+    "wait_ms": "waiting for a process and the start",
     "bind_ms": "binding variables",
 }
 _PARTS_IN = {
@@ -97,7 +97,14 @@ def register(shell: t.Any, worker: t.Any) -> None:
         command.run(line, display)
 
     trace.__doc__ = _TRACE
+    trace.getdoc = _trace_usage  # type: ignore[attr-defined] # what IPython shows for %trace?
     shell.register_magic_function(trace, "line", "trace")
+
+
+def _trace_usage() -> str:
+    from .views import command
+
+    return f"{_TRACE}\n\n{command.USAGE}"
 
 
 def render(words: list[str], worker: t.Any) -> str:
@@ -117,6 +124,11 @@ def render(words: list[str], worker: t.Any) -> str:
     """
     if words in (["help"], ["-h"], ["--help"], ["?"]):
         return _USAGE
+    if words[:1] in (["explain"], ["last"]) and words[1:]:
+        return (
+            f"%holdfast {words[0]} takes nothing behind it: {' '.join(words[1:])}. It is about the last"
+            " recorded cell. %holdfast help lists the commands."
+        )
     if words == ["explain"]:
         return _explain(getattr(worker, "last_line", {}))
     if worker.names is None:

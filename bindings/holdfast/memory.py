@@ -22,7 +22,8 @@ if t.TYPE_CHECKING:
 _CELLS = 20
 _HEAD = ("name", "type", "size", "resident", "in the arena", "own copies", "in the store", "shares")
 _MEANINGS = (
-    "size: objects and buffers in this process; a part that names share counts with the first of them."
+    "size: objects and buffers in this process; a part that names share counts with the first of those shown,"
+    " and a name of the same object says in which row it is."
     " resident: the part of it that is in memory. in the arena: the part of size that lies in the"
     " session's shared memory, which other processes map as it is. own copies: the part of size in pages"
     " of mapped values that this process copied to write them. in the store: the size at the last commit;"
@@ -123,12 +124,12 @@ def report(words: list[str], worker: t.Any) -> Shown:
     missing = [word for word in words if word not in names]
     if missing:
         return Shown([f"No such variable: {', '.join(missing)}."])
-    # All are weighed, so that a name's share doesn't depend on which others are asked for.
-    weights = weigh(worker.shell.user_ns, names, worker.session, skipped=_skipped(worker))
-    stored = _stored(worker.names.listing(), names)
-    shares = _shares(worker.shell.user_ns, names)
+    # What is asked for counts as a whole: what it shares with a name that isn't shown is its own here.
     chosen = list(dict.fromkeys(words)) or names
-    rows = [_row(name, worker.shell.user_ns, weights, stored, shares) for name in chosen]
+    weights = weigh(worker.shell.user_ns, chosen, worker.session, skipped=_skipped(worker))
+    stored = _stored(worker.names.listing(), chosen)
+    shares = _shares(worker.shell.user_ns, names)
+    rows = [_row(name, worker.shell.user_ns, weights, stored, shares, chosen) for name in chosen]
     parts: list[Table | str] = []
     if chosen:
         parts.append(Table(_HEAD, [*rows, _total(chosen, weights, stored)], range(2, 7)))
@@ -164,13 +165,13 @@ def _skipped(worker: t.Any) -> list[t.Any]:
 
 
 def _stored(listing: list[_Entry], names: t.Iterable[str]) -> dict[str, int]:
-    """Bytes in the store by name. Those of a group stand with the first of its names."""
+    """Bytes in the store by name. Those of a group stand with the first of these names."""
     groups = {row["name"]: row for row in listing}
     found, taken = {}, set()
-    wanted = set(names)
-    for row in sorted(listing, key=lambda row: row["name"]):
-        if row["name"] not in wanted:
-            continue
+    order = {name: at for at, name in enumerate(names)}
+    for row in sorted(
+        (row for row in listing if row["name"] in order), key=lambda r: order[r["name"]]
+    ):
         where = row.get("where")
         if where is None or where not in groups:
             found[row["name"]] = row["bytes"]
@@ -195,17 +196,20 @@ def _row(
     weights: dict[str, Weight],
     stored: dict[str, int],
     shares: dict[str, list[str]],
+    chosen: t.Sequence[str] = (),
 ) -> tuple[str, ...]:
     weight = weights[name]
     others = shares.get(name, [])
+    first = next((one for one in chosen if one == name or one in others), name)
+    whole = ("" if weight.is_whole else "> ") + size(weight.size)
     sharing = f"with {', '.join(others[:4])}" + (
         f" and {len(others) - 4} more" if others[4:] else ""
     )
     return (
         name,
         type(namespace[name]).__qualname__,
-        ("" if weight.is_whole else "> ") + size(weight.size),
-        _known(weight.resident),
+        whole if weight.size or first == name else f"in {first}",
+        _known(weight.resident) if weight.size or first == name else "",
         size(weight.arena) if weight.arena else "",
         size(weight.copied) if weight.copied else "",
         _known(stored.get(name)),

@@ -93,6 +93,7 @@ hfi_events_begin_cell(PyObject *shown) {
         return;
     uint32_t region =
         hfi_region_of_cell(hf_recorder_get_definitions(hfi_events.recorder), shown);
+    hf_recorder_begin_now(hfi_events.recorder);
     if (region != HFI_REGION_NONE)
         hfi_location_enter_cell(location, region);
 }

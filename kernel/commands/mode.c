@@ -37,6 +37,17 @@ take_option(hfi_outcome *outcome, hfi_part word) {
     return true;
 }
 
+/* Lines are sampled of a cell that is recorded by itself: why this one isn't, or NULL. */
+static const char *
+why_no_lines(const hfi_outcome *outcome) {
+    if (outcome->isolated)
+        return ": --lines needs a recording, which %%execute_with_scorep --lines makes";
+    if (outcome->state.mode != HFI_MODE_DEFAULT)
+        return ": --lines is for a cell that runs by itself; multi-cell or write mode "
+               "is on";
+    return NULL;
+}
+
 /* Read the cell's options: where it runs (--run=MODE), and whether its lines are
  * sampled (--lines). False: something else stands there, and the cell is refused. A
  * misspelt option would run it in another process than the user wants. */
@@ -50,25 +61,21 @@ choose_options(hfi_outcome *outcome) {
             continue;
         outcome->kind = HFI_REFUSE;
         hfi_textbuf_add_part(&outcome->err, outcome->head.name);
-        hfi_textbuf_add(
-            &outcome->err,
-            " takes no argument but --run=auto|in-process|forked|isolated and "
-            "--lines; this is unknown: ");
+        hfi_textbuf_add(&outcome->err,
+                        " takes no argument but --run=auto|in-process|forked|isolated");
+        if (!why_no_lines(outcome))
+            hfi_textbuf_add(&outcome->err, " and --lines");
+        hfi_textbuf_add(&outcome->err, "; this is unknown: ");
         hfi_quote_excerpt(&outcome->err, word);
         return false;
     }
     return true;
 }
 
-/* Lines are sampled of a cell that is recorded by itself. False: this one isn't. */
+/* False: this one isn't one whose lines may be sampled. */
 static bool
 may_sample_lines(hfi_outcome *outcome) {
-    const char *why = outcome->isolated ? ": --lines needs a recording, which "
-                                          "%%execute_with_scorep --lines makes"
-                      : outcome->state.mode != HFI_MODE_DEFAULT
-                          ? ": --lines is for a cell that runs by itself; multi-cell "
-                            "or write mode is on"
-                          : NULL;
+    const char *why = why_no_lines(outcome);
     if (!outcome->lines || !why)
         return true;
     outcome->kind = HFI_REFUSE;

@@ -117,13 +117,12 @@ hfi_setting_marshalling(hfi_outcome *outcome) {
         hfi_textbuf_format(&outcome->err,
                            "%%%%marshalling_settings: %zu more are not known.\n",
                            unknown - HFI_WORDLIST_COMPLAINTS);
-    hfi_textbuf_format(&outcome->out, "Kernel uses '%s' marshaller in '%s' mode.\n",
-                       outcome->state.marshaller,
-                       outcome->state.in_memory ? "memory" : "disk");
-    hfi_textbuf_add(
-        &outcome->note,
-        "Holdfast accepts this setting so that existing notebooks run. It has "
-        "no effect: variables are handed over in shared memory.");
+    hfi_textbuf_format(
+        &outcome->out, "Marshaller '%s' in '%s' mode: accepted, without effect.\n",
+        outcome->state.marshaller, outcome->state.in_memory ? "memory" : "disk");
+    hfi_textbuf_add(&outcome->note,
+                    "Holdfast accepts this setting so that existing notebooks run: "
+                    "variables are handed over in shared memory.");
 }
 
 void

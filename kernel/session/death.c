@@ -101,6 +101,36 @@ start_main(hf_kernel *kernel) {
     hfi_restart_begin(kernel);
 }
 
+static msgpack_object
+text_of(hfi_part text) {
+    msgpack_object object = {.type = MSGPACK_OBJECT_STR};
+    object.via.str.ptr = text.data;
+    object.via.str.size = (uint32_t)text.size;
+    return object;
+}
+
+/* The cell's error. Its process sent no report, but where it ran and recorded is known. */
+static void
+fail_with_cost(hf_kernel *kernel, const char *name, const char *value) {
+    const hfi_cell *cell = &kernel->cell;
+    hfi_part trace = hfi_trace_recording(kernel);
+    msgpack_object_kv pairs[] = {
+        {text_of(hfi_part_text("metadata")),
+         text_of(hfi_part_text("{\"status\":\"error\"}"))},
+        {text_of(hfi_part_text("trace")), text_of(trace)},
+    };
+    msgpack_object reply = {.type = MSGPACK_OBJECT_MAP};
+    hfi_textbuf metadata = {0};
+    reply.via.map.ptr = pairs;
+    reply.via.map.size = trace.size > 0 ? 2 : 1;
+    hfi_request_cost(kernel, &reply,
+                     cell->plan >= HFI_PLAN_IN_PROCESS ? hfi_cell_run_mode(cell)
+                                                       : "plain",
+                     &metadata);
+    hfi_ends_fail_with(kernel, name, value, hfi_textbuf_part(&metadata));
+    hfi_textbuf_fini(&metadata);
+}
+
 /* By the error of the running cell; in front of the end of one that is replied to; or
  * below the last one. */
 static void
@@ -108,7 +138,7 @@ report_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
     const hfi_cell *cell = &kernel->cell;
     int reports = cell->state == HFI_CELL_REPORTING;
     if (!reports && (hfi_cell_is_in_main(cell) || hfi_cell_waits_for_commit(cell))) {
-        hfi_ends_fail(kernel, name, hfi_textbuf_string(text));
+        fail_with_cost(kernel, name, hfi_textbuf_string(text));
         return;
     }
     hfi_textbuf_append(text, "\n", 1);
@@ -220,7 +250,7 @@ cell_died(hf_kernel *kernel, int late, int known, const char *name,
                        "; the notebook's variables are as they were before the cell");
     hfi_trace_name_rescued(kernel, &text);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
-    hfi_ends_fail(kernel, name, hfi_textbuf_string(&text));
+    fail_with_cost(kernel, name, hfi_textbuf_string(&text));
     hfi_textbuf_fini(&text);
     hfi_standby_replenish(kernel);
 }

@@ -182,10 +182,17 @@ hfi_ends_finish(hf_kernel *kernel, int error) {
 
 void
 hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value) {
+    hfi_ends_fail_with(kernel, name, value, hfi_part_text("{\"status\":\"error\"}"));
+}
+
+void
+hfi_ends_fail_with(hf_kernel *kernel, const char *name, const char *value,
+                   hfi_part metadata) {
     if (kernel->cell.request == NULL || hfi_ends_report(kernel))
         return;
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FAILS});
     hfi_cell_fail(&kernel->cell, name);
-    hfi_reply_error(kernel, kernel->cell.request, kernel->cell.silent, name, value);
+    hfi_reply_error_with(kernel, kernel->cell.request, kernel->cell.silent, name, value,
+                         metadata);
     hfi_ends_finish(kernel, 1);
 }

@@ -260,6 +260,13 @@ hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
 void
 hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
                 const char *name, const char *value) {
+    hfi_reply_error_with(kernel, request, silent, name, value,
+                         hfi_part_text("{\"status\":\"error\"}"));
+}
+
+void
+hfi_reply_error_with(hf_kernel *kernel, const hfi_request *request, int silent,
+                     const char *name, const char *value, hfi_part metadata) {
     const char *type = request->message.type;
     int has_reply =
         strncmp(type, "comm_", 5) != 0 || strcmp(type, "comm_info_request") == 0;
@@ -269,8 +276,7 @@ hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
         hfi_publish(kernel, "error", request->message.header,
                     hfi_textbuf_part(&content));
     if (has_reply)
-        hfi_reply(kernel, request, hfi_textbuf_part(&content),
-                  hfi_part_text("{\"status\":\"error\"}"), NULL, 0);
+        hfi_reply(kernel, request, hfi_textbuf_part(&content), metadata, NULL, 0);
     hfi_textbuf_fini(&content);
 }
 

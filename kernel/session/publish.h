@@ -52,6 +52,9 @@ void hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
 /* A request has failed: its reply and, unless `silent`, a cell's output "error". */
 void hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
                      const char *name, const char *value);
+/* The same with the reply's metadata, JSON. */
+void hfi_reply_error_with(hf_kernel *kernel, const hfi_request *request, int silent,
+                          const char *name, const char *value, hfi_part metadata);
 void hfi_send(hf_kernel *kernel, int channel, const hfi_request *request,
               const char *type, hfi_part content);
 

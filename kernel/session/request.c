@@ -134,7 +134,8 @@ write_number(hfi_textbuf *writer, const char *name, double value) {
         hfi_textbuf_format(writer, ",\"%s\":%.4f", name, value);
 }
 
-/* A standby that wasn't ready yet is waited for on the way in. */
+/* The way in is what remains: a standby that wasn't ready yet is waited for there, and
+ * what IPython does before the cell's code is there, too, as a part of wait_ms. */
 hfi_times
 hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
     const hfi_cell *execution = &kernel->cell;

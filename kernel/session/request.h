@@ -56,6 +56,9 @@ void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
 void hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue);
 /* End the running request, if any, with an error. */
 void hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value);
+/* The same with the reply's metadata, JSON. */
+void hfi_ends_fail_with(hf_kernel *kernel, const char *name, const char *value,
+                        hfi_part metadata);
 /* The reply of the running request is out: show a report of its use, or end it. */
 void hfi_ends_finish(hf_kernel *kernel, int error);
 void hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,

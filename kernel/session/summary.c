@@ -7,8 +7,8 @@
  * Nothing is read or measured for it here: the worker's report has the cell's processor
  * time, memory and I/O, the recorder has counted its events, and the frontend knows
  * what the client waited for. So it costs as much as a message. The time of recording
- * is known for our own recorder, once a process that waits has measured the cost of an
- * event; for Score-P it isn't known, and the line says so.
+ * is known for our own recorder, once a process that waits, or the first cell's, has
+ * measured the cost of an event; for Score-P it isn't known, and the line says so.
  *
  * Each term has its meaning beside it: in the HTML as a title, which a browser shows when
  * the pointer rests there, and in a frame to the main worker, for `%holdfast explain`.
@@ -184,8 +184,8 @@ write_recording(cost_line *line, const hfi_times *times) {
         hfi_textbuf_format(begin_term(line, ", "), "recording not measured");
         end_term(
             line,
-            "What the recorder took isn't known: the cost of an event hasn't "
-            "been measured yet, or another recorder than the built-in one records.");
+            "What the recorder took isn't known: another recorder than the built-in "
+            "one records, or the cost of an event could not be measured.");
     }
 }
 
@@ -200,7 +200,7 @@ write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
         double ms;
     } parts[] = {
         {"saving variables", times->commit_ms},
-        {is_isolated ? "waiting for a process" : "the fork and the start",
+        {is_isolated ? "waiting for a process and the start" : "the fork and the start",
          times->wait_ms},
         {is_in_process ? "opening the recording" : "binding variables", times->bind_ms},
         {"making memory ready", is_in_process ? times->prepare_ms : 0},
@@ -231,7 +231,8 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const msgpack_object *
     end_term(line, "Hand-over to the cell: from the request until its code began. %s",
              is_in_process
                  ? "Most of it is the fork that brings the notebook back after "
-                   "a crash. A cause that took half of it is named."
+                   "a crash, and what IPython does before the code. A cause that took "
+                   "half of it is named."
                  : "The bytes are those of variables that were mapped without "
                    "a copy. A cause that took half of it is named.");
     hfi_textbuf_format(begin_term(line, ", "), "out ");
@@ -244,9 +245,10 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const msgpack_object *
     }
     end_term(line, "Hand-over back: from the end of its code until the reply. %s",
              is_in_process
-                 ? "It is the end of the recording."
-                 : "It is the end of the recording and the commit of what the cell "
-                   "changed; the bytes are those that were saved.");
+                 ? "Its result and its figures are shown, and the recording ends."
+                 : "Its result and its figures are shown, the recording ends, and "
+                   "what the cell changed is committed; the bytes are those that were "
+                   "saved.");
 }
 
 static void
@@ -270,8 +272,9 @@ write_line(cost_line *line, const hf_kernel *kernel, const msgpack_object *repor
     hfi_times times = hfi_request_times(kernel, report);
     write_time(begin_term(line, ""), times.run_ms);
     end_term(line,
-             "Wall time of the cell's code, from its first statement to its last. "
-             "The hand-over isn't part of it.");
+             "Wall time of the cell's code, from the begin of its first statement to "
+             "the end of its last. The hand-over isn't part of it, nor is what "
+             "IPython does before the code and after it.");
     write_use(line, report, &times);
     write_events(line, report);
     write_recording(line, &times);

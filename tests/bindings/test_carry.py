@@ -164,3 +164,21 @@ answer(spans=[match.span() for match in ns["found"]], word=ns["found"][0]["word"
         "same": True,
         "saved": [],
     }
+
+
+def test_the_path_to_a_culprit_goes_in_no_circle():
+    """A canvas knows its figure, whose axes know their canvas."""
+    import threading
+
+    from holdfast._explain import explain
+
+    class Part:
+        pass
+
+    figure, axes = Part(), Part()
+    figure._axes, axes._axes = axes, figure
+    assert explain("fig", figure, "no").startswith("Part at fig"), "nothing else is wrong"
+    figure.held = [threading.Lock()]
+    assert explain("fig", figure, "no") == "lock at fig.held[0] (no)"
+    axes.own = threading.Lock()
+    assert explain("fig", figure, "no") == "lock at fig._axes.own (no)"

@@ -36,6 +36,20 @@ def test_nothing_is_overwritten(tmp_path):
     assert {path.read_text() for path in tmp_path.iterdir()} == {"mine"}
 
 
+def test_its_keys_are_those_of_the_timeline():
+    """It said that dragging zooms; dragging moves."""
+    text = " ".join(
+        "".join(cell["source"])
+        for cell in json.loads(NOTEBOOK.read_text())["cells"]
+        if cell["cell_type"] == "markdown"
+    )
+    views = (Path(__file__).parents[2] / "docs/views.md").read_text()
+    assert "dragging moves" in text and "| drag | move" in views
+    for key in ("`w` `s`", "`0`"):
+        assert key in views
+    assert "`w` and `s` zoom" in text and "`0` shows all" in text
+
+
 def test_where_nothing_can_be_written(tmp_path):
     (gone := tmp_path / "gone").mkdir()
     command = f"rmdir {gone}; exec {PROGRAM} demo"

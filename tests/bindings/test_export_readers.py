@@ -1,8 +1,10 @@
 """Exported files in the programs that they are for: what those read is what was recorded.
 
 speedscope, which runs in a browser, is in tests/browser/test_readers.py. Perfetto's program isn't: it is on
-neither npm nor PyPI (the package `perfetto` there fetches it from a server of its own). Cube's own tools
-are in no registry either; pycubexr is another's reader of their format.
+neither npm nor PyPI (the package `perfetto` there fetches it from a server of its own), and Debian's Chromium
+is built without chrome://tracing. Cube's own tools
+are in no registry either; pycubexr is another's reader of their format. KCachegrind (in Debian) shows what it
+reads in a window only.
 """
 
 import pstats

@@ -116,6 +116,26 @@ def test_without_a_store():
     assert "without a store" in render([], types.SimpleNamespace(names=None))
 
 
+def test_what_a_command_does_not_take_is_named():
+    for command in ("explain", "last"):
+        text = render([command, "blah"], worker([row("x")]))
+        assert text.startswith(f"%holdfast {command} takes nothing behind it: blah.")
+
+
+def test_the_help_of_trace_has_its_options():
+    """IPython shows it for `%trace?`."""
+    from holdfast import magics
+    from IPython.core.oinspect import getdoc
+
+    made = {}
+    shell = types.SimpleNamespace(
+        register_magic_function=lambda function, kind, name: made.setdefault(name, function),
+        magics_manager=types.SimpleNamespace(magics={"line": {}}),
+    )
+    magics.register(shell, worker())
+    assert "--export FILE" in getdoc(made["trace"]) and "where the time" in getdoc(made["trace"])
+
+
 def test_usage():
     assert "%holdfast last" in render(["help"], worker())
 

@@ -35,6 +35,17 @@ def test_the_row_of_a_value_that_was_cut_off_says_so():
     assert memory._total(["x"], weights, {})[2:4] == ("> 2.0 KiB", "-")
 
 
+def test_a_second_name_of_an_object_says_where_it_counts():
+    names = {"alias": (one := [1]), "big": one}
+    weights = {"alias": Weight(objects=2048), "big": Weight()}
+    shares = {"alias": ["big"], "big": ["alias"]}
+    rows = {name: memory._row(name, names, weights, {}, shares, list(names)) for name in names}
+    assert rows["alias"][2] == "2.0 KiB" and rows["big"][2:4] == ("in alias", "")
+    listing = [{"name": name, "bytes": 0, "where": "group"} for name in names]
+    listing.append({"name": "group", "bytes": 7})
+    assert memory._stored(listing, ["big", "alias"]) == {"big": 7, "alias": 0}
+
+
 def test_parts_of_the_store_add_up():
     info = {"committed_bytes": 500, "allocated_bytes": 1000, "reserved_bytes": 150}
     info |= {"retired_bytes": 0, "free_bytes": 70}
@@ -104,6 +115,13 @@ def test_known_sizes_in_a_kernel(start_kernel):
     assert size(store[1]) == pytest.approx(sum(parts), abs=0.15 * MIB)
     assert parts[0] == pytest.approx(numbers(rows["together"])[-1], abs=0.06 * MIB)
 
+    # What it shares with a name that isn't asked for is its own.
+    kernel.run("aaa = heap")
+    for words, row in (("heap", "heap"), ("heap aaa", "heap"), ("", "aaa")):
+        _, rows, _ = shown(kernel.run(f"%holdfast memory {words}"))
+        assert numbers(rows[row])[0] == 5 * MIB, words
+    assert " in aaa " in rows["heap"]
+    kernel.run("del aaa")
     only, rows, _ = shown(kernel.run("%holdfast memory heap"))
     assert list(rows) == ["heap", "together"] and "This process" not in only
     said = kernel.run("%holdfast memory nothing").messages

@@ -423,6 +423,8 @@ def test_a_cell_of_20_ms_is_drawn_as_a_line(record):
     shown = [one.get("hidden", False) for one in data["tracks"]]
     assert shown == [False, True, False, True], "the others are there, to be chosen"
     assert io["series"] == [{"name": "written", "values": [50.0, 50.0]}]  # MB a second
+    # A recorded cell's own process also writes the trace: the line below the cell leaves that out.
+    assert io["name"] == "I/O, recorders' included"
     assert data["cells"][0]["outcome"] == "died"
     assert data["cells"][0]["index"] == 2 and data["title"] == "Performance of cell 1, In [2]"
 

@@ -153,6 +153,7 @@ CELLS = [
     "os._exit(3)",
     "raise KeyError('wanted')",
     "sum(range(3_000_000))",
+    RECORDED + "def last(): os._exit(4)\nlast()",
 ]
 
 
@@ -163,14 +164,19 @@ def whole(directory):
 
 def test_a_run_goes_on_after_cells_that_fail_and_names_them(whole):
     assert whole.status == 1, whole.out + whole.done.stderr
-    assert re.search(r"^7 cells ran in [\d.]+ s, 3 failed$", whole.out, re.M)
+    assert re.search(r"^8 cells ran in [\d.]+ s, 4 failed$", whole.out, re.M)
     told = re.findall(r"^  cell (\d): (\w+): ", whole.out, re.M)
-    assert told == [("3", "ZeroDivisionError"), ("4", "ValueError"), ("5", "CellDied")]
-    assert whole.done.stderr == "python -m holdfast.report: failed: 3, 4, 5\n"
-    outcomes = [whole.row(number)["ended"] for number in range(1, 8)]
-    assert outcomes == ["ok", "ok", "error", "error", "died", "error", "ok"]
+    assert told == [
+        ("3", "ZeroDivisionError"),
+        ("4", "ValueError"),
+        ("5", "CellDied"),
+        ("8", "CellDied"),
+    ]
+    assert whole.done.stderr == "python -m holdfast.report: failed: 3, 4, 5, 8\n"
+    outcomes = [whole.row(number)["ended"] for number in range(1, 9)]
+    assert outcomes == ["ok", "ok", "error", "error", "died", "error", "ok", "died"]
     failures = re.search(r'<section class="failures".*?</section>', whole.page, re.S)[0]
-    assert re.findall('href="#cell-([0-9]+)"', failures) == ["3", "4", "5"]
+    assert re.findall('href="#cell-([0-9]+)"', failures) == ["3", "4", "5", "8"]
     assert "raises-exception" in whole.section(6)
 
 
@@ -183,6 +189,13 @@ def test_what_a_cell_cost_is_measured_also_of_plain_ones(whole):
     recorded = whole.row(2)
     assert (recorded["kind"], recorded["ran"]) == ("instrumented", "in-process")
     assert float(recorded["in ms"]) > 0 and float(recorded["out ms"]) > 0
+
+
+def test_a_recorded_cell_that_died_is_listed_as_one(whole):
+    """Its process sent no report; the kernel says where the cell ran, and where its trace is."""
+    assert (whole.row(5)["kind"], whole.row(5)["ran"]) == ("plain", "plain")
+    assert (whole.row(8)["kind"], whole.row(8)["ran"]) == ("instrumented", "in-process")
+    assert "<th>__main__:last</th><td>1</td>" in html.unescape(whole.section(8))
 
 
 def test_the_page_has_functions_and_views_and_nothing_of_others(whole):

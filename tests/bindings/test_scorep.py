@@ -135,6 +135,7 @@ def test_options(record):
         (["nowhere.py"], "can't read nowhere.py"),
         ([], "no program"),
         (["-z", "x.py"], "unknown option -z"),
+        (["--nope", "nope.py"], "unknown option --nope; and "),
         (["--instrumenter-type=none", "x.py"], "unknown instrumenter type"),
         (["-m", "no_such_module"], "no module to run"),
     ],

@@ -69,6 +69,14 @@ def test_what_failed_and_what_it_cost_are_seen(opened):
     assert functions.inner_text().split("\t") == ["fit", "40", "1000.000", "250.000", "In[2]:3"]
 
 
+def test_a_place_is_read_in_lines_not_in_letters(opened):
+    """The last column of the functions had the width of one letter."""
+    place = opened.locator("#cell-2 table.functions td.place")
+    line = place.evaluate("node => parseFloat(getComputedStyle(node).lineHeight)")
+    assert place.bounding_box()["height"] < 2 * line
+    assert place.evaluate("node => getComputedStyle(node).textAlign") == "left"
+
+
 def test_a_view_is_drawn_when_it_is_opened(opened):
     box = opened.locator("#cell-2 details.view")
     assert box.locator(".holdfast-views").count() == 0, "nothing runs before it is asked for"

@@ -1,5 +1,6 @@
 """State that a clean process has, and that comes back from it, though no variable holds it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -241,13 +242,65 @@ def test_what_a_clean_process_lacks_of_variables_is_named(notebook):
     ok(notebook, "globals()[''] = globals()[3] = 1; held = [1]; ids = {id(held): 1}\n"
                  "try: 1 / 0\nexcept Exception as error: kept = error")  # fmt: skip
     said = notebook.run(ISOLATED + "1").stream("stderr")
-    for name in ("the name ''", "the name 3", "the traceback of kept", "the addresses in ids"):
+    for name in (
+        "the name ''",
+        "the name 3",
+        "the local variables in the traceback of kept",
+        "the addresses in ids",
+    ):
         assert f"holdfast: {name} couldn't be carried over" in said
     assert notebook.run(ISOLATED + "1").stream("stderr") == ""
     said = notebook.run(ISOLATED + "globals()[4] = 1; other = [1]; where = id(other)\n"
                         "try: 1 / 0\nexcept Exception as error: late = error").stream("stderr")  # fmt: skip
-    assert "not carried out of this cell: the name 4 (" in said
-    assert "the traceback of late" in said and "the addresses in where (" in said
+    assert "holdfast: not carried out of this cell: " in said and "; the name 4 (" in said
+    assert (
+        "the local variables in the traceback of late" in said
+        and "the addresses in where (" in said
+    )
+
+
+RAISES = """
+class Own(Exception):
+    def __init__(self, left, right):
+        super().__init__(left + right)
+        self.sides = left, right
+
+def fail(depth):
+    local = "its own"
+    if depth:
+        return fail(depth - 1)
+    raise KINDS
+
+try:
+    fail(2)
+except Exception as error:
+    kept = error
+"""
+SHOWN = "import traceback; print(''.join(traceback.format_tb(kept.__traceback__)), repr(kept))"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ValueError('no')", "Own('a', 'b')", "OSError(2, 'no')", "KeyError('a') from LookupError()"],
+)
+def test_a_kept_exception_shows_where_it_was_raised(notebook, kind):
+    """There and back; what its frames had in variables is no part of it, and named."""
+    ok(notebook, RAISES.replace("KINDS", kind))
+    line = re.compile("\\n +[~^]+")  # below a line that Python knows the columns of
+    theirs = line.sub("", notebook.run(SHOWN).stream())
+    assert theirs.count("in fail") == 3
+    assert notebook.run(ISOLATED + SHOWN).stream() == theirs
+    locals_ = "kept.__traceback__.tb_next.tb_frame.f_locals.get('local')"
+    assert ok(notebook, locals_).result == "'its own'"
+    assert ok(notebook, ISOLATED + locals_).result is None
+
+    said = notebook.run(ISOLATED + RAISES.replace("KINDS", kind)).stream("stderr")
+    assert said.endswith("of this cell: the local variables in the traceback of kept\n")
+    place = re.compile(r'File ".*?", line \d+')
+    back = notebook.run(SHOWN).stream()
+    assert place.sub("", back) == place.sub("", theirs)
+    said = notebook.run(ISOLATED + SHOWN)
+    assert said.stream() == back and "traceback of" not in said.stream("stderr"), "nothing is lost"
 
 
 TRACKED = """

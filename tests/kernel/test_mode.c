@@ -55,6 +55,10 @@ test_instrumented(void) {
          "%%isolated: --lines needs a recording, which %%execute_with_scorep --lines "
          "makes",
          0, 0, false},
+        {"%%isolated --run=map\nx", HFI_REFUSE, 0,
+         "%%isolated takes no argument but --run=auto|in-process|forked|isolated; this "
+         "is unknown: --run=map",
+         0, 0, false},
         {"%%execute_with_scorep", HFI_ANSWER, 0,
          "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},
         {"%%isolated\n# nothing\n", HFI_ANSWER, 0,

@@ -271,7 +271,10 @@ DIFFERENCES = {
 }
 
 # What a clean process names as not carried (docs/carried.md, 14): once, in the cell after.
-NAMED = re.compile(r"^holdfast: the traceback of \w+ couldn't be carried over: .*\n", re.MULTILINE)
+NAMED = re.compile(
+    r"^holdfast: the local variables in the traceback of \w+ couldn't be carried over: .*\n",
+    re.MULTILINE,
+)
 
 
 def same(text):

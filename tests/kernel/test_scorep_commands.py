@@ -167,6 +167,11 @@ MARKED = "Cell marked for multicell mode. It will be executed at position "
 WITH = "Python commands with instrumentation recorded."
 WITHOUT = "Python commands without instrumentation recorded."
 
+
+def marshaller(name, mode):
+    return f"Marshaller '{name}' in '{mode}' mode: accepted, without effect."
+
+
 SESSIONS = {
     "binding arguments": [
         (
@@ -185,12 +190,12 @@ SESSIONS = {
     "marshalling": [
         (
             "%%marshalling_settings\nMODE=disk",
-            ["Kernel uses 'holdfast' marshaller in 'disk' mode."],
+            [marshaller("holdfast", "disk")],
         ),
         ("%%execute_with_scorep\nn = 12\nprint('n:', n)", ["n: 12", TRACE]),
         (
             "%%marshalling_settings\nMARSHALLER=cloudpickle\nMODE=memory",
-            ["Kernel uses 'cloudpickle' marshaller in 'memory' mode."],
+            [marshaller("cloudpickle", "memory")],
         ),
         (
             "%%execute_with_scorep\nimport scorep\n"

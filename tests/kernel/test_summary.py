@@ -1,5 +1,6 @@
 """The line below an instrumented cell says what the cell did, as far as that is known."""
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -113,6 +114,82 @@ def test_explain_keeps_to_the_last_line(kernel):
     kernel.run("%trace --summary off")
     kernel.run(CELL + "1")
     assert explained(kernel)[0] == f"The line below cell In[{first}]:"
+
+
+WALL = re.compile(r"([\d.]+) (µs|ms|s) on ")
+UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1}
+
+
+def wall(text):
+    """The line's first term in seconds, and how far it is rounded."""
+    digits, unit = WALL.match(text).groups()
+    places = len(digits.partition(".")[2])
+    return float(digits) * UNITS[unit], UNITS[unit] / 10**places
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "time.sleep(0.001)",
+        "%%time\nfib(12)",  # the first magic of the notebook
+        "x = 1",
+        "for _ in range(3): time.sleep(0.002)\n1 / 0",
+        "import asyncio\nawait asyncio.sleep(0.003)",
+        "Slow()",  # how long it takes to show a result is none of its code's time
+    ],
+)
+def test_the_wall_time_is_one_figure_that_of_the_code(either_kernel, code):
+    """In the line, in the trace, in the monitor's history and in %holdfast last."""
+    kernel = either_kernel
+    kernel.run(
+        "import time\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+        "class Slow:\n    def __repr__(self): time.sleep(0.05); return 'slow'"
+    )
+    for attempt in range(8):
+        outcome = kernel.run(CELL + code)
+        seconds, step = wall(summary(outcome))
+        number_ = outcome.content["execution_count"]
+        asked = (
+            "from holdfast import views; from holdfast.monitor import source\n"
+            f"rows = views.trace({number_}).table()\n"
+            f"(row,) = [row for row in rows if row['name'] == 'cell In[{number_}]']\n"
+            f"(cell,) = [one for one in source.connect().cells() if one.number == {number_}]\n"
+            "[row['inclusive'], cell.duration]"
+        )
+        traced, monitored = json.loads(kernel.run(asked).result)
+        cost = outcome.cost
+        assert seconds == pytest.approx(cost["run_ms"] / 1e3, abs=step)
+        assert cost["run_ms"] / 1e3 == pytest.approx(monitored, abs=1e-6)
+        assert min(cost["hand_over_in_ms"], cost["run_ms"], cost["hand_over_out_ms"]) >= 0
+        if code == "Slow()":
+            assert cost["hand_over_out_ms"] > 50
+        elif code.startswith("%%time") and not attempt:
+            assert cost["bytes_read"] < 20_000, "IPython loads its magics before the code"
+        # Two clocks are read one after the other; another process may run between them.
+        if traced == pytest.approx(monitored, abs=2e-4):
+            break
+    else:
+        pytest.fail(f"{traced} in the trace, {monitored} in the line")
+
+
+def test_the_trace_begins_with_the_code(either_kernel):
+    """Not when the recording was opened: IPython has some milliseconds of work after that."""
+    waits = []
+    while len(waits) < 5 and min(waits, default=1e9) > 1e6:  # another process may run meanwhile
+        number_ = either_kernel.run(CELL + "x = 1").content["execution_count"]
+        asked = (
+            f"from holdfast import views; done = views.trace({number_}).read()\n"
+            "min(row['begin'][0] for row in done.found['rows'] if row['begin']) - done.begin"
+        )
+        waits.append(int(either_kernel.run(asked).result))
+    assert 0 <= min(waits) < 1e6, waits
+
+
+def test_the_first_cell_knows_what_recording_took(in_process_kernel):
+    """It has a waiting process to ask only if one had time to find it out."""
+    outcome = in_process_kernel.run(CELL + "def f(): pass\nfor _ in range(20000): f()")
+    assert 0 < outcome.cost["recorder_ms"] < outcome.cost["run_ms"]
+    assert "recording took" in summary(outcome)
 
 
 def test_who_waits_knows_what_an_event_costs(isolated_kernel):

@@ -43,12 +43,14 @@ class Track:
     parts: str = ""  # what a part of it is called, if it has any: core, GPU
 
 
+# The system counts what a process reads and writes, and not for whom: a recorder writes its trace there.
+_OURS = ", recorders' included"
 _TRACKS = (
     Track("CPU", "%", {"cpu_util": "all"}, high=100, parts="core"),
     Track("Memory", "GB", {"memory": "used", "memory_pss": "PSS", "memory_uss": "USS"}),
-    Track("I/O", "MB/s", {"io_read_mb": "read", "io_write_mb": "written"}),
-    Track("Storage", "MB/s", {"disk_read_mb": "read", "disk_write_mb": "written"}),
-    Track("I/O operations", "1/s", {"io_read_count": "reads", "io_write_count": "writes"}),
+    Track(f"I/O{_OURS}", "MB/s", {"io_read_mb": "read", "io_write_mb": "written"}),
+    Track(f"Storage{_OURS}", "MB/s", {"disk_read_mb": "read", "disk_write_mb": "written"}),
+    Track(f"I/O operations{_OURS}", "1/s", {"io_read_count": "reads", "io_write_count": "writes"}),
     Track("GPU", "%", {"gpu_util": "all"}, high=100, parts="GPU"),
     Track("GPU bandwidth", "%", {"gpu_band": "all"}, high=100, parts="GPU"),
     Track("GPU memory", "GB", {"gpu_mem": "used"}, parts="GPU"),

@@ -83,9 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--trace-lines",
         type=int,
-        default=20,
+        default=0,
         metavar="N",
-        help="of otf2-print; default: %(default)s",
+        help="print the first N lines that otf2-print shows of the last trace; default: none",
     )
     return parser
 
@@ -118,6 +118,8 @@ def _show_traces(recorded: dict[int, traces.Recorded], lines: int) -> bool:
         return True
     for archive in archives:
         print(f"trace: {archive}")
+    if lines <= 0:
+        return True
     print(f"\notf2-print {archives[-1]}")
     try:
         print("\n".join("  " + line for line in traces.trace_lines(archives[-1], lines)))

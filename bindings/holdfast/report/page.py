@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _COSTS = (
     ("hand_over_in_ms", "hand-over in", "ms"),
     ("commit_ms", "of it saving variables", "ms"),
-    ("wait_ms", "of it waiting for a process, or the fork", "ms"),
+    ("wait_ms", "of it the fork, or waiting for a process, and the start", "ms"),
     ("bind_ms", "of it binding variables, or opening the recording", "ms"),
     ("run_ms", "the cell's code", "ms"),
     ("recorder_ms", "of it recording", "ms"),

@@ -216,6 +216,19 @@ def _end_lines() -> None:
         messages.warn(f"the sources of the sampled lines are missing: {error}")
 
 
+def _load_named(options: Options):
+    """As `_load`. If there is no such program, an option before it that nobody knows is named first: its
+    value may have been taken for the program."""
+    from holdfast.scorep import loading
+
+    try:
+        return _load(options)
+    except UsageError as error:
+        if not options.unknown or loading.is_chosen():
+            raise
+        raise UsageError(f"unknown option {options.unknown[0]}; and {error}") from None
+
+
 def main(arguments: list[str]) -> None:
     """Record the program that the arguments name: ``python -m holdfast.scorep``.
 
@@ -244,7 +257,7 @@ def main(arguments: list[str]) -> None:
             return
         if not options.kind:
             raise UsageError("no program to run")
-        code, names, name, directory = _load(options)
+        code, names, name, directory = _load_named(options)
         instrumentation = load_instrumenter_file(options)
     except UsageError as error:
         print(f"holdfast.scorep: {error}", file=sys.stderr)

@@ -19,6 +19,7 @@ import gc
 import types
 import typing as t
 
+from holdfast import _restore
 from holdfast._patches import is_patch
 
 _OBJECTS_MAX = 10_000  # looked at for one variable; beyond, it is unknown
@@ -113,11 +114,13 @@ def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:
 
 
 def with_traceback(names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[str]:
-    """Those of these variables that are exceptions which were raised: their frames stay."""
+    """Those of these variables that are exceptions whose traceback has frames that ran in this process:
+    the variables of the frames stay here. One that came from another process has none to lose."""
     return [
         name
         for name in names
-        if issubclass(type(value := namespace.get(name)), BaseException) and value.__traceback__
+        if issubclass(type(value := namespace.get(name)), BaseException)
+        and _restore.has_own_frames(value.__traceback__)
     ]
 
 

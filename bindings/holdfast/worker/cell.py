@@ -297,7 +297,8 @@ class Cell(Worker):
             {name: why for name, why in saved["unserializable"].items() if name in namespace}
         )
         others = [f"the name {name!r} ({why})" for name, why in unstorable(namespace).items()]
-        others += [f"the traceback of {name}" for name in with_traceback(saved["saved"], namespace)]
+        raised = with_traceback(saved["saved"], namespace)
+        others += [f"the local variables in the traceback of {name}" for name in raised]
         notices.not_carried_out(lost, others)
         addresses = Addresses()
         addresses.learn(saved["saved"], saved["numbers"], namespace)

@@ -368,7 +368,9 @@ class MainWorker(Worker):
         names = self.shell.user_ns
         found = {f"the name {name!r}": why for name, why in unstorable(names).items()}
         for name in with_traceback(list(names), names):
-            found[f"the traceback of {name}"] = "frames stay in their process"
+            found[f"the local variables in the traceback of {name}"] = (
+                "frames stay in their process"
+            )
         for name in self.addresses.of_saved(list(names), names):
             found[f"the addresses in {name}"] = (
                 "objects and memory lie elsewhere in another process"

@@ -24,8 +24,8 @@ def not_carried_out(reasons: t.Mapping[t.Any, str], others: t.Iterable[str] = ()
 
 
 def tracebacks_stay(names: t.Sequence[str]) -> None:
-    """These exceptions go on without the frames that they were raised in."""
-    _say_of("not carried out of this cell: tracebacks of {}", names)
+    """These exceptions go on with the places where they were raised, without the frames."""
+    _say_of("not carried out of this cell: the local variables in tracebacks of {}", names)
 
 
 def changed_alone(names: t.Sequence[str]) -> None:

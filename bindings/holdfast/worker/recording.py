@@ -139,26 +139,45 @@ class Recording:
             notices.say(f"the sources of the lines in {self._experiment} are missing: {error}")
 
     async def run(self, cell: t.Awaitable[Frame], report: Report) -> Frame:
-        """Wait for the cell and close; its reply with the trace. Begins the report's `out`."""
+        """Wait for the cell and close; its reply with the trace. Begins the report's `out`.
+
+        The cell's wall time is that of its code, as the monitor and the trace have it. What IPython does
+        before the code is hand-over: it is what remains of the whole (kernel/session/request.c). What it
+        does after it, which is to show the result and open figures, is the begin of `out`.
+        """
         usage = Usage()
         usage.begin()
-        started = time.perf_counter()
+        self._shell.prepares = usage.begin  # once more, when IPython has got as far as the code
         try:
             reply = await cell
         finally:
-            ran = time.perf_counter() - started
-            report |= usage.end(self._experiment)
+            self._shell.prepares = _nothing
+            ran, own_seconds, ended_ns = _of_code(self._shell.span)
+            report |= usage.end(own_seconds, self._experiment)
+            after = (time.monotonic_ns() - ended_ns) / 1e9
             counts, closing = self.close()
             nested = counts.pop("events_nested", 0)
         report["seconds_run"] = ran
-        report["seconds_out"] = report["seconds_trace"] = closing
+        report["seconds_out"] = after + closing
+        report["seconds_trace"] = closing
         report |= counts
         report["recorder"] = self._recorded_by
+        if self._recorded_by == "builtin" and counts["events"]:
+            report["seconds_out"] += self._measure_now()
         report["seconds_recorder"] = self._overhead(counts, nested)
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
         return reply
+
+    def _measure_now(self) -> float:
+        """If no waiting process has found out what an event costs: do it, once for all of them; the
+        seconds that it took."""
+        if event_cost.known or self._recorder.is_open():
+            return 0.0
+        started = time.perf_counter()
+        self.measure()
+        return time.perf_counter() - started
 
     def _overhead(self, counts: Counts, nested: int) -> float:
         """Seconds that the cell stood still for its events; 0 if that isn't known."""
@@ -201,6 +220,20 @@ class Recording:
             "flushes": result["flushes"],
             "seconds_flushed": result["flush_seconds"],
         }
+
+
+def _nothing() -> None:
+    """What a cell that isn't recorded needs before its code."""
+
+
+def _of_code(span: t.Mapping[str, t.Mapping[str, int]]) -> tuple[float, float, int]:
+    """Of a cell's code wall and processor seconds, and when it ended (CLOCK_MONOTONIC). If no code ran,
+    as after a syntax error, it took no time and ended now."""
+    if "begin" not in span or "end" not in span:
+        return 0.0, 0.0, time.monotonic_ns()
+    begin, end = span["begin"], span["end"]
+    wall, own = (end[name] - begin[name] for name in ("time_ns", "cpu_ns"))
+    return wall / 1e9, own / 1e9, end["time_ns"]
 
 
 def refuse(shell: t.Any, error: Exception) -> ErrorContent:

@@ -2,7 +2,9 @@
 cost.
 
 Looked at once before the cell's code and once after it, in the cell's own process: four reads,
-some tens of microseconds. Memory is resident memory (RSS), which counts pages of mapped values
+some tens of microseconds. Wall and processor time are those of the code alone, as the shell noted
+them (ipython/shell.py): what IPython does before and after it belongs to the hand-over.
+Memory is resident memory (RSS), which counts pages of mapped values
 that were touched; its peak is the kernel's own, begun anew with the cell. I/O is what passed
 through read and write calls (rchar, wchar), whether it came from a disk or a cache, but for what
 IPython's history writes meanwhile, and what recorders in children write when these end. Children count when
@@ -11,7 +13,8 @@ they were waited for.
 The cost of recording is measured as well, not assumed: a process that waits for a cell calls an
 empty function some thousand times, and one that calls itself, with and without a recording; what an
 event of each costs is then known to all forks of the fork server. Once is enough: it is the same
-code on the same machine. Under Score-P nothing is measured, since a process records only once
+code on the same machine. If no process had time for it before the first recorded cell ends, that
+cell's does it then. Under Score-P nothing is measured, since a process records only once
 there.
 """
 
@@ -49,12 +52,10 @@ _ROUNDS = 12
 _DEPTH = 200  # of calls that call each other
 
 
-def _seconds() -> float:
-    own, children = (resource.getrusage(who) for who in _WHO)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-
-
-_WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+def _of_children() -> float:
+    """Processor seconds of those that were waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
 
 
 def of_commit(saved: _Saved) -> reports.CommitCounts:
@@ -170,12 +171,19 @@ class Usage:
         """Before its code."""
         _forget_peak()
         self._resident, self._io, self._aside = resident(), _transferred(), aside.io
-        self._seconds = _seconds()
+        self._children = _of_children()
 
-    def end(self, experiment: str = "") -> reports.Usage:
-        """After it: the report's part. `experiment`: the directory that its children record to, too."""
-        seconds = _seconds() - self._seconds
-        found: reports.Usage = {"seconds_cpu": seconds}
+    def end(self, own_seconds: float, experiment: str = "") -> reports.Usage:
+        """After it: the report's part.
+
+        Parameters
+        ----------
+        own_seconds : float
+            Processor time of this process, from the begin of the cell's code to its end.
+        experiment : str
+            The directory that its children record to, too.
+        """
+        found: reports.Usage = {"seconds_cpu": own_seconds + _of_children() - self._children}
         memory = resident()
         if memory:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -35,6 +35,10 @@ import types
 import typing as t
 from pathlib import Path
 
+# As they are now: what a cell puts in their place isn't called by us.
+from time import monotonic_ns as _monotonic_ns
+from time import process_time_ns as _process_time_ns
+
 from ipykernel import zmqshell
 from ipykernel.compiler import (
     XCachingCompiler,
@@ -57,6 +61,7 @@ DIRECTORY = get_tmp_directory()  # in the fork server, of which workers are fork
 HASH_SEED = get_tmp_hash_seed()
 _pylight = oinspect.pylight
 _ASYNC = re.compile(r"\b(?:async|await)\b")
+_MAGIC = re.compile(r"\bget_ipython\(\)\.run_(cell|line)_magic\('(\w+)'")
 _HOW_TO_EXIT = "To exit: use 'exit', 'quit', or Ctrl-D."
 
 
@@ -130,6 +135,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     recorded = Any({})  # the fields of "started" that say where (control.h)
     span = Any({})  # those of "ended": when the code of the cell that runs began and ended
     began = Any(lambda: None)  # called when it begins
+    prepares = Any(lambda: None)  # called before that, where IPython is about to run it
     instrument = Any(True)  # with a recorder: switch events on for each cell
     saw_code = Any()  # called with each piece of a cell's code, before it runs
     patches = Any()  # Patches: sees what attributes of modules a cell sets
@@ -144,6 +150,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     ends_with_cell = Any(False)  # its history and its aliases are of no use after that
 
     _shown_at = Any()  # when the last traceback was to be shown
+    _code_ended = Any(None)  # when the last piece of a recorded cell's code so far did
     _last_seen = OwnInSubshell((None, None))
     _in_cell = OwnInSubshell(False)
     _displaying = OwnInSubshell(())  # what keeps the results of recorded code, what shows them
@@ -201,7 +208,19 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
             done = super().transform_cell(raw_cell)
         if kept is not None:
             self.kept = (raw_cell, done)
+        if self.recorder is not None and "get_ipython" in done:
+            self._load_magics(done)
         return done
+
+    def _load_magics(self, code: str) -> None:
+        """Load those of IPython's own magics that a recorded cell calls. IPython does it at the first call
+        of each, which took 10 ms of the cell's time: its code hadn't asked for that."""
+        load = getattr(self.magics_manager, "load_lazy", None)  # IPython 8 has them from its begin
+        for kind, name in _MAGIC.findall(code):
+            made = self.magics_manager.magics[kind].get(name)
+            if load is not None and str(getattr(made, "spec", "")).startswith("IPython."):
+                with contextlib.suppress(Exception):  # the call says what is wrong
+                    load(name, kind)
 
     def should_run_async(self, raw_cell, *, transformed_cell=None, preprocessing_exc_tuple=None):
         """As the original, which compiles the cell to know it: there is no coroutine without one
@@ -264,18 +283,31 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         outer = not self.span  # else a magic of the cell's code runs more code
         if outer:
             computing.begin()
-            self._shown_at, self.span = None, {"begin": word()}
+            self.prepares()
+            self._shown_at, self._code_ended = None, None
+            self.span = {"begin": word()}
             self.began()
         try:
             raised = await super().run_ast_nodes(*args, **kwargs)
             if outer:
-                self.span["end"] = (raised and self._shown_at) or word()
+                self.span["end"] = self._end((raised and self._shown_at) or word())
             return raised
         finally:
             if outer:
                 computing.end()
             if self.health is not None:  # else this is a child that the cell forked
                 self.health.check(found)
+
+    def _end(self, said: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Of a recorded cell the moment in which its last piece of code ended, not when that was shown."""
+        return said | (self._code_ended or {})
+
+    def _note_piece(self, began: dict[str, int]) -> None:
+        """A piece of a recorded cell's code has ended. The cell's wall time is from the first one's begin
+        to the last one's end, as its region in the trace is, without what IPython does around them."""
+        if self.span and self._code_ended is None:
+            self.span["begin"] = self.span["begin"] | began
+        self._code_ended = _moment()
 
     def safe_execfile(self, fname, *args, **kwargs):
         """As the original: %run's, whose script is the program's code."""
@@ -322,13 +354,20 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         if self.recorder is not None:  # in a clean process the number wasn't known before
             number = cell_numbers(self).get(code_obj.co_filename, self.execution_count)
             frames.name_cell(self.recorder, f"In[{number}]")
-        if self.recorder is None or not self.instrument:
+        if self.recorder is None:
             return await super().run_code(code_obj, result, async_=async_)
+        if not self.instrument:
+            began = _moment()
+            try:
+                return await super().run_code(code_obj, result, async_=async_)
+            finally:
+                self._note_piece(began)
         record, outer_hook = self.recorder, sys.excepthook
         # Properties, which would be recorded.
         names, local_names = self.user_global_ns, self.user_ns
         self.sys_excepthook, sys.excepthook = outer_hook, self.excepthook
         results: list[object] = []
+        began = _moment()
         record.begin_cell(code_obj.co_filename)
         keep, display = results.append, sys.displayhook
         was_on = record.is_enabled()  # where the cell's code runs more code
@@ -344,6 +383,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
             finally:
                 if not was_on:
                     record.disable()
+                self._note_piece(began)
                 sys.excepthook = outer_hook
                 if sys.displayhook is keep:
                     sys.displayhook = display
@@ -422,6 +462,11 @@ def cell_numbers(shell: t.Any) -> dict[str, int]:
     it, and tracebacks and traces show that as the cell.
     """
     return getattr(shell.compile, "_filename_map", {})
+
+
+def _moment() -> dict[str, int]:
+    """Those of a word (usage.py) that cost nearly nothing."""
+    return {"time_ns": _monotonic_ns(), "cpu_ns": _process_time_ns()}
 
 
 def _line_of_ipython(text: str) -> tuple[str, int]:
