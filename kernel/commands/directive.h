@@ -59,6 +59,7 @@ typedef struct hfi_directive {
     bool isolated;        /* RUN_INSTRUMENTED: a fresh process, but no recording */
     bool multicell;     /* RUN_INSTRUMENTED: code was generated from the marked cells */
     bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
+    unsigned repeat;    /* RUN_INSTRUMENTED: so many runs in turn; 0: one */
     char *out;          /* NULL: nothing */
     char *err;          /* NULL: nothing */
     char *note;         /* NULL: nothing */
@@ -68,7 +69,7 @@ typedef struct hfi_directive {
 
 #define HFI_DIRECTIVE_INIT                                                             \
     {                                                                                  \
-        HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0, {                     \
+        HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0, 0, {                  \
             HFI_HISTORY_NONE, -1, -1, 0                                                \
         }                                                                              \
     }

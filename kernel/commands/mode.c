@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REPEAT_MAX = 100 };
+
 static bool
 take_option(hfi_outcome *outcome, hfi_span word) {
     static const char *const modes[] = {"--run=auto", "--run=in-process",
@@ -36,42 +38,71 @@ take_option(hfi_outcome *outcome, hfi_span word) {
     return true;
 }
 
-/* Where this cell runs (--run=MODE), and whether its lines are sampled (--lines).
- * False: something else stands there, and the cell is refused. A misspelt option would
- * run it in another process than the user wants. */
+/* --repeat N or --repeat=N; `rest` is behind the word. False: it isn't that, or N isn't
+ * from 2 to REPEAT_MAX. */
+static bool
+take_repeat(hfi_outcome *outcome, hfi_span word, hfi_span *rest) {
+    size_t length = strlen("--repeat");
+    unsigned count = 0;
+
+    if (!hfi_span_begins(word, "--repeat"))
+        return false;
+    word = (hfi_span){word.start + length, word.length - length};
+    if (!word.length)
+        word = hfi_span_next_token(rest);
+    else if (word.start[0] == '=')
+        word = (hfi_span){word.start + 1, word.length - 1};
+    for (size_t i = 0; i < word.length && count <= REPEAT_MAX; i++) {
+        if (word.start[i] < '0' || word.start[i] > '9')
+            return false;
+        count = 10 * count + (unsigned)(word.start[i] - '0');
+    }
+    outcome->repeat = count;
+    return count >= 2 && count <= REPEAT_MAX;
+}
+
+/* Where this cell runs (--run=MODE), whether its lines are sampled (--lines), and how
+ * often it runs (--repeat N). False: something else stands there, and the cell is
+ * refused. A misspelt option would run it in another process than the user wants. */
 static bool
 choose_options(hfi_outcome *outcome) {
     hfi_span rest = outcome->head.argument;
 
     while (rest.length) {
         hfi_span word = hfi_span_next_token(&rest);
-        if (take_option(outcome, word))
+        if (take_option(outcome, word) || take_repeat(outcome, word, &rest))
             continue;
         outcome->kind = HFI_REFUSE;
         hfi_text_add_span(&outcome->err, outcome->head.name);
         hfi_text_add(&outcome->err,
-                     " takes no argument but --run=auto|in-process|forked|isolated and "
-                     "--lines; this is unknown: ");
+                     " takes no argument but --run=auto|in-process|forked|isolated, "
+                     "--repeat N (2 to 100) and --lines; this is unknown: ");
         hfi_text_add_excerpt(&outcome->err, word);
         return false;
     }
     return true;
 }
 
-/* Lines are sampled of a cell that is recorded by itself. False: this one isn't. */
+/* Lines are sampled, and runs repeated, of a cell that is recorded by itself. False: this
+ * one isn't. */
 static bool
-may_sample_lines(hfi_outcome *outcome) {
-    const char *why = outcome->isolated ? ": --lines needs a recording, which "
-                                          "%%execute_with_scorep --lines makes"
-                      : outcome->state.mode != HFI_MODE_DEFAULT
-                          ? ": --lines is for a cell that runs by itself; multi-cell "
-                            "or write mode is on"
-                          : NULL;
-    if (!outcome->lines || !why)
+may_have_options(hfi_outcome *outcome) {
+    const char *option = outcome->lines ? "--lines" : "--repeat";
+    if ((!outcome->lines && !outcome->repeat) ||
+        (!outcome->isolated && outcome->state.mode == HFI_MODE_DEFAULT))
         return true;
     outcome->kind = HFI_REFUSE;
     hfi_text_add_span(&outcome->err, outcome->head.name);
-    hfi_text_add(&outcome->err, why);
+    if (outcome->isolated)
+        hfi_text_add_format(&outcome->err,
+                            ": %s needs a recording, which "
+                            "%%%%execute_with_scorep %s makes",
+                            option, option);
+    else
+        hfi_text_add_format(&outcome->err,
+                            ": %s is for a cell that runs by itself; multi-cell or "
+                            "write mode is on",
+                            option);
     return false;
 }
 
@@ -139,7 +170,7 @@ run_in_fresh_process(hfi_outcome *outcome) {
 static void
 run_marked(hfi_outcome *outcome) {
     if (!choose_options(outcome) || !skip_run_commands(outcome) ||
-        !may_sample_lines(outcome))
+        !may_have_options(outcome))
         return;
     if (outcome->state.mode == HFI_MODE_MULTICELL)
         mark_cell(outcome, outcome->head.body);

@@ -103,6 +103,7 @@ typedef struct hfi_cell {
     int stop_on_error;
     int input_wanted;     /* a worker blocks in input() */
     int failed;           /* how it ended: REPLIED and REPORTING */
+    int goes_on;          /* it runs once more (repeat.c), so it isn't replied to yet */
     long long number;     /* execution count, which the worker gets */
     long long begin_ns;   /* taken from the queue */
     long long sent_ns;    /* sent to the worker */

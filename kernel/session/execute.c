@@ -44,6 +44,7 @@
 #include "session/request.h"
 #include "session/escalate.h"
 #include "session/handover.h"
+#include "session/listeners.h"
 #include "session/publish.h"
 #include "session/resources.h"
 #include "session/restart.h"
@@ -136,7 +137,7 @@ static void
 announce(hf_kernel *kernel) {
     const hfi_request *request = kernel->cell.request;
     hfi_part header = request->message.header;
-    if (!request->begun)
+    if (!request->begun && hfi_repeat_is_first(kernel))
         hfi_publish_busy(kernel, request);
     if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent) {
         hfi_publish_input(kernel, header,
@@ -182,7 +183,8 @@ run_directive(hf_kernel *kernel) {
         hfi_ends_fail(kernel, "UsageError", execution->directive.err);
         return;
     }
-    publish_directive(kernel, &execution->directive);
+    if (hfi_repeat_is_first(kernel))
+        publish_directive(kernel, &execution->directive);
     if (execution->directive.kind == HFI_ANSWER) {
         finish_answer(kernel);
         return;

@@ -178,7 +178,8 @@ hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
 
 static void
 open_it(hf_kernel *kernel, hfi_part trace) {
-    if (trace.size == 0 || !kernel->cell.directive.launch_vampir)
+    if (trace.size == 0 || !kernel->cell.directive.launch_vampir ||
+        !hfi_repeat_is_last(kernel))
         return;
     hfi_textbuf path = {0}, text = {0};
     hf_error error = HF_ERROR_INIT;
