@@ -176,18 +176,18 @@ class Spread(TypedDict):
 
 
 class Repeated(TypedDict):
-    """A function in several runs, and in several others: its exclusive time."""
+    """A function in several runs, and in several others, if there are any: its exclusive time."""
 
     name: str
     file: str
     line: int
     now: Spread
-    before: Spread
-    verdict: str
+    before: NotRequired[Spread]
+    verdict: NotRequired[str]
 
 
 class Repeats(TypedDict):
-    """Two sets of recordings, compared. Pairs are of this set, and of the one before."""
+    """Two sets of recordings, compared, or one. Lists are of this set, and of the one before, if there is one."""
 
     runs: list[int]
     titles: list[str]
