@@ -26,9 +26,10 @@ import { time, View } from "./view.js";
 const NARROWEST_PX = 320;
 const TRACK_PX = 96;
 const LOW_TRACK_PX = 68; // below a timeline, which is to be seen, too
-const NAMES_PX = 150; // of tracks, at most, left of them
+const NAMES_PX = 190; // of tracks, at most, left of them
 const LEAST_SHARE = 0.002; // of the time, for a package that the legend names
 const CHARACTER = 6.4; // px, about
+const HEAD_CHARACTERS = 13; // " · 28 threads" behind a process
 const KEYS = "With the mouse here, w s or Ctrl + wheel zoom, a d or Shift + wheel move, 0 shows everything, ? names all keys";
 const HINTS = {
   tracks: `Drag over a track to zoom in. ${KEYS}.`,
@@ -105,7 +106,7 @@ export class Page {
       return;
     }
     this.context.width = width;
-    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.17), this.namesWidth()));
+    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.22), this.namesWidth()));
     this.context.plotWidth = width - this.context.gutter - EDGE;
     if (this.theme) {
       this.panel?.redraw();
@@ -118,7 +119,10 @@ export class Page {
   namesWidth() {
     const { locations = [] } = this.data;
     const several = new Set(locations.map(({ process }) => process)).size > 1;
-    const lengths = locations.map(({ process = "", thread = "" }) => Math.max(several ? process.length : 0, thread.length));
+    const threads = new Map();
+    locations.forEach(({ process = "" }) => threads.set(process, (threads.get(process) ?? 0) + 1));
+    const headOf = (process) => process.length + (threads.get(process) > 1 ? HEAD_CHARACTERS : 0);
+    const lengths = locations.map(({ process = "", thread = "" }) => Math.max(several ? headOf(process) : 0, thread.length));
     return Math.max(0, ...lengths) * CHARACTER + (several ? 40 : 28);
   }
 

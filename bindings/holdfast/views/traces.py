@@ -189,7 +189,7 @@ def _name_marked_cells(regions: schema.Regions) -> None:
             regions["name"][at], regions["file"][at] = "multi-cell mode: compiling, printing", ""
             regions["line"][at] = 0
         elif name.endswith(":<module>") and (marked := _MARKED.fullmatch(file)):
-            regions["name"][at] = f"marked cell {marked[1]}"
+            regions["name"][at] = f"marked cell [{marked[1]}]"
 
 
 def _fit(done: Read, window: Window) -> tuple[int, int]:
