@@ -189,9 +189,6 @@ def test_the_timeline_is_zoomed_moved_searched_and_hovered(views):
         f"canvas => ({COLOURS})(canvas).includes('{FOUND}')", arg=views.canvas().element_handle()
     )
     assert FOUND not in before
-    for _ in range(2):
-        views.page.keyboard.press("w")  # into the search: it is a letter there
-        views.page.keyboard.press("Backspace")
     root.get_by_role("button", name="Zoom in").click(click_count=2)
     views.shown("Timeline, 750.00 ms to 1.2500 s")
     root.get_by_role("searchbox").press("Enter")
