@@ -26,7 +26,7 @@ import { time, View } from "./view.js";
 const NARROWEST_PX = 320;
 const TRACK_PX = 96;
 const LOW_TRACK_PX = 68; // below a timeline, which is to be seen, too
-const NAMES_PX = 190; // of tracks, at most, left of them
+const NAMES_PX = 216; // of tracks, at most, left of them
 const LEAST_SHARE = 0.002; // of the time, for a package that the legend names
 const CHARACTER = 6.4; // px, about
 const HEAD_CHARACTERS = 13; // " · 28 threads" behind a process
@@ -106,7 +106,7 @@ export class Page {
       return;
     }
     this.context.width = width;
-    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.22), this.namesWidth()));
+    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.25), this.namesWidth()));
     this.context.plotWidth = width - this.context.gutter - EDGE;
     if (this.theme) {
       this.panel?.redraw();
