@@ -184,6 +184,7 @@ apply(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
     ret_directive->run_mode = outcome->run_mode;
     ret_directive->isolated = outcome->isolated && arguments;
     ret_directive->multicell = outcome->multicell;
+    ret_directive->repeat = arguments ? outcome->repeat : 0;
     ret_directive->history = outcome->history;
     bool opens = outcome->state.launch_vampir && arguments && !outcome->isolated;
     ret_directive->viewer = opens ? &vampir : NULL;

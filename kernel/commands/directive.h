@@ -66,16 +66,17 @@ typedef struct hfi_directive {
     bool isolated;        /* RUN_INSTRUMENTED: a fresh process, but no recording */
     bool multicell; /* RUN_INSTRUMENTED: code was generated from the marked cells */
     const hfi_viewer *viewer; /* RUN_INSTRUMENTED: opens the trace; NULL: none does */
+    unsigned repeat;          /* RUN_INSTRUMENTED: so many runs in turn; 0: one */
     char *out;                /* NULL: nothing */
     char *err;                /* NULL: nothing */
     char *note;               /* NULL: nothing */
     char **environment;       /* NULL, or name, value, name, value, ..., NULL */
-    hfi_history history;      /* RUN_PLAIN: what of the cell is the frontend's */
+    hfi_history history;      /* RUN_PLAIN: the frontend's part of the cell */
 } hfi_directive;
 
 #define HFI_DIRECTIVE_INIT                                                             \
     {                                                                                  \
-        HFI_ANSWER, 0, 0, 0, 0, false, false, 0, 0, 0, 0, 0, {                         \
+        HFI_ANSWER, 0, 0, 0, 0, false, false, 0, 0, 0, 0, 0, 0, {                      \
             HFI_HISTORY_NONE, -1, -1, 0                                                \
         }                                                                              \
     }

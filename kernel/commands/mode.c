@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REPEAT_MAX = 100 };
+
 static bool
 take_option(hfi_outcome *outcome, hfi_part word) {
     static const char *const modes[] = {"--run=auto", "--run=in-process",
@@ -37,19 +39,39 @@ take_option(hfi_outcome *outcome, hfi_part word) {
     return true;
 }
 
-/* Lines are sampled of a cell that is recorded by itself: why this one isn't, or NULL. */
-static const char *
-why_no_lines(const hfi_outcome *outcome) {
-    if (outcome->isolated)
-        return ": --lines needs a recording, which %%execute_with_scorep --lines makes";
-    if (outcome->state.mode != HFI_MODE_DEFAULT)
-        return ": --lines is for a cell that runs by itself; multi-cell or write mode "
-               "is on";
-    return NULL;
+/* --repeat N or --repeat=N; `rest` is behind the word. False: it isn't that, or N isn't
+ * from 2 to REPEAT_MAX. */
+static bool
+take_repeat(hfi_outcome *outcome, hfi_part word, hfi_part *rest) {
+    size_t length = strlen("--repeat");
+    unsigned count = 0;
+
+    if (!hfi_part_begins(word, "--repeat"))
+        return false;
+    const char *number = word.data;
+    word = (hfi_part){number + length, word.size - length};
+    if (!word.size)
+        word = hfi_part_next_token(rest);
+    else if (number[length] == '=')
+        word = (hfi_part){number + length + 1, word.size - 1};
+    number = word.data;
+    for (size_t i = 0; i < word.size && count <= REPEAT_MAX; i++) {
+        if (number[i] < '0' || number[i] > '9')
+            return false;
+        count = 10 * count + (unsigned)(number[i] - '0');
+    }
+    outcome->repeat = count;
+    return count >= 2 && count <= REPEAT_MAX;
 }
 
-/* Read the cell's options: where it runs (--run=MODE), and whether its lines are
- * sampled (--lines). False: something else stands there, and the cell is refused. A
+/* Only a cell that is recorded by itself has lines that are sampled, and is repeated. */
+static bool
+is_recorded_alone(const hfi_outcome *outcome) {
+    return !outcome->isolated && outcome->state.mode == HFI_MODE_DEFAULT;
+}
+
+/* Read the cell's options: where it runs (--run=MODE), whether its lines are sampled
+ * (--lines), and how often it runs (--repeat N). False: something else stands there, and the cell is refused. A
  * misspelt option would run it in another process than the user wants. */
 static bool
 choose_options(hfi_outcome *outcome) {
@@ -57,14 +79,14 @@ choose_options(hfi_outcome *outcome) {
 
     while (rest.size) {
         hfi_part word = hfi_part_next_token(&rest);
-        if (take_option(outcome, word))
+        if (take_option(outcome, word) || take_repeat(outcome, word, &rest))
             continue;
         outcome->kind = HFI_REFUSE;
         hfi_textbuf_add_part(&outcome->err, outcome->head.name);
         hfi_textbuf_add(&outcome->err,
                         " takes no argument but --run=auto|in-process|forked|isolated");
-        if (!why_no_lines(outcome))
-            hfi_textbuf_add(&outcome->err, " and --lines");
+        if (is_recorded_alone(outcome))
+            hfi_textbuf_add(&outcome->err, ", --repeat N (2 to 100) and --lines");
         hfi_textbuf_add(&outcome->err, "; this is unknown: ");
         hfi_quote_excerpt(&outcome->err, word);
         return false;
@@ -72,15 +94,24 @@ choose_options(hfi_outcome *outcome) {
     return true;
 }
 
-/* False: this one isn't one whose lines may be sampled. */
+/* False: it has an option that this cell can't have. */
 static bool
-may_sample_lines(hfi_outcome *outcome) {
-    const char *why = why_no_lines(outcome);
-    if (!outcome->lines || !why)
+may_have_options(hfi_outcome *outcome) {
+    const char *option = outcome->lines ? "--lines" : "--repeat";
+    if ((!outcome->lines && !outcome->repeat) || is_recorded_alone(outcome))
         return true;
     outcome->kind = HFI_REFUSE;
     hfi_textbuf_add_part(&outcome->err, outcome->head.name);
-    hfi_textbuf_add(&outcome->err, why);
+    if (outcome->isolated)
+        hfi_textbuf_format(&outcome->err,
+                           ": %s needs a recording, which "
+                           "%%%%execute_with_scorep %s makes",
+                           option, option);
+    else
+        hfi_textbuf_format(&outcome->err,
+                           ": %s is for a cell that runs by itself; multi-cell or "
+                           "write mode is on",
+                           option);
     return false;
 }
 
@@ -148,7 +179,7 @@ run_in_fresh_process(hfi_outcome *outcome) {
 static void
 run_marked(hfi_outcome *outcome) {
     if (!choose_options(outcome) || !skip_run_commands(outcome) ||
-        !may_sample_lines(outcome))
+        !may_have_options(outcome))
         return;
     if (outcome->state.mode == HFI_MODE_MULTICELL)
         mark_cell(outcome, outcome->head.body);

@@ -56,7 +56,8 @@ typedef struct hfi_outcome {
     hfi_directive_kind kind;
     const char *run_mode; /* NULL: not chosen */
     bool isolated;
-    bool lines; /* are sampled */
+    bool lines;      /* are sampled */
+    unsigned repeat; /* 0: not chosen */
     bool multicell;
     bool replaces_arguments; /* `arguments` becomes that of the mode */
     hfi_wordlist arguments;

@@ -168,6 +168,12 @@ hfi_cell_answered(hfi_cell *cell) {
 void
 hfi_cell_fail(hfi_cell *cell, const char *fate) {
     cell->fate = fate;
+    cell->goes_on = 0;
+}
+
+void
+hfi_cell_repeat(hfi_cell *cell, int goes_on) {
+    cell->goes_on = goes_on;
 }
 
 void

@@ -104,6 +104,7 @@ typedef struct hfi_cell {
     int stop_on_error;
     int input_wanted;     /* a worker blocks in input() */
     int failed;           /* how it ended: REPLIED and REPORTING */
+    int goes_on;          /* it runs once more (repeat.c), so it isn't replied to yet */
     long long number;     /* execution count, which the worker gets */
     long long begin_ns;   /* taken from the queue */
     long long sent_ns;    /* sent to the worker */
@@ -143,6 +144,8 @@ void hfi_cell_committed(hfi_cell *cell, double bytes_copied);
 void hfi_cell_explain(hfi_cell *cell, hfi_part reason);
 /* Its worker's reply came. */
 void hfi_cell_answered(hfi_cell *cell);
+/* Whether it runs once more. */
+void hfi_cell_repeat(hfi_cell *cell, int goes_on);
 /* An error of ours ends it, which is static text. */
 void hfi_cell_fail(hfi_cell *cell, const char *fate);
 /* How it has ended. */

@@ -83,7 +83,7 @@ hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
     hfi_part buffers[64];
     size_t count = reply_buffers(reply, buffers);
     hfi_part content = hfi_map_part(reply, "content");
-    if (content.size > 0)
+    if (content.size > 0 && !kernel->cell.goes_on)
         hfi_reply(kernel, request, content, metadata, buffers, count);
 }
 
@@ -146,12 +146,13 @@ static void
 end(hf_kernel *kernel) {
     int executed = hfi_cell_is_execution(&kernel->cell);
     int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
+    int goes_on = kernel->cell.goes_on;
     hfi_request *request = hfi_cell_end(&kernel->cell);
-    /* Requests that were sent by now are dropped too, but none that a client sends
-     * after the idle. */
+    /* What was sent by now is dropped too, but nothing that answers the idle. */
     if (stop)
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
-    hfi_publish_idle(kernel, request);
+    if (!goes_on)
+        hfi_publish_idle(kernel, request);
     if (executed) {
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
         hfi_cell_fini(&kernel->cell);
@@ -159,7 +160,10 @@ end(hf_kernel *kernel) {
         if (stop)
             hfi_ends_abort(kernel, &kernel->queue);
     }
-    hfi_request_close(request);
+    if (goes_on)
+        hfi_queue_push_first(&kernel->queue, request);
+    else
+        hfi_request_close(request);
 }
 
 int

@@ -45,6 +45,7 @@
 #include "session/request.h"
 #include "session/escalate.h"
 #include "session/handover.h"
+#include "session/listeners.h"
 #include "session/publish.h"
 #include "session/restart.h"
 #include "workers/program.h"
@@ -124,7 +125,7 @@ static void
 announce(hf_kernel *kernel) {
     const hfi_request *request = kernel->cell.request;
     hfi_part header = request->message.header;
-    if (!request->begun)
+    if (!request->begun && hfi_repeat_is_first(kernel))
         hfi_publish_busy(kernel, request);
     if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent) {
         hfi_publish_input(kernel, header,
@@ -170,7 +171,8 @@ run_directive(hf_kernel *kernel) {
         hfi_ends_fail(kernel, "UsageError", execution->directive.err);
         return;
     }
-    publish_directive(kernel, &execution->directive);
+    if (hfi_repeat_is_first(kernel))
+        publish_directive(kernel, &execution->directive);
     if (execution->directive.kind == HFI_ANSWER) {
         finish_answer(kernel);
         return;

@@ -69,11 +69,10 @@ static const hfi_owner loop_owner = {offsetof(hf_kernel, loop), sizeof(struct hf
 
 /* The listeners, which get each event in this order. */
 static hfi_listener *const listeners[] = {
-    hfi_inbox_hear,       hfi_dispatch_hear, hfi_rest_hear,
-    hfi_subshell_hear,    hfi_observe_hear,  hfi_trace_hear,
-    hfi_summary_hear,     hfi_runs_hear,     hfi_rollback_hear,
-    hfi_generations_hear, hfi_progress_hear, hfi_standby_hear,
-    hfi_escalate_hear,    hfi_death_hear,    NULL};
+    hfi_inbox_hear,   hfi_dispatch_hear, hfi_rest_hear,        hfi_subshell_hear,
+    hfi_observe_hear, hfi_trace_hear,    hfi_summary_hear,     hfi_repeat_hear,
+    hfi_runs_hear,    hfi_rollback_hear, hfi_generations_hear, hfi_progress_hear,
+    hfi_standby_hear, hfi_escalate_hear, hfi_death_hear,       NULL};
 
 /* Whose state is made before anything is opened, in this order. */
 static const hfi_owner *const owners[] = {

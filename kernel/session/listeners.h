@@ -42,6 +42,16 @@ hfi_listener hfi_runs_hear;
 /* Shows the line below a recorded cell when its reply has come. */
 hfi_listener hfi_summary_hear;
 
+/* ---- repeat.c: a cell that is recorded several times in turn ---- */
+
+/* Counts the runs, decides whether there is another one (hfi_cell.goes_on), and shows
+ * their median and range below the last. */
+hfi_listener hfi_repeat_hear;
+/* Whether the run of the cell is the first one, or, while it isn't over, the last one
+ * that is to be. Of a cell that isn't repeated it is both. */
+int hfi_repeat_is_first(const hf_kernel *kernel);
+int hfi_repeat_is_last(const hf_kernel *kernel);
+
 /* ---- observe.c: the frontend's part in the monitor ---- */
 
 extern const hfi_owner hfi_observe_owner;

@@ -10,8 +10,9 @@
  * line of what it cost takes its place (summary.c), or, if none is shown, it becomes
  * empty.
  *
- * If the commands have shown something above the cell (%%finalize_multicellmode), which
- * clear_output would remove, nothing is shown before it. One thread.
+ * If the commands have shown something above the cell (%%finalize_multicellmode), or an
+ * earlier run of it is shown there (repeat.c), which clear_output would remove, nothing is
+ * shown before it. One thread.
  */
 #include "session/listeners.h"
 
@@ -49,7 +50,7 @@ waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
         return "saving what the cell changed";
     }
     *ret_since_ns = execution->begin_ns;
-    if (has_output(&execution->directive))
+    if (has_output(&execution->directive) || !hfi_repeat_is_first(kernel))
         return NULL;
     if (hfi_cell_waits_for_commit(execution))
         return "saving the notebook's variables for the cell";

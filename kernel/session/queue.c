@@ -30,6 +30,7 @@ hfi_request_close(hfi_request *request) {
     if (request == NULL)
         return;
     hfi_message_fini(&request->message);
+    free(request->repeats);
     free(request);
 }
 
@@ -41,6 +42,15 @@ hfi_queue_push(hfi_queue *queue, hfi_request *request) {
     else
         queue->first = request;
     queue->last = request;
+    queue->count++;
+}
+
+void
+hfi_queue_push_first(hfi_queue *queue, hfi_request *request) {
+    request->next = queue->first;
+    queue->first = request;
+    if (queue->last == NULL)
+        queue->last = request;
     queue->count++;
 }
 

@@ -17,7 +17,15 @@ typedef struct hfi_request {
     long long id;       /* under which a worker was asked; 0: not yet */
     long long begin_ns; /* when it came */
     int begun; /* its "busy" was published, and it is the main worker's to answer */
+    struct hfi_repeats *repeats; /* runs of it that are over; NULL: none */
 } hfi_request;
+
+/* The runs of a cell that is to be repeated. */
+typedef struct hfi_repeats {
+    size_t count;
+    long long first, last; /* their numbers */
+    double run_ms[];       /* as many as there are to be */
+} hfi_repeats;
 
 /* Zeroed is empty. */
 typedef struct hfi_queue {
@@ -31,6 +39,8 @@ hfi_request *hfi_request_create_consume(hfi_message *message, int channel);
 void hfi_request_close(hfi_request *request);
 
 void hfi_queue_push(hfi_queue *queue, hfi_request *request);
+/* In front of all others. */
+void hfi_queue_push_first(hfi_queue *queue, hfi_request *request);
 hfi_request *hfi_queue_pop(hfi_queue *queue);
 /* Take out this one, which is in it. */
 hfi_request *hfi_queue_take(hfi_queue *queue, const hfi_request *request);

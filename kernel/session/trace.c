@@ -179,7 +179,7 @@ hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
 static void
 open_it(hf_kernel *kernel, hfi_part trace) {
     const hfi_viewer *viewer = kernel->cell.directive.viewer;
-    if (trace.size == 0 || viewer == NULL)
+    if (trace.size == 0 || viewer == NULL || !hfi_repeat_is_last(kernel))
         return;
     hfi_textbuf path = {0}, text = {0};
     hf_error error = HF_ERROR_INIT;

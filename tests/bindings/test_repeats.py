@@ -3,12 +3,13 @@
 import itertools
 import math
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from holdfast.views import repeats
+from holdfast.views import comparison, repeats
 
 pytest.importorskip("holdfast._views")
 from holdfast import views  # noqa: E402
@@ -38,6 +39,58 @@ def test_chance_is_that_of_all_orders():
 )
 def test_a_difference_is_one_beyond_the_noise(now, before, word):
     assert repeats.outcome(now, before) == word
+
+
+def test_functions_are_found_again_by_what_they_are_called():
+    mine = [
+        ("cell In[8]", "In[8]", 1),
+        ("__main__:f", "In[7]", 3),  # edited, in another cell
+        ("__main__:g", "own.py", 12),  # below an edit
+        ("__main__:<lambda>", "In[8]", 2),
+        ("__main__:<lambda>", "In[8]", 4),
+        ("json:dumps", "json.py", 5),
+        ("__main__:twice", "own.py", 1),
+        ("__main__:twice", "own.py", 9),
+    ]
+    theirs = [
+        ("cell In[4]", "In[4]", 1),
+        ("__main__:f", "In[2]", 1),
+        ("__main__:g", "own.py", 10),
+        ("__main__:<lambda>", "In[4]", 9),
+        ("__main__:<lambda>", "In[4]", 8),
+        ("json:dumps", "json.py", 5),
+        ("__main__:twice", "own.py", 2),
+        ("json:loads", "json.py", 8),
+    ]
+    same = comparison.matched(mine, theirs)
+    assert [same.get(one) for one in theirs] == [*mine[:3], mine[4], mine[3], mine[5], None, None]
+
+
+def test_the_recorders_own_time_is_no_difference_of_the_program(monkeypatch):
+    class Run:
+        def __init__(self, flush, work):
+            times = {"BUFFER FLUSH": flush, "__main__:work": work}
+            self.rows = [
+                {"name": name, "file": "", "line": 0, "exclusive": took}
+                for name, took in times.items()
+            ]
+            self.title, self.run = "cell In[1]", {"cost": {"run_ms": 1e3 * work}}
+
+        def table(self):
+            return self.rows
+
+        def read(self):
+            return traces.Read({}, 0, 0, 1, None)
+
+    now, before = [Run(2, 2)] * 4, [Run(1, 1)] * 4
+    rows = repeats.compare(now, before)["functions"]
+    assert {row["name"]: row["outcome"] for row in rows} == {
+        "BUFFER FLUSH": "the recorder's own",
+        "__main__:work": "slower",
+    }
+    alone = repeats.compare(now, [])
+    assert alone["runs"] == [4] and "before" not in alone["functions"][0]
+    assert alone["statement"] == "2.00 s (2.00 s to 2.00 s, 4 runs)."
 
 
 def test_statements_say_faster_only_where_it_is():
@@ -116,6 +169,7 @@ def test_a_single_run_has_no_noise_to_be_compared_with(recorded):
     few, many = recorded["100"], recorded["1000000"]
     trace = runs.compared(many[0], few[0])
     assert command.compared(trace).endswith(repeats.UNKNOWN)
+    assert not re.search(r"\d+-\d+", repeats.UNKNOWN), "no cells that aren't there"
     assert {row["outcome"] for row in trace.repeats()["functions"]} <= {
         "too few runs",
         "new",

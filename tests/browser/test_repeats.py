@@ -95,6 +95,6 @@ def test_single_runs_say_that_the_noise_is_unknown(shown):
     root = shown(1)
     said = root.locator(".statement").inner_text()
     assert "The noise is unknown" in said and "Faster:" not in said and "Slower:" not in said
-    assert "%trace 7-11 2-6 --view compare" in said
+    assert "%%execute_with_scorep --repeat 5" in said and "%trace NOW BEFORE" in said
     assert root.locator("tbody tr").count() == 3, "the table is there as ever"
     assert "Compared with the one before" in root.inner_text()

@@ -189,12 +189,14 @@ def test_the_timeline_is_zoomed_moved_searched_and_hovered(views):
         f"canvas => ({COLOURS})(canvas).includes('{FOUND}')", arg=views.canvas().element_handle()
     )
     assert FOUND not in before
-    views.page.keyboard.press("Enter")
+    root.get_by_role("button", name="Zoom in").click(click_count=2)
+    views.shown("Timeline, 750.00 ms to 1.2500 s")
+    root.get_by_role("searchbox").press("Enter")
     views.page.wait_for_function(
-        "root => !/0 s to 2.0/.test(root.ariaLabel)", arg=root.element_handle()
+        "root => !/750.00 ms/.test(root.ariaLabel)", arg=root.element_handle()
     )
     begin, end = views.span()
-    assert (begin + end) / 2 == pytest.approx(1.25, abs=0.01), "the middle of what was found"
+    assert begin < 1 and end >= 1.5, "what was found is in sight"
     assert not root.locator("b b").count(), "a name is no HTML"
 
     # A selection in a track is the range of all of them.
@@ -308,11 +310,12 @@ def test_saved_pages_and_frames_need_no_network(browser, tmp_path):
         page.close()
 
 
-# Whether a row of pixels has the background's colour anywhere; y is in the page's pixels.
+# Whether a row of pixels has the background's colour anywhere; y is in the page's pixels. Blue tells it from the
+# hairlines of joined calls.
 GAPS = """([canvas, y]) => {
   const scale = canvas.height / canvas.clientHeight;
   const {data} = canvas.getContext("2d").getImageData(0, y * scale, canvas.width - scale, 1);
-  return data.filter((value, at) => at % 4 === 0 && value > 250).length;
+  return data.filter((value, at) => at % 4 === 2 && value > 250).length;
 }"""
 
 
@@ -389,15 +392,18 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     colours = f"canvas => ({COLOURS})(canvas)"
 
     def shows(place, middle):
-        count.get_by_text(f"{place} of 30 · 1 region, 40 visits", exact=False).wait_for()
+        count.get_by_text(f"{place} of 30 blocks · 1 region, 40 visits", exact=False).wait_for()
         label = f"root => ({MIDDLE})(root.ariaLabel)"
-        assert root.evaluate(label) == pytest.approx(middle, abs=1e-3)
+        # With twenty times its own length around it, as far as there is that.
+        assert root.evaluate(label) == pytest.approx(max(middle, 0.2), abs=1e-3)
         assert MARKED in page.locator("canvas.flame").evaluate(colours)
 
+    top = page.locator("canvas.flame").bounding_box()["y"]
     assert not page.get_by_role("button", name="Next that is found").is_visible()
     page.get_by_role("button", name="Unfold all").click()
     search.fill("fit")
-    count.get_by_text("30 · 1 region, 40 visits").wait_for()
+    count.get_by_text("30 blocks · 1 region, 40 visits").wait_for()
+    assert page.locator("canvas.flame").bounding_box()["y"] == top, "nothing jumps under the mouse"
     assert MARKED not in page.locator("canvas.flame").evaluate(colours)
     search.press("Enter")
     shows(1, 0.02)
@@ -413,9 +419,9 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     shows(1, 0.02)
     assert rows.evaluate("rows => rows.scrollTop") < 100
     page.get_by_role("tab", name="Flame graph").click()
-    count.get_by_text("1 · 1 region, 40 visits").wait_for()
+    count.get_by_text("1 block · 1 region, 40 visits").wait_for()
     search.press("Enter")
-    count.get_by_text("1 of 1 · 1 region").wait_for()
+    count.get_by_text("1 of 1 block · 1 region").wait_for()
     page.get_by_role("tab", name="Table").click()
     assert page.locator("tbody tr").count() == 1 and count.inner_text().startswith("1 region")
     search.press("Escape")

@@ -9,8 +9,8 @@
     "Multicell mode enabled. The following cells will be marked for instrumented "     \
     "execution.\n"
 #define UNKNOWN                                                                        \
-    " takes no argument but --run=auto|in-process|forked|isolated and --lines; this "  \
-    "is unknown: "
+    " takes no argument but --run=auto|in-process|forked|isolated, --repeat N (2 to "  \
+    "100) and --lines; this is unknown: "
 #define MARKED "Cell marked for multicell mode. It will be executed at position "
 
 static void
@@ -59,6 +59,18 @@ test_instrumented(void) {
          "%%isolated takes no argument but --run=auto|in-process|forked|isolated; this "
          "is unknown: --run=map",
          0, 0, false},
+        {"%%execute_with_scorep --repeat 1\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "--repeat", 0, 0, false},
+        {"%%execute_with_scorep --repeat=101\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "--repeat=101", 0, 0, false},
+        {"%%execute_with_scorep --repeat --lines\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "--repeat", 0, 0, false},
+        {"%%execute_with_scorep --repeated\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "--repeated", 0, 0, false},
+        {"%%isolated --repeat 2\nx", HFI_REFUSE, 0,
+         "%%isolated: --repeat needs a recording, which %%execute_with_scorep --repeat "
+         "makes",
+         0, 0, false},
         {"%%execute_with_scorep", HFI_ANSWER, 0,
          "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},
         {"%%isolated\n# nothing\n", HFI_ANSWER, 0,
@@ -90,6 +102,10 @@ test_multicell(void) {
         {"%%execute_with_scorep --lines\nb = 1", HFI_REFUSE, 0,
          "%%execute_with_scorep: --lines is for a cell that runs by itself; multi-cell "
          "or write mode is on",
+         0, 0, false},
+        {"%%execute_with_scorep --repeat 5\nb = 1", HFI_REFUSE, 0,
+         "%%execute_with_scorep: --repeat is for a cell that runs by itself; "
+         "multi-cell or write mode is on",
          0, 0, false},
         {"%%enable_multicellmode", HFI_ANSWER, 0,
          "%%enable_multicellmode was ignored: multi-cell mode is on. "

@@ -27,6 +27,8 @@ main(void) {
     expect(hfi_queue_pop_type(&queue, "even"), 2);
     expect(hfi_queue_pop(&queue), 1);
     expect(hfi_queue_pop_id(&queue, 6), 6); /* the last: a push must still work */
+    hfi_queue_push_first(&queue, request("even", 8));
+    expect(hfi_queue_pop(&queue), 8);
     hfi_queue_push(&queue, request("odd", 7));
     CHECK(queue.count == 4);
     CHECK(hfi_queue_pop_id(&queue, 6) == NULL);

@@ -54,7 +54,7 @@ def test_a_cell_and_its_run_before(either_kernel, tmp_path):
     )
     assert re.match(head, text)
     assert re.search(r"\n__main__:f +6 +4 ", text) and re.search(r"\n__main__:gone +0 +1 ", text)
-    for view in ("timeline", "flame", "table", "compare"):
+    for view in ("timeline", "flame", "callers", "sandwich", "table", "compare"):
         (data,) = shown(kernel.run(f"%trace --view {view}"))
         assert {"text/html", "image/svg+xml", "text/plain"} <= data.keys()
     result = kernel.run(
@@ -201,10 +201,12 @@ def test_repeated_runs_are_compared_with_repeated_runs(kernel):
     for _ in range(4):
         assert kernel.run(CELL + "f(1_000_000)").status == "ok"  # In[7] to In[10]
     text = kernel.run("%trace 7-10 2,3,4-5 --view compare --text").stream()
-    head = r"cell In\[7\] to cell In\[10\], compared with cell In\[2\] to cell In\[5\]: .* 4 runs\) now"
+    head = r"cells In\[7\] to In\[10\], compared with cells In\[2\] to In\[5\]: .* 4 runs\) now"
     assert re.match(head, text), text
-    # The function was defined anew, in another cell: it is another one, and the cell's own time is compared.
-    assert re.search(r"\n__main__:f .* gone\n", text) and re.search(r"\n__main__:f .* new\n", text)
+    # The function was defined anew, in another cell: it is the same one as before.
+    assert (
+        re.search(r"\n__main__:f .* faster\n", text) and " gone" not in text and " new" not in text
+    )
     assert re.search(r"\ncell In\[10\] ", text) and "\ncell In[5] " not in text
     (data,) = shown(kernel.run("%trace 7-10 2-5 --view compare"))
     assert "text/html" in data
@@ -219,3 +221,43 @@ def test_repeated_runs_are_compared_with_repeated_runs(kernel):
     number = int(kernel.run("len(In) - 2").result)
     refused = kernel.run(f"%trace 7,{number} 2-5 --view compare").stream("stderr")
     assert "different code" in refused
+
+
+def test_cells_that_differ_are_compared_function_by_function(either_kernel):
+    kernel = either_kernel
+    kernel.run("def f(): pass")
+    kernel.run(CELL + "f()")
+    kernel.run("# edited\n\ndef f(): return 1")
+    kernel.run(CELL + "f(); f()")
+    count = int(kernel.run("len(In) - 1").result)
+    text = kernel.run(f"%trace {count - 1} {count - 3} --view compare --text").stream()
+    functions = [line.split()[:4] for line in text.splitlines()[2:-1]]
+    assert sorted(line[:-1] if line[0] == "__main__:f" else line[:2] for line in functions) == [
+        ["__main__:f", "2", "1"],
+        ["cell", f"In[{count - 1}]"],
+    ], text
+
+
+def test_cells_that_differ_in_the_magic_line_are_runs_of_one(either_kernel):
+    kernel = either_kernel
+    kernel.run(CELL + "x = 1")
+    kernel.run("%%execute_with_scorep --run=isolated\nx = 1")
+    kernel.run("# a comment\n%%execute_with_scorep\nx = 1")
+    count = int(kernel.run("len(In) - 1").result)
+    text = kernel.run(f"%trace {count - 3}-{count - 1} --view compare --text").stream()
+    assert text.startswith(f"cells In[{count - 3}] to In[{count - 1}]: ") and "3 runs" in text
+    # And the run before is found.
+    assert f"in cell In[{count - 2}]" in kernel.run("%trace --view compare --text").stream()
+
+
+def test_marked_cells_are_called_by_what_the_user_knows(either_kernel):
+    kernel = either_kernel
+    kernel.run("%%enable_multicellmode")
+    kernel.run("def g(): return 1\ng()")
+    kernel.run("y = sum(range(1000))\ng()")
+    kernel.run("%%finalize_multicellmode")
+    _, found = text_of(kernel.run("%trace --text"))
+    assert {"marked cell [0]", "marked cell [1]", "multi-cell mode: compiling, printing"} <= set(
+        found
+    )
+    assert not [name for name in found if "_holdfast" in name or "<module>" in name]

@@ -105,7 +105,7 @@ export class Callers {
       const cells = [time(took), regions.share(took, total), number(visits)];
       return element("tr", {}, element("th", { scope: "row" }, shown), ...cells.map((text) => element("td", {}, text)));
     });
-    const titles = [title, "Time", "of the function's", "Visits"].map((one) => element("th", { scope: "col" }, one));
+    const titles = [title, "Time", "% of its time", "Visits"].map((one) => element("th", { scope: "col" }, one));
     const none = element("p", {}, "none");
     const body = element("table", {}, element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...lines));
     return element("div", { "aria-label": title, role: "group" }, body, nodes.length ? "" : none);

@@ -6,7 +6,9 @@
  *
  * A block is as wide as it lasts, with a gap to its neighbour that gets narrower with it. Where
  * several would lie on one pixel the first is drawn. What stands for several visits has hairlines: it looks
- * like many, not like a long one. Colours are a table by region, so a search changes that and no data.
+ * like many, not like a long one. A million short calls in a loop come as thousands of blocks, of which
+ * dozens lie on a pixel: neighbours that are too narrow to be told apart are a run, which looks, is named and
+ * is told as one. Colours are a table by region, so a search changes that and no data.
  *
  * Rejected: flame-chart-js, which drew here before. It keeps an object for each block, draws all tracks
  * with each movement, however many, and folds a track to nothing; more of it was replaced than used.
@@ -18,6 +20,8 @@ import { EDGE } from "./tracks.js";
 const FONT = "11px system-ui, sans-serif";
 const CHARACTER = 6.1; // px, about
 const STRIPE = 4;
+const NARROW_PX = 1.5; // a block that can't be told from its neighbours
+const GAP_PX = 1.5; // between blocks of a run
 const NARROWEST_PX = 0.5; // from one block that is drawn to the next
 const DRAWN_PX = 0.75; // a block, at least: neighbours leave no gap
 const NEAR_PX = 2; // a narrower block is found beside the mouse, too
@@ -29,6 +33,7 @@ class Brush {
     const { context, view, colours } = flame;
     Object.assign(this, { context: flame.canvas.getContext("2d"), theme: context.theme, view, colours, flame });
     this.scale = flame.width / view.span;
+    this.many = [];
   }
 
   fill(colour, x, y, width, height) {
@@ -55,18 +60,48 @@ class Brush {
   }
 
   level(row, level, y) {
+    this.flame.weights || this.runs(row, level, y);
     for (const at of this.seen(row, level)) {
       const begin = (row.begin[at] - this.view.low) * this.scale;
       const width = row.duration[at] * this.scale;
       const x = Math.max(begin, -1);
       const shown = Math.max(begin + width - Math.min(1, width / 8), begin + DRAWN_PX) - x;
       this.fill(this.colours[row.region[at]], x, y, Math.min(shown, this.flame.width + 2), BLOCK);
+      if (this.flame.isNarrow(row, at)) {
+        continue; // its run is drawn over it
+      }
       if (shown > STRIPE && row.joined(at)) {
         this.stripes(x, y, Math.min(shown, this.flame.width - x));
       }
       if (shown > 3 * CHARACTER) {
-        this.label(row, at, Math.max(x, 0), y, Math.min(begin + width, this.flame.width));
+        this.label(row.block(at), Math.max(x, 0), y, Math.min(begin + width, this.flame.width));
       }
+    }
+    this.many.forEach((draw) => draw());
+    this.many = [];
+  }
+
+  /** What is drawn over the blocks of a level that are too narrow to be told apart. */
+  runs(row, level, y) {
+    const { flame, view } = this;
+    const items = row.levels[level] ?? [];
+    const isNarrow = (at) => flame.isNarrow(row, at);
+    for (let place = row.firstAfter(level, view.low); place < items.length && row.begin[items[place]] <= view.high; place++) {
+      if (!isNarrow(items[place])) {
+        continue;
+      }
+      const [, to] = row.run(level, place, [view.low, view.high], isNarrow, GAP_PX / this.scale);
+      const [from, last] = [items[place], items[to]];
+      const x = Math.max((row.begin[from] - view.low) * this.scale, 0);
+      const end = Math.min((row.end(last) - view.low) * this.scale, flame.width);
+      if (end - x > STRIPE && (to > place || row.joined(from))) {
+        const block = row.together(level, place, to);
+        this.many.push(() => {
+          this.stripes(x, y, end - x);
+          end - x > 3 * CHARACTER && this.label(block, x, y, end);
+        });
+      }
+      place = to;
     }
   }
 
@@ -76,10 +111,9 @@ class Brush {
     }
   }
 
-  label(row, at, x, y, end) {
-    const name = this.flame.labels[row.region[at]];
-    const many = row.joined(at);
-    const text = many ? `${name} ×${many}` : name;
+  label({ region, joined }, x, y, end) {
+    const name = this.flame.labels[region];
+    const text = joined ? `${name} ×${joined.toLocaleString("en")}` : name;
     const room = Math.floor((end - x - 6) / CHARACTER);
     if (room >= 2) {
       const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text;
@@ -206,7 +240,26 @@ export class Flame {
       return null;
     }
     const at = lane && !lane.folded ? row.find(level, time, slack) : row.innermost(time, slack);
-    return at < 0 ? null : row.block(at);
+    return at < 0 ? null : this.around(row, at);
+  }
+
+  /** Whether a block is drawn too narrow to be told from its neighbours. */
+  isNarrow(row, at) {
+    const width = (row.duration[at] / this.view.span) * this.width;
+    return !this.weights && width < (row.joined(at) ? STRIPE : NARROW_PX);
+  }
+
+  /** A block, or the run that it is drawn in. */
+  around(row, at) {
+    const isNarrow = (one) => this.isNarrow(row, one);
+    if (!isNarrow(at)) {
+      return row.block(at);
+    }
+    const { low, high, span } = this.view;
+    const level = row.depthOf[at];
+    const place = row.placeOf(level, at);
+    const [from, to] = row.run(level, place, [low, high], isNarrow, (GAP_PX / this.width) * span);
+    return from === to ? row.block(at) : row.together(level, from, to);
   }
 
   press(event) {
@@ -259,11 +312,14 @@ export class Flame {
     }
   }
 
-  /** Mark a block and bring it into sight. */
-  mark({ row, at }) {
+  /**
+   * Mark a block and bring it into sight. With has(region) the mark is at the first call inside it for which that
+   * is true: calls that are joined here may be drawn one by one later.
+   */
+  mark({ row, at }, has = null) {
     const lane = this.lanes.of?.(row) ?? this.places[0].lane;
     const level = row.depthOf[at];
-    this.marked = { lane, level, time: row.begin[at] + row.duration[at] / 2 };
+    this.marked = { lane, level, begin: row.begin[at], end: row.end(at), has };
     const y = this.lanes.reveal ? this.lanes.reveal(lane, level) : level * LEVEL;
     this.arrange();
     const { frame } = this;
@@ -272,6 +328,12 @@ export class Flame {
     }
     frame.scrollIntoView({ block: "nearest" });
     this.redraw();
+  }
+
+  /** The block of a row that is marked, or -1. */
+  markedIn(row) {
+    const { level, begin, end, has } = this.marked;
+    return row.first(level, begin, end, (at) => !has || has(row.region[at]));
   }
 
   /** The colour of each region, by its number. Another search has reached nothing yet. */
@@ -339,8 +401,8 @@ export class Flame {
       }
     }
     if (this.marked?.lane.row === row) {
-      const { level, time } = this.marked;
-      const at = row.find(level, time);
+      const { level } = this.marked;
+      const at = this.markedIn(row);
       at >= 0 && brush.border(row, at, y + (this.hanging ? row.depth - 1 - level : level) * LEVEL, BLOCK);
     }
   }

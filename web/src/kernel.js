@@ -2,7 +2,8 @@
  *
  * In JupyterLab and Notebook a page reaches the server that it came from as the person's own session: one
  * more client of the kernel. A question is a comm that is opened, the answer a message of it
- * (holdfast/views/kernel.py). Elsewhere, in a saved page, and after the kernel's end there is nobody to
+ * (holdfast/views/kernel.py). The page closes it: JupyterLab hears the kernel's messages, too, and complains of the
+ * close of a comm that it doesn't know. Elsewhere, in a saved page, and after the kernel's end there is nobody to
  * ask: `ask` rejects, and what was drawn stays.
  */
 import { unpack } from "./columns.js";
@@ -75,7 +76,10 @@ export class Kernel {
       return;
     }
     if (["comm_msg", "comm_close"].includes(header.msg_type)) {
-      this.waiting.delete(content.comm_id); // the answer is followed by a close
+      this.waiting.delete(content.comm_id);
+    }
+    if (header.msg_type === "comm_msg") {
+      this.socket.then((socket) => socket.send(JSON.stringify(this.message("comm_close", { comm_id: content.comm_id, data: {} }))));
     }
     if (header.msg_type === "comm_msg" && content.data.error) {
       waiting.failed(new Error(content.data.error));
@@ -99,7 +103,8 @@ export class Kernel {
     const id = crypto.randomUUID?.() ?? String(Math.random());
     const answer = new Promise((done, failed) => this.waiting.set(id, { done, failed }));
     const patience = setTimeout(() => this.waiting.get(id)?.failed(new Error("the kernel doesn't answer")), PATIENCE_MS);
-    socket.send(JSON.stringify(this.message(id, { trace: this.where.trace, begin, end, slices })));
+    const data = { trace: this.where.trace, begin, end, slices };
+    socket.send(JSON.stringify(this.message("comm_open", { comm_id: id, target_name: TARGET, data })));
     return answer.finally(() => {
       clearTimeout(patience);
       this.waiting.delete(id);
@@ -108,16 +113,15 @@ export class Kernel {
     });
   }
 
-  message(id, data) {
+  message(type, content) {
     const header = {
-      msg_id: id,
-      msg_type: "comm_open",
+      msg_id: crypto.randomUUID?.() ?? String(Math.random()),
+      msg_type: type,
       session: this.session,
       username: "",
       date: new Date().toISOString(),
       version: "5.3",
     };
-    const content = { comm_id: id, target_name: TARGET, data };
     return { channel: "shell", header, parent_header: {}, metadata: {}, content };
   }
 }

@@ -2,8 +2,10 @@
  *
  * A lane is a track (a thread) or the head of a process that has several. A folded track is one strip,
  * in which each moment has the colour of the innermost call, so that all of them are seen at once;
- * a folded process is one strip of its threads' strips. At first as many tracks are unfolded as
- * have room; a very deep one shows its outer levels, with a button for the rest.
+ * a folded process is one strip of its threads' strips. The thread that ran the cell is the first, with its
+ * process, and is unfolded before any other: it is what somebody looks for, however little it did itself beside
+ * its workers. It stands below its process also if that is folded. Of the others as many are unfolded as have
+ * room; a very deep track shows its outer levels, with a button for the rest.
  */
 import { Row } from "./row.js";
 
@@ -47,22 +49,30 @@ class Process {
     Object.assign(this, { name, lanes: [], folded: false });
   }
 
+  /** Those that are shown. */
+  get shown() {
+    return this.folded ? this.lanes.filter((lane) => lane.isFirst) : this.lanes;
+  }
+
   get hasHead() {
     return this.lanes.length > 1;
   }
 }
 
 export class Lanes {
-  /** locations: those of the data. */
-  constructor(locations) {
+  /** locations: those of the data; first: the one that ran the cell. */
+  constructor(locations, first = locations[0]) {
     this.processes = new Map();
-    this.all = locations.map((location) => {
+    const rank = (one) => (one === first ? 0 : one.process === first?.process ? 1 : 2);
+    const ordered = [...locations].sort((one, other) => rank(one) - rank(other));
+    this.all = ordered.map((location) => {
       const name = location.process ?? "";
       const process = this.processes.get(name) ?? new Process(name);
       this.processes.set(name, process);
       const title = [name, location.thread].filter(Boolean).join(" · ");
       const lane = new Lane(new Row(location, 1e-9), location.thread ?? name, title, location.calls ?? 0);
       lane.id = location.id;
+      lane.isFirst = location === first;
       lane.process = process;
       process.lanes.push(lane);
       return lane;
@@ -79,20 +89,21 @@ export class Lanes {
   /** What is unfolded at first. */
   open() {
     const heads = this.several ? [...this.processes.values()].filter((process) => process.hasHead) : [];
-    if (this.all.length * this.strip + heads.length * HEAD > ROOM) {
+    const first = this.all.find((lane) => lane.isFirst);
+    const least = Math.min(LEAST_LEVELS, first?.row.depth ?? 0) * LEVEL;
+    if (this.all.length * this.strip + heads.length * HEAD + least > ROOM) {
       heads.forEach((process) => (process.folded = true));
     }
-    const visible = this.all.filter((lane) => !lane.process.folded);
+    const visible = [...this.processes.values()].flatMap((process) => process.shown);
     let left = ROOM - visible.length * this.strip - heads.length * HEAD;
-    const order = [...visible].sort((one, other) => other.calls - one.calls);
-    for (const [place, lane] of order.entries()) {
+    const order = [...visible].sort((one, other) => other.isFirst - one.isFirst || other.calls - one.calls);
+    for (const lane of order) {
       const more = lane.row.depth * LEVEL + GAP - this.strip;
-      const levels = Math.floor((left + this.strip) / LEVEL);
       if (more <= left || this.all.length === 1) {
         lane.unfold();
         left -= more;
-      } else if (place === 0 && levels >= LEAST_LEVELS) {
-        lane.unfold(levels);
+      } else if (lane.isFirst) {
+        lane.unfold(Math.max(LEAST_LEVELS, Math.floor((left + this.strip) / LEVEL)));
         left = 0;
       }
     }
@@ -110,7 +121,7 @@ export class Lanes {
       if (this.several && process.hasHead) {
         put({ process }, HEAD);
       }
-      for (const lane of process.folded ? [] : process.lanes) {
+      for (const lane of process.shown) {
         put({ lane }, lane.height(this.strip));
       }
     }

@@ -62,5 +62,6 @@ export function ownerOf(name, file, isOwn) {
   if (/^P?MPI_/i.test(name) || module.startsWith("mpi4py")) {
     return "MPI";
   }
-  return (module || fileName(file)).split(".")[0] || "other";
+  const first = (module || fileName(file)).split(".")[0];
+  return first.startsWith("namedtuple_") ? "collections" : first || "other"; // what it generates is in no file
 }

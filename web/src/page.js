@@ -1,8 +1,8 @@
 /* One output: its head, the tabs of its views, the search, and what the panels share.
  *
  * Everything is inside a shadow root, so that the notebook's styles and ours don't meet. Keys
- * count while the output has the focus (keys.js). JupyterLab has commands on letters, which are kept from
- * it while something here has the focus.
+ * count while the output has the focus, or the mouse rests on it (keys.js). JupyterLab has commands on letters,
+ * which are kept from it meanwhile.
  */
 import uplotStyle from "uplot/dist/uPlot.min.css";
 import style from "./style.css";
@@ -18,7 +18,7 @@ import { OWNED, Regions } from "./regions.js";
 import { Repeats } from "./repeats.js";
 import { SourceView } from "./source.js";
 import { Tables } from "./tables.js";
-import { Theme, watchTheme } from "./theme.js";
+import { NAMED, Theme, watchTheme } from "./theme.js";
 import { Timeline } from "./timeline.js";
 import { EDGE, extend, GUTTER, number } from "./tracks.js";
 import { time, View } from "./view.js";
@@ -26,10 +26,11 @@ import { time, View } from "./view.js";
 const NARROWEST_PX = 320;
 const TRACK_PX = 96;
 const LOW_TRACK_PX = 68; // below a timeline, which is to be seen, too
-const NAMES_PX = 150; // of tracks, at most, left of them
-const LEGEND = 8; // packages
+const NAMES_PX = 216; // of tracks, at most, left of them
+const LEAST_SHARE = 0.002; // of the time, for a package that the legend names
 const CHARACTER = 6.4; // px, about
-const KEYS = "w s or Ctrl + wheel zoom, a d or Shift + wheel move, 0 shows everything, ? names all keys";
+const HEAD_CHARACTERS = 13; // " · 28 threads" behind a process
+const KEYS = "With the mouse here, w s or Ctrl + wheel zoom, a d or Shift + wheel move, 0 shows everything, ? names all keys";
 const HINTS = {
   tracks: `Drag over a track to zoom in. ${KEYS}.`,
   regions: `Drag to move, click a region to fill the width. ${KEYS}.`,
@@ -83,7 +84,8 @@ export class Page {
   }
 
   choosePanels() {
-    const { tracks, locations, paths, table, source, previous } = this.data;
+    const { tracks, locations, paths, table, source, previous, repeats } = this.data;
+    const compared = repeats?.runs.length === 1 ? "Runs" : "Compare";
     this.canLook = Boolean(paths?.length);
     const offered = [
       ["timeline", "Timeline", tracks?.length || locations?.length, () => new Timeline(this)],
@@ -91,7 +93,7 @@ export class Page {
       ["callers", "Callers and callees", paths?.length, () => new Callers(this)],
       ["table", "Table", table, () => new Tables(this, false)],
       ["source", "Source", source, () => new SourceView(this)],
-      ["compare", "Compare", table && previous, () => (this.data.repeats ? new Repeats(this) : new Tables(this, true))],
+      ["compare", compared, table && (previous || repeats), () => (repeats ? new Repeats(this) : new Tables(this, true))],
     ];
     const there = offered.filter(([, , present]) => present);
     return new Map(there.map(([name, label, , make]) => [name, { label, make }]));
@@ -104,7 +106,7 @@ export class Page {
       return;
     }
     this.context.width = width;
-    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.17), this.namesWidth()));
+    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.25), this.namesWidth()));
     this.context.plotWidth = width - this.context.gutter - EDGE;
     if (this.theme) {
       this.panel?.redraw();
@@ -117,7 +119,10 @@ export class Page {
   namesWidth() {
     const { locations = [] } = this.data;
     const several = new Set(locations.map(({ process }) => process)).size > 1;
-    const lengths = locations.map(({ process = "", thread = "" }) => Math.max(several ? process.length : 0, thread.length));
+    const threads = new Map();
+    locations.forEach(({ process = "" }) => threads.set(process, (threads.get(process) ?? 0) + 1));
+    const headOf = (process) => process.length + (threads.get(process) > 1 ? HEAD_CHARACTERS : 0);
+    const lengths = locations.map(({ process = "", thread = "" }) => Math.max(several ? headOf(process) : 0, thread.length));
     return Math.max(0, ...lengths) * CHARACTER + (several ? 40 : 28);
   }
 
@@ -132,8 +137,10 @@ export class Page {
     this.theme = this.context.theme = new Theme(this.place);
     this.box = element("div", { class: "views", role: "group", tabindex: 0, onkeydown: (event) => this.keys.press(event) });
     this.box.style.cssText = this.theme.variables();
+    this.box.addEventListener("mouseenter", (event) => this.keys.hover(event));
     this.box.addEventListener("mouseleave", () => {
       this.context.note.hide();
+      this.keys.hover(null);
       this.keys.point(null);
     });
     this.box.addEventListener("mousemove", (event) => this.keys.point(event));
@@ -200,8 +207,8 @@ export class Page {
       tool("‹", "Previous that is found (Shift + Enter)", () => this.step(-1)),
       tool("›", "Next that is found (Enter)", () => this.step(1)),
     );
-    this.steps.hidden = true;
-    return element("div", { class: "bar" }, list, space, this.count, this.field(), this.steps, this.tools, tool("?", "Keys", () => this.toggleHelp()));
+    this.steps.style.visibility = "hidden"; // its room stays: what is below must not jump under the mouse
+    return element("div", { class: "bar" }, list, space, this.field(), this.steps, this.tools, tool("?", "Keys", () => this.toggleHelp()));
   }
 
   field() {
@@ -219,8 +226,8 @@ export class Page {
 
   /** The packages that took most of the time, with their colours; a click searches for one. */
   legend() {
-    const { owners, hues } = this.regions;
-    const shown = owners.filter(([, took]) => took > 0).slice(0, LEGEND);
+    const { owners, hues, total } = this.regions;
+    const shown = owners.filter(([, took]) => took > LEAST_SHARE * total).slice(0, NAMED);
     this.packages = element("div", { class: "legend", "aria-label": "Colours by module" });
     for (const [owner, took] of shown) {
       const dot = element("i");
@@ -232,7 +239,7 @@ export class Page {
       };
       this.packages.append(element("button", { class: "chip", title, onclick: search }, dot, owner));
     }
-    return this.packages;
+    return element("div", { class: "told" }, this.packages, this.count);
   }
 
   selectMode(on) {
@@ -326,15 +333,19 @@ export class Page {
 
   tellHits() {
     const { length } = this.hits ?? [];
-    this.steps.hidden = !length;
+    this.steps.style.visibility = length ? "visible" : "hidden";
     const place = this.at === null ? number(length) : `${number(this.at + 1)} of ${number(length)}`;
-    this.count.textContent = length ? `${place} · ${this.told}` : (this.told ?? "");
+    const many = (this.hits ?? []).some(({ joined }) => joined);
+    const blocks = `${length === 1 ? "block" : "blocks"}${many ? " (joined calls are one)" : ""}`;
+    this.count.textContent = length ? `${place} ${blocks} · ${this.told}` : (this.told ?? "");
+    this.count.title = this.count.textContent;
   }
 
   /** To the next that the search found, or back; round at the ends. */
   step(by) {
     const { length } = this.hits ?? [];
     if (length) {
+      this.context.note.hide();
       const first = by > 0 ? this.panel.first(this.hits) : length - 1;
       this.at = this.at === null ? first : (this.at + by + length) % length;
       this.panel.reach(this.hits[this.at]);

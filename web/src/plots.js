@@ -3,6 +3,9 @@ import { element } from "./dom.js";
 import { number } from "./tracks.js";
 import { time } from "./view.js";
 
+const RUN_PART = 0.5; // of the width: a run of short calls that is wider is zoomed into
+const RUN_ZOOM = 1 / 8;
+
 export class Plots {
   constructor(page, view) {
     this.page = page;
@@ -63,9 +66,14 @@ export class Plots {
   }
 
   /** What is clicked fills the width, with a little around it. */
-  show({ begin, duration, region }) {
+  show({ begin, duration, region, run }) {
+    const { view } = this;
     const margin = duration * 0.02;
-    this.view.set(begin - margin, begin + duration + margin);
+    if (run && duration > RUN_PART * view.span) {
+      view.zoom(RUN_ZOOM, this.page.keys.around(view)); // it fills the width already
+    } else {
+      view.set(begin - margin, begin + duration + margin);
+    }
     this.page.detail(region);
   }
 }

@@ -76,6 +76,12 @@ export class Regions {
     return numbers;
   }
 
+  /** The location that ran the cell; the first where there is no cell. */
+  running(locations) {
+    const isCell = (region) => this.cell[region] > 0 && this.name[region].startsWith("cell In[");
+    return locations.find((one) => one.region.some(isCell)) ?? locations[0];
+  }
+
   waits(region) {
     return Boolean(this.waiting[region]);
   }

@@ -9,6 +9,7 @@ import { time } from "./view.js";
 
 const ROWS = 100;
 const CLASSES = { faster: "better", slower: "worse" };
+const ALONE = ["Region", "Own, median", "range", "in %"];
 const HEADS = ["Region", "Own, median", "range", "before, median", "range", "both ranges", "change", "outcome"];
 
 const percent = (part, whole) => `${((100 * part) / whole).toFixed(2)}%`;
@@ -21,6 +22,9 @@ function range({ low, high }) {
 function drawn(row) {
   const most = Math.max(row.now.high, row.before.high) || 1;
   const line = ({ low, high, median }, kind) => {
+    if (!high) {
+      return []; // it wasn't called
+    }
     const bar = element("i", { class: `spread ${kind}` });
     bar.style.left = percent(low, most);
     bar.style.width = `max(2px, ${percent(high - low, most)})`;
@@ -45,7 +49,8 @@ export class Repeats {
     this.page = page;
     this.found = page.data.repeats;
     this.host = element("div", { class: "panel" });
-    this.single = Math.max(...this.found.runs) === 1 ? new Tables(page, true) : null;
+    this.alone = this.found.runs.length === 1; // a set without another one
+    this.single = Math.max(...this.found.runs) === 1 && !this.alone ? new Tables(page, true) : null;
   }
 
   draw() {
@@ -65,18 +70,24 @@ export class Repeats {
     const words = (this.page.text ?? "").toLowerCase().split(/\s+/).filter(Boolean);
     const matches = ({ name, file }) => words.every((word) => `${name} ${file}`.toLowerCase().includes(word));
     const rows = this.found.functions.filter(matches);
-    const head = HEADS.map((title) => element("th", { scope: "col" }, title));
+    this.total = this.found.functions.reduce((sum, { now }) => sum + now.median, 0);
+    const head = (this.alone ? ALONE : HEADS).map((title) => element("th", { scope: "col" }, title));
     const body = rows.slice(0, ROWS).map((row) => this.row(row));
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
-    const more = rows.length > ROWS ? `${rows.length - ROWS} more, with smaller changes` : "";
+    const more = rows.length > ROWS ? `${rows.length - ROWS} more, ${this.alone ? "shorter" : "with smaller changes"}` : "";
     this.table.replaceChildren(table, element("p", {}, more));
   }
 
   row(row) {
-    const texts = [time(row.now.median), range(row.now), time(row.before.median), range(row.before)];
-    const cells = texts.map((text) => element("td", {}, text));
     const place = row.file ? `${row.file}:${row.line}` : "";
     const name = element("th", { scope: "row", title: place }, row.name);
+    if (this.alone) {
+      const share = `${((100 * row.now.median) / this.total).toFixed(1)} %`;
+      const alone = [time(row.now.median), range(row.now), this.total ? share : ""];
+      return element("tr", {}, name, ...alone.map((text) => element("td", {}, text)));
+    }
+    const texts = [time(row.now.median), range(row.now), time(row.before.median), range(row.before)];
+    const cells = texts.map((text) => element("td", {}, text));
     const outcome = element("td", { class: CLASSES[row.outcome] }, row.outcome);
     return element("tr", {}, name, ...cells, element("td", {}, drawn(row)), element("td", {}, change(row)), outcome);
   }

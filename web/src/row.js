@@ -81,6 +81,26 @@ export class Row {
     return exact >= 0 || !slack ? exact : found(time - slack, time + slack);
   }
 
+  /** The place of a block in its level. */
+  placeOf(level, at) {
+    return countUpTo(this.levels[level], (one) => one, at) - 1;
+  }
+
+  /** The first block of a level, between two times, for which that is true; or -1. */
+  first(level, begin, end, is) {
+    const items = this.levels[level] ?? [];
+    for (let place = items.length ? this.firstAfter(level, begin) : 0; place < items.length; place++) {
+      const at = items[place];
+      if (this.begin[at] >= end && this.begin[at] > begin) {
+        return -1;
+      }
+      if (this.end(at) > begin && is(at)) {
+        return at;
+      }
+    }
+    return -1;
+  }
+
   /** The innermost block at a time, or -1. */
   innermost(time, slack) {
     for (let level = this.depth - 1; level >= 0; level--) {
@@ -95,6 +115,43 @@ export class Row {
   /** How many visits a block stands for where that is more than one; else 0. */
   joined(at) {
     return this.count && this.count[at] > 1 ? this.count[at] : 0;
+  }
+
+  /**
+   * The blocks of a level that touch each other around one of them and are too narrow to be told apart: places
+   * in the level, from and to. isNarrow(at) says which those are; a gap up to `gap` is none that is seen.
+   */
+  run(level, place, [low, high], isNarrow, gap) {
+    const items = this.levels[level];
+    const near = (one, next) => this.begin[items[next]] - this.end(items[one]) <= gap && isNarrow(items[next]);
+    const inSight = (one) => this.end(items[one]) >= low && this.begin[items[one]] <= high;
+    let [from, to] = [place, place];
+    while (from > 0 && inSight(from - 1) && isNarrow(items[from - 1]) && near(from - 1, from)) {
+      from--;
+    }
+    while (to + 1 < items.length && inSight(to + 1) && near(to, to + 1)) {
+      to++;
+    }
+    return [from, to];
+  }
+
+  /** Several neighbours of a level as one block, of the region that took most of their time. */
+  together(level, from, to) {
+    const items = this.levels[level];
+    const [first, last] = [items[from], items[to]];
+    const times = new Map();
+    let [joined, busy, longest] = [0, 0, 0];
+    for (let place = from; place <= to; place++) {
+      const at = items[place];
+      const took = this.took(at);
+      joined += this.joined(at) || 1;
+      busy += took;
+      longest = Math.max(longest, this.joined(at) ? (this.longest?.[at] ?? 0) : took);
+      times.set(this.region[at], (times.get(this.region[at]) ?? 0) + took);
+    }
+    const [region] = [...times].reduce((one, other) => (other[1] > one[1] ? other : one));
+    const begin = this.begin[first];
+    return { ...this.block(first), region, begin, duration: this.end(last) - begin, joined, busy, longest, run: from < to };
   }
 
   /** How long the visits of a block took, without the gaps between them. */

@@ -96,7 +96,7 @@ class File {
   draw() {
     const { name, seconds, text } = this.file;
     const about = text === undefined ? element("span", { class: "hint" }, "The text as it ran isn't known.") : "";
-    const title = element("summary", {}, element("b", {}, name), ` ${time(seconds)}`, about);
+    const title = element("summary", {}, element("b", {}, name), ` ${time(seconds)} own, all lines together`, about);
     const titles = this.columns.map(([label, meaning]) => element("th", { scope: "col", title: meaning }, label));
     const head = element("tr", {}, ...titles, element("th", { scope: "col" }, "Line"), element("th", { scope: "col" }));
     const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...this.rows()));

@@ -87,25 +87,29 @@ function hash(text) {
   return value >>> 0;
 }
 
-/** Stands for the warm hues of the notebook's own functions. */
+/** Stands for the warm hues of the notebook's own functions, and for the grey of packages without a hue. */
 export const OWN_HUE = -1;
-const SLOTS = 13;
+const OTHERS = -2;
+// Hues that are told apart side by side, and what is added to their lightness for that.
+const HUES = [[84, 4], [128, -7], [168, 3], [196, -8], [222, 3], [256, -6], [288, 4], [328, -3]];
+/** As many packages have a hue of their own, and a name in the legend; one's own code is beside them. */
+export const NAMED = HUES.length + 1;
 
 /**
  * A hue for each package, heaviest first: the one that its name asks for, so that it has the same in
- * another trace, or the next that is free.
+ * another trace, or the next that is free. Those that are left are grey.
  */
 export function huesOf(owners) {
   const taken = new Set();
   const hues = new Map();
   for (const owner of owners) {
-    let slot = hash(owner) % SLOTS;
-    for (let tries = 0; tries < SLOTS && taken.has(slot); tries++) {
-      slot = (slot + 5) % SLOTS;
+    let slot = hash(owner) % HUES.length;
+    while (taken.has(slot) && taken.size < HUES.length) {
+      slot = (slot + 3) % HUES.length;
     }
-    taken.add(slot);
-    hues.set(owner, owner === OWN ? OWN_HUE : 72 + slot * 21);
-    owner === OWN && taken.delete(slot);
+    const own = owner === OWN;
+    hues.set(owner, own ? OWN_HUE : taken.size < HUES.length ? slot : OTHERS);
+    own || taken.add(slot);
   }
   return hues;
 }
@@ -139,13 +143,21 @@ export class Theme {
       const [from, to, saturation, lightness] = this.own;
       return hex(from + ((value >>> 4) % (to - from)), saturation, lightness + shift);
     }
-    return hex(hue + shift / 2, this.saturation, this.lightness + shift);
+    return this.ofPackage(hue, shift);
+  }
+
+  ofPackage(slot, shift) {
+    if (slot === OTHERS) {
+      return hex(220, 6, this.lightness + shift);
+    }
+    const [hue, more] = HUES[slot];
+    return hex(hue + shift / 2, this.saturation, this.lightness + more + shift / 2);
   }
 
   /** A package's own colour, in the legend. */
   owner(hue) {
     const [from, to, saturation, lightness] = this.own;
-    return hue === OWN_HUE ? hex((from + to) / 2, saturation, lightness) : hex(hue, this.saturation, this.lightness);
+    return hue === OWN_HUE ? hex((from + to) / 2, saturation, lightness) : this.ofPackage(hue, 0);
   }
 
   variables() {

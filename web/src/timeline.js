@@ -11,6 +11,10 @@ import { Selection } from "./selection.js";
 import { Axis, Track } from "./tracks.js";
 import { time } from "./view.js";
 
+// Of the width, what the search has reached.
+const LEAST_PART = 1 / 20;
+const MOST_PART = 0.6;
+
 export class Timeline extends Plots {
   constructor(page) {
     super(page, page.context.view);
@@ -41,7 +45,7 @@ export class Timeline extends Plots {
     this.selection = new Selection(this.page, this);
     context.range = (from, to, done) => this.selection.choose(from, to, done);
     if (data.locations?.length) {
-      this.lanes = new Lanes(data.locations);
+      this.lanes = new Lanes(data.locations, regions.running(data.locations));
       this.count?.replaceChildren(this.lanes.counted());
       this.flame = new Flame(context, this.view, this.lanes, this.frame, {
         labels: regions.label,
@@ -84,11 +88,15 @@ export class Timeline extends Plots {
     return Math.max(0, hits.findIndex(({ begin }) => begin >= this.view.low));
   }
 
+  /** Bring a block that the search found into sight, with what is around it; the zoom changes no more than it must. */
   reach(block) {
+    const { regions } = this.page;
+    const part = block.duration / this.view.span;
+    const wanted = part < 0.9 * LEAST_PART ? LEAST_PART : part > MOST_PART ? MOST_PART : part;
+    const span = block.duration > 0 ? block.duration / wanted : this.view.span;
     const middle = block.begin + block.duration / 2;
-    const span = Math.max(block.duration, 1e-9);
-    this.view.set(middle - span, middle + span);
-    this.flame.mark(block);
+    this.view.set(middle - span / 2, middle + span / 2);
+    this.flame.mark(block, (region) => regions.has(region));
     this.page.detail(block.region);
   }
 

@@ -35,8 +35,8 @@ def trace(
     which : int, str or os.PathLike, optional
         A cell's number, the directory of an experiment, or its ``traces.otf2``. If it is left out: the
         last instrumented cell of this notebook.
-    view : {"timeline", "flame", "table", "source", "compare"}
-        What is shown first.
+    view : {"timeline", "flame", "callers", "table", "source", "compare"}
+        What is shown first; "sandwich" is another name of "callers".
     begin, end : float, optional
         A window, in seconds since the trace's begin.
     before : int, str or os.PathLike, optional

@@ -15,15 +15,16 @@ from holdfast.tabular import align
 
 from . import repeats, runs, sources
 from .comparison import seconds, title
-from .traces import VIEWS, Trace, ViewError, Window
+from .traces import ALIASES, VIEWS, Trace, ViewError, Window
 
 if t.TYPE_CHECKING:
     from .schema import Function
 
 USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last instrumented one if none is named
   CELL                  a cell's number, or an experiment's directory; 7-11 or 7,9 are several runs,
-                        whose medians and ranges --view compare shows beside those of a second set
-  --view VIEW           timeline, flame, table, source or compare
+                        whose medians and ranges --view compare shows, alone or beside those of
+                        a second set
+  --view VIEW           timeline, flame, callers (or sandwich), table, source or compare
   --range BEGIN:END     only this part, in seconds since the trace's begin
   --text                the longest functions as text; with --view compare what changed most,
                         with --view source time beside the code
@@ -41,7 +42,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> _Parser:
     parser = _Parser(prog="%trace", add_help=False, allow_abbrev=False)
     parser.add_argument("cells", nargs="*")
-    parser.add_argument("--view", default="timeline", choices=VIEWS)
+    parser.add_argument("--view", default="timeline", choices=(*VIEWS, *ALIASES))
     parser.add_argument("--range", type=_range, default=Window())
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--export", action="append", default=[])
@@ -92,6 +93,8 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
         raise ViewError("--view compare is of whole recordings; --range can't be used with it")
     if len(names) == 2 and options.view == "compare":
         found = [runs.compared(*options.cells)]
+    elif len(options.cells) == 1 and options.view == "compare":
+        found = [runs.repeated(*options.cells)]
     elif options.cells and options.view != "compare":
         found = [trace for name in options.cells for trace in runs.several(name)]
     else:

@@ -1,19 +1,69 @@
 """This run beside the one before it: the same functions, found again by what they are called.
 
-Two functions are the same if name, file and line are. A cell that ran twice has two numbers and the
-same text: so `In[5]` here and `In[3]` there count as one name, in files
-and in the name of its region.
+Two functions are the same if name, file and line are. But a cell that ran twice has two numbers, a function that
+was edited and defined anew has another cell or line, and one below an edit another line. So those that are left
+are matched by name and file, all cells being one file: if both runs have one of that name, or equally many,
+which are taken in the order of their lines.
 """
 
 from __future__ import annotations
 
+import re
 import time
 import typing as t
 from array import array
+from collections import defaultdict
 
 if t.TYPE_CHECKING:
     from .schema import Previous, Regions
     from .traces import Trace
+
+Key = tuple[str, str, int]  # name, file, line
+_CELL = re.compile(r"In\[\d+\]")
+
+
+def matched(mine: t.Iterable[Key], theirs: t.Iterable[Key]) -> dict[Key, Key]:
+    """Find the functions of another run among those of this one.
+
+    Parameters
+    ----------
+    mine, theirs : iterable of tuple
+        Name, file and line of each function.
+
+    Returns
+    -------
+    dict
+        By the other run's function the one of this run that is the same. Those that this run doesn't
+        have are missing.
+    """
+    left, others = list(dict.fromkeys(mine)), list(dict.fromkeys(theirs))
+    found = {key: key for key in set(left).intersection(others)}
+    for loose in (_without_cell, _without_line):
+        taken = set(found.values())
+        groups: defaultdict[t.Any, tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+        for side, keys in enumerate((left, others)):
+            for key in keys:
+                if key not in (found, taken)[side == 0]:
+                    groups[loose(key)][side].append(key)
+        for own, other in groups.values():
+            if len(own) == len(other):
+                found |= zip(sorted(other, key=_place), sorted(own, key=_place), strict=True)
+    return found
+
+
+def _without_cell(key: Key) -> t.Any:
+    name, file, line = key
+    if not _CELL.fullmatch(file):
+        return key
+    return _CELL.sub("In[]", name) if name == f"cell {file}" else name, "In[]", line
+
+
+def _without_line(key: Key) -> t.Any:
+    return _without_cell(key)[:2]
+
+
+def _place(key: Key) -> t.Any:
+    return key[2], key[1], key[0]
 
 
 def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Regions]:
@@ -43,10 +93,15 @@ def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Reg
     keys = zip(names, files, lines, strict=True)
     numbers = {key: number for number, key in enumerate(keys)}
     old, table = before.read().found["regions"], before.read().found["table"]
-    translate = renamed(now, before)
+    theirs = [
+        (old["name"][region], old["file"][region], old["line"][region])
+        for region in table["region"]
+    ]
+    called = now.read().found["table"]["region"]
+    same = matched([(names[at], files[at], lines[at]) for at in called], theirs)
     translated = array("q")
-    for region in table["region"]:
-        key = translate(old["name"][region]), translate(old["file"][region]), old["line"][region]
+    for region, their in zip(table["region"], theirs, strict=True):
+        key = same.get(their, their)
         if key not in numbers:
             numbers[key] = len(numbers)
             names.append(key[0])
@@ -62,25 +117,6 @@ def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Reg
     }
     made: Regions = {"name": names, "file": files, "line": lines, "kind": kinds, "waits": waits}
     return previous, made
-
-
-def renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:
-    """Return what translates a name or file of another run to this one's.
-
-    Parameters
-    ----------
-    now, before : Trace
-        The two runs.
-
-    Returns
-    -------
-    callable
-        From str to str: a cell of the same code has the number of `now`.
-    """
-    if now.run is None or before.run is None or now.run["code"] != before.run["code"]:
-        return lambda text: text
-    mine, theirs = f"In[{now.run['number']}]", f"In[{before.run['number']}]"
-    return lambda text: text.replace(theirs, mine) if text in (theirs, f"cell {theirs}") else text
 
 
 def seconds(trace: Trace) -> float:

@@ -1,11 +1,12 @@
 """More of a trace for a page that shows it: the kernel's side.
 
-A page has a trace in the resolution of a screen. If the user zooms in further, or selects a range,
-it asks the kernel that showed it, which reads the archive again for that window. The page opens a
-comm (https://jupyter-client.readthedocs.io/en/stable/messaging.html#custom-messages) with the
-target `TARGET` for each question, and the kernel sends the answer and closes it. So nothing is kept
-between two questions, and a page that was restored works with any later kernel of the same name
-that has shown a trace.
+A page has a trace in the resolution of a screen. Where somebody zooms in further, or selects a range, it
+asks the kernel that showed it, which reads the archive again for that window. The page opens a
+comm (https://jupyter-client.readthedocs.io/en/stable/messaging.html#custom-messages) with the target
+`TARGET` for each question, the kernel sends the answer, and the page closes it. So nothing is kept
+between two questions, and a page that was restored works with any later kernel of the same name that
+has shown a trace. The kernel doesn't close it: each client hears that, and JupyterLab complains in the
+browser's console of a comm that it hasn't opened.
 
 A page of JupyterLab or Notebook reaches its server as the person's own session, so what it needs is the
 kernel's number there. Jupyter's server puts that into the name of the connection file.
@@ -59,7 +60,6 @@ def _listen() -> bool:
 
 def _opened(comm: t.Any, message: t.Mapping[str, t.Any]) -> None:
     comm.send(answer(message["content"]["data"]))
-    comm.close()
 
 
 def answer(question: t.Mapping[str, t.Any]) -> dict[str, str]:

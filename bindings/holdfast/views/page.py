@@ -83,7 +83,7 @@ def bundle(data: schema.View, view: str = "timeline", key: str = "") -> dict[str
     ----------
     data : dict
         See web/schema/views.json. Times are in nanoseconds on one clock.
-    view : {"timeline", "flame", "table", "source", "compare"}
+    view : {"timeline", "flame", "callers", "table", "source", "compare"}
         What is shown first. If the data have nothing for it: the first view that they have.
     key : str
         If it isn't empty, `append` finds the plot by it as long as the page stays.

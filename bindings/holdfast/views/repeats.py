@@ -16,6 +16,7 @@ import typing as t
 from holdfast.tabular import align, time
 
 from . import comparison
+from .comparison import Key
 
 if t.TYPE_CHECKING:
     from .schema import Repeated, Repeats, Spread
@@ -26,6 +27,9 @@ CHANCE = 0.05
 FASTER, SLOWER = "faster", "slower"
 WITHIN, FEW = "within the noise", "too few runs"
 NEW, GONE = "new", "gone"
+#: Of `FLUSH`, the region in which the recorder writes what its memory has no more room for: no work of the
+#: program's, so it is neither faster nor slower.
+RECORDER, FLUSH = "the recorder's own", "BUFFER FLUSH"
 
 
 def chance(now: int, before: int) -> float:
@@ -86,18 +90,14 @@ def spread(values: t.Sequence[float]) -> Spread:
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}
 
 
-_Key = tuple[str, str, int]
-
-
-def _exclusive(traces: t.Sequence[Trace], last: Trace) -> dict[_Key, list[float]]:
-    """By function the exclusive seconds of each run; 0 if it wasn't called."""
-    found: dict[_Key, list[float]] = {}
+def _exclusive(traces: t.Sequence[Trace], known: t.Iterable[Key]) -> dict[Key, list[float]]:
+    """By function the exclusive seconds of each run; 0 where it wasn't called. Names are those of `known`."""
+    found: dict[Key, list[float]] = {}
     for at, trace in enumerate(traces):
-        renamed = comparison.renamed(last, trace)
-        for row in trace.table():
-            key = renamed(row["name"]), renamed(row["file"]), row["line"]
-            values = found.setdefault(key, [0.0] * len(traces))
-            values[at] += row["exclusive"]
+        rows = {(row["name"], row["file"], row["line"]): row["exclusive"] for row in trace.table()}
+        same = comparison.matched([*known, *found], rows)
+        for key, seconds in rows.items():
+            found.setdefault(same.get(key, key), [0.0] * len(traces))[at] += seconds
     return found
 
 
@@ -107,7 +107,8 @@ def compare(now: t.Sequence[Trace], before: t.Sequence[Trace]) -> Repeats:
     Parameters
     ----------
     now, before : sequence of Trace
-        The recordings, at least one each. The names are those of the last of `now`.
+        The recordings. The names are those of the last of `now`. Without any in `before` the medians and ranges
+        are those of `now` alone.
 
     Returns
     -------
@@ -119,38 +120,53 @@ def compare(now: t.Sequence[Trace], before: t.Sequence[Trace]) -> Repeats:
     ViewError
         An archive can't be read.
     """
-    last = now[-1]
-    ours, theirs = _exclusive(now, last), _exclusive(before, last)
+    names = [(row["name"], row["file"], row["line"]) for row in now[-1].table()]
+    ours = _exclusive(now, names)
+    theirs = _exclusive(before, [*names, *ours])
     rows: list[Repeated] = []
     for key in ours | theirs:
         mine = ours.get(key, [0.0] * len(now))
-        other = theirs.get(key, [0.0] * len(before))
-        name, file, line = key
-        rows.append(
-            {
-                "name": name,
-                "file": file,
-                "line": line,
-                "now": spread(mine),
-                "before": spread(other),
-                "outcome": outcome(mine, other),
-            }
-        )
-    rows.sort(key=lambda row: -abs(row["now"]["median"] - row["before"]["median"]))
-    totals = [comparison.seconds(one) for one in now], [comparison.seconds(one) for one in before]
+        row: Repeated = {"name": key[0], "file": key[1], "line": key[2], "now": spread(mine)}
+        if before:
+            other = theirs.get(key, [0.0] * len(before))
+            row["before"] = spread(other)
+            row["outcome"] = RECORDER if key[0] == FLUSH else outcome(mine, other)
+        rows.append(row)
+    rows.sort(key=lambda row: -abs(row["now"]["median"] - _median_before(row)))
+    sets = [one for one in (now, before) if one]
+    totals = [[comparison.seconds(trace) for trace in one] for one in sets]
     return {
-        "runs": [len(now), len(before)],
-        "titles": [_titles(now), _titles(before)],
-        "statement": statement(*totals),
-        "seconds": [spread(totals[0]), spread(totals[1])],
+        "runs": [len(one) for one in sets],
+        "titles": [titles(one) for one in sets],
+        "statement": statement(*totals) if before else f"{_said(totals[0])}.",
+        "seconds": [spread(one) for one in totals],
         "functions": rows,
     }
 
 
-def _titles(traces: t.Sequence[Trace]) -> str:
+def _median_before(row: Repeated) -> float:
+    return row["before"]["median"] if "before" in row else 0.0
+
+
+def titles(traces: t.Sequence[Trace]) -> str:
+    """Return the name of several runs.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        At least one.
+
+    Returns
+    -------
+    str
+        For example "cells In[7] to In[11]".
+    """
+    first, last = traces[0].title, traces[-1].title
     if len(traces) == 1:
-        return traces[0].title
-    return f"{traces[0].title} to {traces[-1].title}"
+        return first
+    if first.startswith("cell ") and last.startswith("cell "):
+        first, last = f"cells {first[5:]}", last[5:]
+    return f"{first} to {last}"
 
 
 def statement(now: t.Sequence[float], before: t.Sequence[float]) -> str:
@@ -183,7 +199,8 @@ def statement(now: t.Sequence[float], before: t.Sequence[float]) -> str:
 #: Of a comparison with a single run.
 UNKNOWN = (
     "The noise is unknown, since one side is a single run: so this says neither faster nor slower. "
-    "Run the code several times, and compare sets: %trace 7-11 2-6 --view compare."
+    "%%execute_with_scorep --repeat 5 records five runs of a cell; two such sets are compared by "
+    "%trace NOW BEFORE --view compare, each with the cells of a set, from its first run to its last."
 )
 
 
@@ -210,17 +227,30 @@ def text(found: Repeats, rows: int = 20) -> str:
     str
         The statement and a table.
     """
+    compared = len(found["runs"]) > 1
     table: list[tuple[str, ...]] = [
         ("function", "own s", "low", "high", "before", "low", "high", "change", "")
+        if compared
+        else ("function", "own s", "low", "high", "")
     ]
     for row in found["functions"][:rows]:
-        now, before = row["now"], row["before"]
-        numbers = [
-            f"{one[part]:.6f}" for one in (now, before) for part in ("median", "low", "high")
-        ]
+        now = row["now"]
+        if "before" not in row:
+            table.append((row["name"], *_numbers(now), _place(row)))
+            continue
+        before = row["before"]
         change = f"{now['median'] - before['median']:+.6f}"
-        table.append((row["name"], *numbers, change, row["outcome"]))
+        table.append((row["name"], *_numbers(now), *_numbers(before), change, row["outcome"]))
     left = len(found["functions"]) - (len(table) - 1)
     more = [f"and {left} more"] if left > 0 else []
-    head = f"{found['titles'][0]}, compared with {found['titles'][1]}: {found['statement']}"
-    return "\n".join([head, *align(table, right=range(1, 8)), *more])
+    head = f", compared with {found['titles'][1]}" if compared else ""
+    head = f"{found['titles'][0]}{head}: {found['statement']}"
+    return "\n".join([head, *align(table, right=range(1, len(table[0]) - 1)), *more])
+
+
+def _numbers(one: Spread) -> list[str]:
+    return [f"{value:.6f}" for value in (one["median"], one["low"], one["high"])]
+
+
+def _place(row: Repeated) -> str:
+    return f"{row['file']}:{row['line']}" if row["line"] else row["file"]

@@ -103,7 +103,7 @@ def several(which: str) -> list[Trace]:
         One of them isn't there, or they are cells of different code.
     """
     found = [find(one) for one in _split(which)]
-    codes = {trace.run["code"] for trace in found if trace.run is not None}
+    codes = {_plain(trace.run["code"]) for trace in found if trace.run is not None}
     if len(codes) > 1:
         raise ViewError(f"{which} are cells of different code, and no repeated runs of one")
     return found
@@ -150,6 +150,38 @@ def compared(now: str, before: str) -> Trace:
     return trace
 
 
+def repeated(which: str) -> Trace:
+    """Find a set of runs, to be shown with its medians and ranges.
+
+    Parameters
+    ----------
+    which : str
+        As for `several`.
+
+    Returns
+    -------
+    Trace
+        The last of them, with its sets, of which the second is empty. Of a single run: what `find` returns.
+
+    Raises
+    ------
+    ViewError
+        See `several`.
+    """
+    found = several(which)
+    if len(found) > 1:
+        found[-1].before, found[-1].sets = None, (found, [])
+    return found[-1]
+
+
+def _plain(code: str) -> str:
+    """The code below the lines of magics and comments at its top: these say how it runs, not what."""
+    lines = code.split("\n")
+    while lines and (not lines[0].strip() or lines[0].lstrip().startswith(("#", "%%"))):
+        del lines[0]
+    return "\n".join(lines).rstrip()
+
+
 def _is_cell(which: Which) -> bool:
     return which is None or isinstance(which, int) or str(which).isdigit()
 
@@ -179,8 +211,9 @@ def _position(runs: list[Run], which: Which) -> int:
 def _before(runs: list[Run], at: int, texts: dict[int, str]) -> Trace | None:
     """The last run of the same code whose trace is still there."""
     taken = {"", *(run["trace"] for run in runs[at:])}
+    code = _plain(runs[at]["code"])
     for run in reversed(runs[:at]):
-        if run["code"] and run["code"] == runs[at]["code"] and run["trace"] not in taken:
+        if code and code == _plain(run["code"]) and run["trace"] not in taken:
             try:
                 return Trace(archive_path(Path(run["trace"])), run=run, sources=texts)
             except ViewError:

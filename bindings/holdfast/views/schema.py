@@ -60,7 +60,7 @@ class Regions(TypedDict):
 
 
 class Costs(TypedDict):
-    """The cost of the call paths in one thread, by their places in the tree of all."""
+    """What one thread spent on the call paths, by their places in the tree of all."""
 
     path: Integers
     visits: Integers
@@ -168,7 +168,7 @@ class Source(TypedDict):
 
 
 class Spread(TypedDict):
-    """The times of several runs. Times are in seconds."""
+    """What several runs took. Times are in seconds."""
 
     median: float
     low: float
@@ -176,18 +176,18 @@ class Spread(TypedDict):
 
 
 class Repeated(TypedDict):
-    """A function in several runs, and in several others: its exclusive time."""
+    """A function in several runs, and in several others, if there are any: its exclusive time."""
 
     name: str
     file: str
     line: int
     now: Spread
-    before: Spread
-    outcome: str
+    before: NotRequired[Spread]
+    outcome: NotRequired[str]
 
 
 class Repeats(TypedDict):
-    """Two sets of recordings, compared. Pairs are of this set, and of the one before."""
+    """Two sets of recordings, compared, or one. Lists are of this set, and of the one before, if there is one."""
 
     runs: list[int]
     titles: list[str]
@@ -197,7 +197,7 @@ class Repeats(TypedDict):
 
 
 class Archive(TypedDict):
-    """The result of `_views.read`, its columns as arrays."""
+    """What `_views.read` returns, its columns as arrays."""
 
     realtime: int
     length: int
@@ -212,14 +212,14 @@ class Archive(TypedDict):
 
 
 class Detail(TypedDict):
-    """The place from which a page gets more of a trace."""
+    """Where more of a trace is to be had."""
 
     trace: str
     kernel: NotRequired[str]
 
 
 class View(TypedDict):
-    """The argument of `holdfast.views.page.bundle`."""
+    """What `holdfast.views.page.bundle` takes."""
 
     begin: int
     end: int
@@ -261,7 +261,7 @@ class Function(TypedDict):
 
 
 class Took(TypedDict):
-    """The figures of a function in the run before. Times are in seconds."""
+    """What a function took in the run before. Times are in seconds."""
 
     visits: int
     inclusive: float
@@ -276,7 +276,7 @@ class Compared(Function):
 
 
 class Cost(TypedDict, total=False):
-    """The kernel's report of a cell in ``metadata.holdfast`` (kernel/session/request.c)."""
+    """What the kernel reports of a cell in ``metadata.holdfast`` (kernel/session/request.c)."""
 
     run: str
     run_reason: str

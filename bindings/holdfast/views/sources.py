@@ -20,6 +20,8 @@ if t.TYPE_CHECKING:
     from .schema import Regions, Source, SourceFile, SourceFunction, Table
 
 _CELL = re.compile(r"In\[(\d+)\]")
+# The kernel makes comments of the commands above a cell's code (kernel/commands/cellhead.c).
+_BLANKED = re.compile(r"\A(#[^\n]*\n|\s*\n)*# %%(execute_with_scorep|isolated)[^\n]*")
 _FILES = 24  # are shown at most, those with most time
 _TEXT = 400_000  # characters of all their texts
 
@@ -222,7 +224,9 @@ def _with_text(made: SourceFile, file: str, text: str | None) -> SourceFile:
     if match:
         made["cell"] = int(match[1])
     if text is not None:
-        made["text"] = text
+        made["text"] = (
+            _BLANKED.sub(lambda found: found[0].replace("# %%", "%%"), text) if match else text
+        )
     return made
 
 

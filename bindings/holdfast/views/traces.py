@@ -21,11 +21,14 @@ from .waiting import waits
 if t.TYPE_CHECKING:
     from . import schema
 
-VIEWS = ("timeline", "flame", "table", "source", "compare")
+VIEWS = ("timeline", "flame", "callers", "table", "source", "compare")
+#: What a view is also called.
+ALIASES = {"sandwich": "callers"}
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
 SLICES = 100_000
 _CELL = re.compile(r"In\[(\d+)\]")
+_MARKED = re.compile(r"<multi-cell position (\d+)>")
 
 
 class ViewError(Exception):
@@ -173,9 +176,20 @@ def read(path: Path, window: Window, slices: int = SLICES) -> Read:
         found[part] = _columns(found[part])
     found["rows"] = _named([_columns(row) for row in found["rows"]])
     regions = found["regions"]
+    _name_marked_cells(regions)
     known = zip(regions["waits"], regions["name"], strict=True)
     regions["waits"] = [waiting or waits(name) for waiting, name in known]
     return Read(found, origin, first, max(last, first + 1), wall)
+
+
+def _name_marked_cells(regions: schema.Regions) -> None:
+    """What multi-cell mode runs (kernel/commands/multicell.c), by what the user knows of it."""
+    for at, (name, file) in enumerate(zip(regions["name"], regions["file"], strict=True)):
+        if name == "__main__:_holdfast_multicell":
+            regions["name"][at], regions["file"][at] = "multi-cell mode: compiling, printing", ""
+            regions["line"][at] = 0
+        elif name.endswith(":<module>") and (marked := _MARKED.fullmatch(file)):
+            regions["name"][at] = f"marked cell [{marked[1]}]"
 
 
 def _fit(done: Read, window: Window) -> tuple[int, int]:
@@ -226,7 +240,7 @@ class Trace:
     before : Trace or None
         What it is compared with.
     sets : tuple of list of Trace, or None
-        The runs of which this is the last one, and those that they are compared with, if there are several.
+        The runs of which this is the last one, and those that they are compared with, or none; if there are several.
     shown : str
         The view that is shown first.
     window : Window
@@ -263,8 +277,8 @@ class Trace:
 
         Parameters
         ----------
-        view : {"timeline", "flame", "table", "source", "compare"}
-            What is shown first.
+        view : {"timeline", "flame", "callers", "table", "source", "compare"}
+            What is shown first; "sandwich" is another name of "callers".
         window : Window, optional
             The part that is shown. If it is left out, it stays as it is.
 
@@ -278,9 +292,10 @@ class Trace:
         ViewError
             There is no such view, nothing to compare with, or the archive can't be read.
         """
+        view = ALIASES.get(view, view)
         if view not in VIEWS:
             raise ViewError(f"there is no view {view}; there are {', '.join(VIEWS)}")
-        if view == "compare":
+        if view == "compare" and self.sets is None:
             self.comparison()
         if view == "source" and self.source() is None:
             raise ViewError(f"{self.title} has no function of a cell or of a module of your own")
@@ -384,9 +399,11 @@ class Trace:
         ViewError
             There is no run before, or an archive can't be read.
         """
+        if self.sets is not None:
+            return repeats.compare(*self.sets)
         if self.before is None:
             raise ViewError(f"{self.title} has no run before it to be compared with")
-        return repeats.compare(*(self.sets or ([self], [self.before])))
+        return repeats.compare([self], [self.before])
 
     def source(self) -> schema.Source | None:
         """Return what the lines and functions of the user's own code took.
@@ -434,7 +451,7 @@ class Trace:
             previous, regions = comparison.previous(self, self.before, regions)
         cells = [_cell_of(file) for file in regions["file"]]
         data: schema.View = {
-            "title": self.title,
+            "title": self._heading(),
             "origin": done.origin,
             "begin": begin,
             "end": end,
@@ -456,8 +473,16 @@ class Trace:
         if previous is not None:
             data["previous"] = previous
             data["seconds"] = comparison.seconds(self)
+        if previous is not None or self.sets is not None:
             data["repeats"] = self.repeats()
         return data
+
+    def _heading(self) -> str:
+        """The title of the view: that of the run, and which sets it stands for."""
+        sets = [repeats.titles(one) for one in self.sets or () if one]
+        if not self.sets or max(map(len, self.sets)) == 1:
+            return self.title
+        return f"{', compared with '.join(sets)}; shown beside: {self.title}"
 
     def _cells(self, numbers: set[int]) -> list[schema.Cell]:
         """The run, and the text of those cells whose lines are shown."""
@@ -509,6 +534,11 @@ class Trace:
             notes.append(
                 f"Calls below {exports.time(pixel / 1e6)} are joined; zooming in shows each while the "
                 "kernel lives, %trace --range A:B at any time."
+            )
+        if repeats.FLUSH in self.read().found["regions"]["name"]:
+            notes.append(
+                f"{repeats.FLUSH}: the recorder's memory was full, and was written to the disk meanwhile. "
+                "SCOREP_TOTAL_MEMORY gives it more."
             )
         if hidden := sum(row["hidden"] for row in rows):
             notes.append(f"{hidden:,} calls lie too deep to be drawn.")

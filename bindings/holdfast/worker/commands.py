@@ -13,7 +13,8 @@ from IPython.core.error import UsageError
 
 COMMANDS = {
     "execute_with_scorep": "Record this cell. If it kills its process, the notebook is as before it."
-    " --run=isolated: in a clean process of its own.",
+    " --run=isolated: in a clean process of its own. --repeat 5: five runs in turn, with their median"
+    " and range.",
     "isolated": "The same without recording.",
     "scorep_env": "Lines NAME=value below it are settings for Score-P.",
     "scorep_python_binding_arguments": "Arguments such as --noinstrumenter for the cells to come.",

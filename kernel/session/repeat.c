@@ -1,0 +1,130 @@
+/* repeat.c - a recorded cell that runs several times in turn (--repeat N).
+ *
+ * One run says nothing about the noise. So the request of such a cell isn't replied to
+ * when a run ends, but goes back to the head of the queue, and begins anew: as if a
+ * person had run the cell N times. Each run has a number, a recording, a line of cost
+ * and a place in %trace's list of its own, finds what the one before it left, and is
+ * over when its changes are published. The client gets one reply, the last run's, and
+ * the median and the range of all.
+ *
+ * A run that fails, dies or is interrupted is the last one. Whatever the kernel does
+ * between two cells (a commit, a rollback, an interrupt) it does between two runs.
+ *
+ * Rejected: N runs within one in the worker. The rollback of the first run would be
+ * that of all, one death would cost all recordings, and each of the three ways in which
+ * a cell runs would need a loop. Running every time on the state before the first run
+ * was rejected, too: no process can be brought back to it with its threads and its
+ * devices, and a cell that ran five times in sight of the user has changed what it
+ * changes five times. One thread.
+ */
+#include "session/listeners.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/publish.h"
+#include "session/request.h"
+
+static hfi_repeats *
+repeats_of(hf_kernel *kernel) {
+    hfi_request *request = kernel->cell.request;
+    size_t count = kernel->cell.directive.repeat;
+    if (request->repeats == NULL && count > 0)
+        request->repeats = calloc(1, sizeof(hfi_repeats) + count * sizeof(double));
+    return request->repeats;
+}
+
+/* A run that raised took another time than those that did all. Without memory the cell
+ * runs once. */
+static void
+note(hf_kernel *kernel, const msgpack_object *reply) {
+    hfi_repeats *repeats = repeats_of(kernel);
+    if (repeats == NULL || repeats->count >= kernel->cell.directive.repeat ||
+        hfi_ends_read(reply).failed)
+        return;
+    if (repeats->count == 0)
+        repeats->first = kernel->cell.number;
+    repeats->last = kernel->cell.number;
+    hfi_times times = hfi_request_times(kernel, hfi_map_get(reply, "report"));
+    repeats->run_ms[repeats->count++] = times.run_ms;
+    hfi_cell_repeat(&kernel->cell,
+                    !kernel->leaving && repeats->count < kernel->cell.directive.repeat);
+}
+
+static int
+compare(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static void
+write_time(hfi_textbuf *text, double ms) {
+    if (ms >= 1000)
+        hfi_textbuf_format(text, "%.2f s", ms / 1000);
+    else
+        hfi_textbuf_format(text, ms >= 99.95 ? "%.0f ms" : "%.3g ms", ms);
+}
+
+static void
+write_runs(hfi_textbuf *text, hfi_repeats *repeats) {
+    size_t count = repeats->count;
+    qsort(repeats->run_ms, count, sizeof *repeats->run_ms, compare);
+    double median = (repeats->run_ms[count / 2] + repeats->run_ms[(count - 1) / 2]) / 2;
+    hfi_textbuf_format(text, "%zu runs, In[%lld] to In[%lld]: median ", count,
+                       repeats->first, repeats->last);
+    write_time(text, median);
+    hfi_textbuf_format(text, ", from ");
+    write_time(text, repeats->run_ms[0]);
+    hfi_textbuf_format(text, " to ");
+    write_time(text, repeats->run_ms[count - 1]);
+}
+
+/* The line below the last run. */
+static void
+show(hf_kernel *kernel) {
+    hfi_repeats *repeats = kernel->cell.request->repeats;
+    const hf_kernel_commands *table = kernel->command_table;
+    hfi_textbuf text = {0}, html = {0}, content = {0};
+    if (repeats == NULL || repeats->count < 2 || kernel->cell.goes_on)
+        return;
+    write_runs(&text, repeats);
+    hfi_textbuf_format(&html, "<div style=\"font-size:90%%;opacity:.8\">%s",
+                       hfi_textbuf_string(&text));
+    if (table != NULL && table->where != NULL && repeats->last > repeats->first)
+        hfi_textbuf_format(&html,
+                           " &middot; <code>%s %lld-%lld --view compare</code> shows "
+                           "the functions",
+                           table->where, repeats->first, repeats->last);
+    hfi_textbuf_format(&html, "</div>");
+    hfi_textbuf_format(&content, "{\"data\":{\"text/plain\":");
+    hfi_textbuf_append_json(&content, text.data, text.size);
+    hfi_textbuf_format(&content, ",\"text/html\":");
+    hfi_textbuf_append_json(&content, html.data, html.size);
+    hfi_textbuf_format(&content, "},\"metadata\":{\"holdfast\":\"summary\"},"
+                                 "\"transient\":{}}");
+    hfi_publish(kernel, "display_data", kernel->cell.request->message.header,
+                hfi_textbuf_part(&content));
+    hfi_textbuf_fini(&text);
+    hfi_textbuf_fini(&html);
+    hfi_textbuf_fini(&content);
+}
+
+int
+hfi_repeat_is_first(const hf_kernel *kernel) {
+    const hfi_repeats *repeats = kernel->cell.request->repeats;
+    return repeats == NULL || repeats->count == 0;
+}
+
+int
+hfi_repeat_is_last(const hf_kernel *kernel) {
+    const hfi_repeats *repeats = kernel->cell.request->repeats;
+    return (repeats != NULL ? repeats->count : 0) + 1 >= kernel->cell.directive.repeat;
+}
+
+void
+hfi_repeat_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind != HFI_EVENT_CELL_COLLECTED || event->failed)
+        return;
+    note(kernel, event->map);
+    show(kernel);
+}

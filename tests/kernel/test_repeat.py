@@ -1,0 +1,109 @@
+"""A recorded cell that runs several times in turn: its numbers, traces and replies, and what is left of it."""
+
+import re
+
+import pytest
+from waiting import printed
+
+pytest.importorskip("holdfast._views")
+
+HEAD = "%%execute_with_scorep --repeat 3"
+SET_UP = "n = 0\ndef work(k):\n    return sum(range(k))"
+TIME = r"[\d.]+ m?s"
+LINE = rf"(\d) runs, In\[(\d+)\] to In\[(\d+)\]: median {TIME}, from {TIME} to {TIME}"
+
+
+def numbers(outcome):
+    """The execution counts that a client saw of one request."""
+    inputs = [m for m in outcome.messages if m["msg_type"] == "execute_input"]
+    return [m["content"]["execution_count"] for m in inputs]
+
+
+def states(outcome):
+    found = [m for m in outcome.messages if m["msg_type"] == "status"]
+    return [m["content"]["execution_state"] for m in found]
+
+
+def line(outcome):
+    """The line below the last run, if it is of several."""
+    return re.fullmatch(LINE, outcome.summaries[-1]["text/plain"])
+
+
+@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+def test_each_run_is_one_of_the_list(start_kernel, run):
+    kernel = start_kernel()
+    kernel.run(SET_UP)
+    outcome = kernel.run(f"{HEAD} --run={run}\nn += 1\nwork(1000)\nprint('run', n)")
+    assert outcome.status == "ok" and outcome.content["execution_count"] == 4
+    assert numbers(outcome) == [2, 3, 4]
+    assert states(outcome) == ["busy", "idle"], "one request, with one reply"
+    assert re.findall(r"run (\d)", outcome.stream()) == ["1", "2", "3"]
+    assert outcome.stream().count("Instrumentation results can be found in") == 3
+    assert len(outcome.summaries) == 4 and line(outcome).groups() == ("3", "2", "4")
+    assert "%trace 2-4 --view compare" in outcome.summaries[-1]["text/html"]
+    assert kernel.run("n").result == "3", "as if the cell had been run three times"
+    for number in (2, 3, 4):
+        text = kernel.run(f"%trace {number} --text").stream()
+        assert text.startswith(f"cell In[{number}]\n") and "__main__:work" in text
+    text = kernel.run("%trace 2-4 --view compare --text").stream()
+    assert re.match(rf"cells In\[2\] to In\[4\]: {TIME} \({TIME} to {TIME}, 3 runs\)\.\n", text)
+    assert re.search(r"\n__main__:work +([\d.]+ +){3}In\[1\]:2", text)
+
+
+def test_an_error_ends_the_runs(start_kernel):
+    kernel = start_kernel()
+    kernel.run("n = 0")
+    outcome = kernel.run(HEAD + "\nn += 1\nif n == 2: raise ValueError(n)")
+    assert outcome.status == "error" and outcome.content["ename"] == "ValueError"
+    assert numbers(outcome) == [2, 3] and line(outcome) is None
+    assert states(outcome) == ["busy", "idle"]
+    assert kernel.run("n").result == "2"
+    assert kernel.run("%trace 2 --text").stream().startswith("cell In[2]")
+
+
+def test_a_run_that_dies_is_the_last_one(start_kernel):
+    kernel = start_kernel()
+    kernel.run("n = 0")
+    outcome = kernel.run(
+        HEAD + "\nimport os, signal\nn += 1\nif n == 2: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert outcome.content["ename"] == "CellDied" and numbers(outcome) == [2, 3]
+    assert kernel.run("n").result == "1", "the run before is done, and this one is rolled back"
+
+
+def test_an_interrupt_ends_all_runs(start_kernel):
+    kernel = start_kernel()
+    message = kernel.client.execute(
+        HEAD + "\nimport time\nprint('begun', flush=True)\ntime.sleep(600)"
+    )
+    printed(kernel, message)
+    kernel.control("interrupt_request")
+    outcome = kernel.finish(message)
+    assert outcome.content["ename"] == "KeyboardInterrupt"
+    assert numbers(outcome) == [], "no run follows the one whose number was seen"
+
+
+def test_other_cells_wait_for_the_last_run(start_kernel):
+    kernel = start_kernel()
+    kernel.run("n = 0")
+    first = kernel.client.execute(HEAD + "\nn += 1")
+    second = kernel.client.execute("n")
+    assert kernel.finish(first).content["execution_count"] == 4
+    outcome = kernel.finish(second)
+    assert outcome.result == "3" and outcome.content["execution_count"] == 5
+
+
+def test_two_sets_before_and_after_an_edit(start_kernel):
+    kernel = start_kernel()
+    kernel.run(SET_UP)
+    head = "%%execute_with_scorep --repeat 4"
+    kernel.run(f"{head}\nwork(2_000_000)")
+    kernel.run("# faster\ndef work(k):\n    return k * (k - 1) // 2")
+    kernel.run(f"{head} --run=in-process\nwork(2_000_000)")
+    text = kernel.run("%trace 7-10 2-5 --view compare --text").stream()
+    head, *rows = text.splitlines()
+    assert head.startswith("cells In[7] to In[10], compared with cells In[2] to In[5]: ")
+    (work,) = [row for row in rows if row.startswith("__main__:work")]
+    assert work.endswith("faster"), "one function, though it was edited and stands in another cell"
+    text = kernel.run("%trace 2-10 --view compare --text").stream()
+    assert text.startswith("cells In[2] to In[10]: "), "cells that differ in the magic line alone"
