@@ -123,6 +123,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
     }
     return {name: registry.slot() for name, registry in registries.items()} | {
         "IPython's handler of errors": _errors_handler(shell),
+        "overloads (typing.overload)": Slot("typing", _overloads, _set_overloads),
         "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
         "NumPy's error callback": Slot("numpy", _callback, _set_callback),
         "pandas' accessors": Slot("pandas", _accessors, _set_accessors),
@@ -212,6 +213,19 @@ def _set_logging(new: t.Any) -> None:
     factory, kind = [None, None] if new is MISSING else new
     logging.setLogRecordFactory(factory or logging.LogRecord)
     logging.setLoggerClass(kind or logging.Logger)
+
+
+def _overloads() -> t.Any:
+    """Those of the notebook's functions, by name and line."""
+    found = t._overload_registry.get("__main__", {})  # type: ignore[attr-defined]
+    return {name: dict(lines) for name, lines in found.items() if lines} or MISSING
+
+
+def _set_overloads(new: t.Any) -> None:
+    registry = t._overload_registry  # type: ignore[attr-defined]
+    registry.pop("__main__", None)
+    for name, lines in ({} if new is MISSING else new).items():
+        registry["__main__"][name].update(lines)
 
 
 class _Abstract:
