@@ -20,7 +20,13 @@ _SYS = frozenset(
 )
 _PLAIN_HOLDERS = frozenset((list, dict, set))
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_UNDERS = ("_", "__", "___")  # gettext's function, or what keeps IPython from setting results
+_UNDERS = (
+    "_",
+    "__",
+    "___",
+    "__import__",
+    "__build_class__",
+)  # gettext's function, or what keeps IPython from setting results
 _WORD = re.compile(r"[^\W\d][\w.]*")
 MISSING = "holdfast: no such attribute"
 

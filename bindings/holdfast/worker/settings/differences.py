@@ -43,7 +43,8 @@ _NOT_INSIDE = frozenset(
     " linecache:cache inspect:modulesbyfile".split()
 )
 _BARE = ("sys", "builtins")  # modules that libraries leave alone
-_UNDERS = frozenset(("_", "__", "___"))  # of builtins: gettext's function, for one
+# Of builtins: gettext's function, for one, and what statements call.
+_UNDERS = frozenset(("_", "__", "___", "__import__", "__build_class__"))
 
 
 class Differences:

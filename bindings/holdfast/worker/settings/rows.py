@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import copy
 import functools
 import gc
 import os
@@ -23,6 +24,7 @@ from holdfast._threads import is_service
 from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
+from .attributes import own_modules
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
@@ -490,6 +492,37 @@ def _set_traits(new: dict[str, t.Any]) -> None:
             setattr(shell, name, value)
 
 
+_RELOADS = "enabled check_all autoload_obj hide_errors modules skip_modules".split()
+
+
+_first_times: dict[str, float] = {}  # of files, when %autoreload first knew a module here
+
+
+def _autoreload(shell: t.Any) -> dict[str, t.Any]:
+    """What %autoreload was told, and the times of files that it has loaded anew. It learns of a module at the
+    end of the cell that imports it: here that may have been an adoption."""
+    reloader = shell.magics_manager.registry["AutoreloadMagics"]._reloader
+    known = reloader.modules_mtimes
+    for name, module in own_modules().items():
+        if name not in known:
+            known[name] = reloader.filename_and_mtime(module)[1] or 0
+        _first_times.setdefault(name, known[name])
+    found = {name: getattr(reloader, name) for name in _RELOADS if hasattr(reloader, name)}
+    times = {name: known[name] for name in own_modules() if known[name] != _first_times[name]}
+    return {**copy.deepcopy(found), "modules_mtimes": times}
+
+
+def _set_autoreload(new: dict[str, t.Any]) -> None:
+    from IPython import get_ipython
+
+    reloader = get_ipython().magics_manager.registry["AutoreloadMagics"]._reloader
+    for name, value in new.items():
+        if name == "modules_mtimes":
+            reloader.modules_mtimes.update(value)
+        else:
+            setattr(reloader, name, value)
+
+
 def _deleted(shell: t.Any) -> list[str]:
     """IPython's own names that the user has deleted."""
     return [name for name in _OWN_NAMES if name not in shell.user_ns]
@@ -664,6 +697,9 @@ ROWS: dict[str, Row] = {
     ),
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
     "IPython's options": Row("IPython", _traits, _set_traits),
+    "IPython's reloading of modules": Row(
+        "IPython.extensions.autoreload", _autoreload, _set_autoreload
+    ),
     "threads that it started": Row("threading", _threads, grows=True, of_process=True),
     "tasks of the event loop": Row(
         "asyncio", lambda shell: len(asyncio.all_tasks()), grows=True, of_process=True
