@@ -151,7 +151,8 @@ typedef struct comparison {
 static int
 drop_copy(PyObject *value) {
     PyObject *module = PyImport_ImportModule("holdfast._finalizers");
-    PyObject *done = module ? PyObject_CallMethod(module, "disarm", "(O)", value) : NULL;
+    PyObject *done =
+        module ? PyObject_CallMethod(module, "disarm", "(O)", value) : NULL;
     Py_XDECREF(module);
     Py_DECREF(value);
     Py_XDECREF(done);
