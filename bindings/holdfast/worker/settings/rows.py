@@ -39,7 +39,9 @@ class Row(t.NamedTuple):
     """A part of the state.
 
     `read` gets the shell and gives what can be compared; with `write` it is a plain value, which that
-    sets. Both are called only where `module` is imported. Before that it is `fresh`; None: nobody knows.
+    sets. Both are called only where `module` is imported, and `read` first at the end of its import: if that is
+    a part of the import of a package, `read` must import nothing, or `module` is the package. Before the import it
+    is `fresh`; None: nobody knows.
     With `objects` it gives a list of objects, to which imports add: after one only the notebook's count.
     Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
     """
@@ -431,6 +433,18 @@ def _set_device(new: str) -> None:
     _module("torch").set_default_device(new or None)
 
 
+def _endianness(shell: t.Any) -> str:
+    """Of files that don't say it; "" for the machine's."""
+    found = _module("torch.serialization").get_default_load_endianness()
+    return "" if found is None else found.name
+
+
+def _set_endianness(new: str) -> None:
+    serialization = _module("torch.serialization")
+    kind = serialization.LoadEndianness[new] if new else None
+    serialization.set_default_load_endianness(kind)
+
+
 def _autocast(shell: t.Any) -> dict[str, list[t.Any]]:
     """By kind of device; and, below "", whether what it has cast is kept."""
     torch = _module("torch")
@@ -501,8 +515,9 @@ _first_times: dict[str, float] = {}  # of files, when %autoreload first knew a m
 def _autoreload(shell: t.Any) -> dict[str, t.Any]:
     """What %autoreload was told, and the times of files that it has loaded anew. It learns of a module at the
     end of the cell that imports it: here that may have been an adoption."""
-    reloader = shell.magics_manager.registry["AutoreloadMagics"]._reloader
-    known = reloader.modules_mtimes
+    magics = shell.magics_manager.registry["AutoreloadMagics"]
+    reloader, known = magics._reloader, magics._reloader.modules_mtimes
+    magics.loaded_modules.update(own_modules())
     for name, module in own_modules().items():
         if name not in known:
             known[name] = reloader.filename_and_mtime(module)[1] or 0
@@ -510,6 +525,12 @@ def _autoreload(shell: t.Any) -> dict[str, t.Any]:
     found = {name: getattr(reloader, name) for name in _RELOADS if hasattr(reloader, name)}
     times = {name: known[name] for name in own_modules() if known[name] != _first_times[name]}
     return {**copy.deepcopy(found), "modules_mtimes": times}
+
+
+def note_imported(shell: t.Any) -> None:
+    """An adoption has imported modules, and the next cell may change their files."""
+    if "IPython.extensions.autoreload" in sys.modules:
+        read(ROWS["IPython's reloading of modules"], shell)
 
 
 def _set_autoreload(new: dict[str, t.Any]) -> None:
@@ -559,6 +580,13 @@ def _serves_library(thread: threading.Thread) -> bool:
     return isinstance(path, str) and is_library(path)
 
 
+def _follows(getter: str) -> Row:
+    """Whether a function of the notebook's follows the calls of the thread that runs the cells."""
+    return Row(
+        "sys", lambda shell: is_notebooks(getattr(sys, getter)()), fresh=False, of_process=True
+    )
+
+
 def _stack_size(shell: t.Any) -> int:
     """To ask for it sets it to 0."""
     size = threading.stack_size()
@@ -585,10 +613,10 @@ def _streams(shell: t.Any) -> list[str]:
     ]
 
 
-def _pair(module: str, getter: str, setter: str) -> Row:
-    """What a function of the module reads and another one sets."""
+def _pair(module: str, getter: str, setter: str, package: str = "") -> Row:
+    """What a function of the module reads and another one sets, once a package that imports it is there."""
     return Row(
-        module,
+        package or module,
         lambda shell: getattr(_module(module), getter)(),
         lambda new: getattr(_module(module), setter)(new),
     )
@@ -623,6 +651,8 @@ ROWS: dict[str, Row] = {
         of_process=True,
     ),
     "what stands for sys.stdout and sys.stderr": Row("sys", _streams, of_process=True),
+    "sys.setprofile()": _follows("getprofile"),
+    "sys.settrace()": _follows("gettrace"),
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
     "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
     "the time zone": Row("time", _zone, _set_zone),
@@ -659,6 +689,7 @@ ROWS: dict[str, Row] = {
     "NumPy's error handling": Row(
         "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
     ),
+    "NumPy's buffers": _pair("numpy", "getbufsize", "setbufsize"),
     "pandas' options": Row("pandas", _options, _set_options),
     "PyTorch's print options": Row("torch._tensor_str", _print_options, _set_print_options),
     "PyTorch's precision of products": _pair(
@@ -668,9 +699,16 @@ ROWS: dict[str, Row] = {
     "PyTorch's detection of anomalies": Row("torch", _anomalies, _set_anomalies),
     "PyTorch's default device": Row("torch", _device, _set_device),
     "PyTorch's autocast": Row("torch", _autocast, _set_autocast),
-    "PyTorch's directory of models": _pair("torch.hub", "get_dir", "set_dir"),
+    "PyTorch's threads for operations": _pair(
+        "torch", "get_num_interop_threads", "set_num_interop_threads"
+    ),
+    "PyTorch's checksums of files": _pair(
+        "torch.serialization", "get_crc32_options", "set_crc32_options", "torch"
+    ),
+    "PyTorch's order of bytes": Row("torch", _endianness, _set_endianness),
+    "PyTorch's directory of models": _pair("torch.hub", "get_dir", "set_dir", "torch"),
     "PyTorch's way to share tensors": _pair(
-        "torch.multiprocessing", "get_sharing_strategy", "set_sharing_strategy"
+        "torch.multiprocessing", "get_sharing_strategy", "set_sharing_strategy", "torch"
     ),
     "Arrow's threads": _pair("pyarrow", "cpu_count", "set_cpu_count"),
     "Arrow's threads for files": _pair("pyarrow", "io_thread_count", "set_io_thread_count"),
