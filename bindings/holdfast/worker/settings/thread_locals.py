@@ -34,7 +34,7 @@ class ThreadLocals:
 
     def read(self) -> Found:
         """What this thread has in them."""
-        self._look()
+        self.look()
         found = dict(self._waiting)
         for module, name in self._places:
             held = {key: one for key, one in _space(module, name).items() if is_plain(one)}
@@ -60,7 +60,7 @@ class ThreadLocals:
         for name, wanted in self._waiting.pop(module, {}).items():
             _fill(_space(module, name), wanted)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Find those of modules that have been imported since the last time."""
         if len(sys.modules) == self._count:
             return
@@ -69,12 +69,13 @@ class ThreadLocals:
             module = sys.modules[name]
             if package in sys.stdlib_module_names or package in _OURS:
                 continue
-            if type(module) is types.ModuleType and _is_installed(module):
-                self._places += [
+            if type(module) is types.ModuleType:
+                places = [
                     (name, attribute)
                     for attribute, one in list(vars(module).items())
                     if issubclass(type(one), threading.local)
                 ]
+                self._places += places if places and _is_installed(module) else []
         self._count = len(sys.modules)
 
 
