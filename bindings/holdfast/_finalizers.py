@@ -29,7 +29,7 @@ Named = dict[str, t.Any]
 Finalizer: t.TypeAlias = "weakref.finalize[t.Any, t.Any]"
 Call = tuple[t.Any, t.Any, tuple, dict[str, t.Any], bool]  # object, function, arguments, at exit
 
-_WEAK = (weakref.ReferenceType, *weakref.ProxyTypes)
+_WEAK: t.Any = (weakref.ReferenceType, *weakref.ProxyTypes)
 
 
 def _own(value: t.Any) -> list[t.Any]:

@@ -298,18 +298,15 @@ class Patches:
 current: Patches | None = None
 
 
-@functools.cache
-def _keeps_plainly(kind: type) -> bool:
-    """Whether it is list, dict or set, or a dict with other methods beside (`matplotlib.units.registry`)."""
-    return kind in _HOLDERS or (
-        issubclass(kind, dict)
-        and all(getattr(kind, name) is getattr(dict, name) for name in _PLAINLY)
-    )
-
-
 def is_holder(value: object) -> bool:
-    """Whether it is a list, dict or set whose contents are all that it is."""
-    return _keeps_plainly(type(value))
+    """Whether it is a list, dict or set whose contents are all that it is, or a dict with other methods beside
+    (`matplotlib.units.registry`)."""
+    kind = type(value)
+    if kind in _HOLDERS:
+        return True
+    return issubclass(kind, dict) and all(
+        getattr(kind, name) is getattr(dict, name) for name in _PLAINLY
+    )
 
 
 def copy_of(holder: t.Any) -> t.Any:
