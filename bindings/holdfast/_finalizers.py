@@ -1,9 +1,12 @@
-"""Objects of the notebook with a `__del__`: it runs once, where the object dies.
+"""What the notebook has run when an object dies: it runs once, where that happens.
 
-An object that a cell's process has is a copy of the main worker's, or the main worker will have a copy of
+The first kind is an object with a `__del__`. An object that a cell's process has is a copy of the main worker's, or the main worker will have a copy of
 it. Such a copy may end without the object's death: when the process ends after its cell, or when the
 main worker puts what came back in place of what it had. Then it is disarmed first: its `__del__` won't run.
 So it is for classes of the user's own: a library's `__del__` gives back what the copy itself holds.
+
+So it is for callbacks of weak references: `weakref.ref(one, callback)` in the main worker is replaced together
+with its object, and the callback has run in the cell, or its successor's will.
 
 So it is, too, for what the notebook's code gives to `weakref.finalize`. Those finalizers are
 values: they go to cells and come back with the objects that they wait for
@@ -26,15 +29,29 @@ Named = dict[str, t.Any]
 Finalizer: t.TypeAlias = "weakref.finalize[t.Any, t.Any]"
 Call = tuple[t.Any, t.Any, tuple, dict[str, t.Any], bool]  # object, function, arguments, at exit
 
+_WEAK: t.Any = (weakref.ReferenceType, *weakref.ProxyTypes)
+
 
 def _own(value: t.Any) -> list[t.Any]:
-    """The objects behind a value whose `__del__` is the user's and hasn't run."""
-    return [one for one in _store._finalizers(value) if _is_own(type(one))]
+    """The objects behind a value whose `__del__` is the user's and hasn't run, and weak references with a
+    callback of the user's."""
+    return [one for one in _store._finalizers(value) if _is_own(type(one), one)]
 
 
-def _is_own(cls: type) -> bool:
+def _is_own(cls: type, one: t.Any) -> bool:
+    if issubclass(cls, _WEAK):
+        callback = _store._weak_callback(one)
+        while isinstance(callback, functools.partial):
+            callback = callback.func
+        return getattr(callback, "__module__", None) is None or _trial.is_own_code(callback, cls)
     hook = next(base.__dict__["__del__"] for base in cls.__mro__ if "__del__" in base.__dict__)
     return _trial.is_own_code(hook, cls)
+
+
+def disarm(value: t.Any) -> None:
+    """A copy that was made to be compared ends: no object of the notebook does."""
+    for one in _own(value):
+        _store._disarm(one)
 
 
 def let_go(namespace: Named, names: t.Iterable[str]) -> None:
@@ -50,8 +67,8 @@ def let_go(namespace: Named, names: t.Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def living_on(namespace: Named) -> t.Iterator[None]:
-    """While names are bound to what came back from a cell: what is replaced dies without `__del__`,
-    which the cell's copy has run, or its successor will."""
+    """While names are bound to what came back from a cell: what is replaced dies without `__del__` and
+    callbacks, which the cell's copy has run, or its successor will."""
     before = list(namespace.items())
     yield
     replaced = [

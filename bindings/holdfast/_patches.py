@@ -39,6 +39,9 @@ Chain = tuple[str, ...]  # a name, and attributes from there
 _NOT = frozenset(("__main__", "builtins", "sys", "IPython", "ipykernel", "holdfast", "traitlets"))
 _SETS = frozenset(("setattr", "delattr"))
 _HOLDERS = (list, dict, set)
+_PLAINLY = (
+    "__setitem__ __delitem__ __iter__ __len__ __contains__ keys values items update clear".split()
+)
 _ATOMS = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -274,7 +277,9 @@ class Patches:
                 delattr(*owner)
         elif _same(value, now):
             return
-        elif now is self._before[key] and type(now) is type(value) in _HOLDERS and not is_own:
+        elif (
+            now is self._before[key] and type(now) is type(value) and is_holder(now) and not is_own
+        ):
             self._changeable.add(key)
             self._refill(now, value)
         else:
@@ -283,14 +288,30 @@ class Patches:
     def _refill(self, holder: t.Any, value: t.Any) -> None:
         """A library's own list, dict or set stays the object that it is, which the library may have by
         other names."""
-        contents = value.copy()
+        contents = copy_of(value)
         holder.clear()
-        (holder.extend if type(holder) is list else holder.update)(contents)
+        (holder.extend if isinstance(holder, list) else holder.update)(contents)
         for name in [name for name, one in self._namespace.items() if one is value]:
             self._namespace[name] = holder
 
 
 current: Patches | None = None
+
+
+def is_holder(value: object) -> bool:
+    """Whether it is a list, dict or set whose contents are all that it is, or a dict with other methods beside
+    (`matplotlib.units.registry`)."""
+    kind = type(value)
+    if kind in _HOLDERS:
+        return True
+    return issubclass(kind, dict) and all(
+        getattr(kind, name) is getattr(dict, name) for name in _PLAINLY
+    )
+
+
+def copy_of(holder: t.Any) -> t.Any:
+    """Its contents as a plain list, dict or set."""
+    return dict.copy(holder) if isinstance(holder, dict) else holder.copy()
 
 
 def is_patch(name: object) -> bool:

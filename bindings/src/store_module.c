@@ -83,6 +83,13 @@ disarm(PyObject *Py_UNUSED(module), PyObject *object) {
     Py_RETURN_NONE;
 }
 
+static PyObject *
+weak_callback(PyObject *Py_UNUSED(module), PyObject *object) {
+    PyObject *callback =
+        PyWeakref_Check(object) ? ((PyWeakReference *)object)->wr_callback : NULL;
+    return Py_NewRef(callback ? callback : Py_None);
+}
+
 PyDoc_STRVAR(groups_doc, "groups($module, namespace, /)\n"
                          "--\n\n"
                          "Find the names that share objects or memory.\n\n"
@@ -128,11 +135,13 @@ static PyMethodDef walk_functions[] = {
     {"is_larger", is_larger, METH_VARARGS, is_larger_doc},
     {"_finalizers", find_finalizers, METH_O,
      "_finalizers(value): the objects behind it whose class has a __del__ in Python "
-     "that "
-     "hasn't run."},
+     "that hasn't run, and the weak references with a callback."},
     {"_may_be_address", may_be_address, METH_O,
      "_may_be_address(number): whether it lies where programs, heaps and mappings do."},
-    {"_disarm", disarm, METH_O, "_disarm(object): its __del__ won't run any more."},
+    {"_weak_callback", weak_callback, METH_O,
+     "_weak_callback(reference): what a weak reference or proxy calls, or None."},
+    {"_disarm", disarm, METH_O,
+     "_disarm(object): its __del__ or its callback won't run any more."},
     {NULL, NULL, 0, NULL}};
 
 /* ---- initialisation ------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* finalizers.c - find objects with a `__del__`, and disarm them.
+/* finalizers.c - find objects with a `__del__` and weak references with a callback, and
+ * disarm them.
  *
  * CPython marks an object when its finalizer is called and never calls it again. The
  * mark is private, but PyObject_CallFinalizer() sets it: for that moment the type's
@@ -41,6 +42,11 @@ has_own_del(PyTypeObject *type) {
 }
 
 static int
+has_callback(PyObject *object) {
+    return PyWeakref_Check(object) && ((PyWeakReference *)object)->wr_callback;
+}
+
+static int
 is_entered(PyObject *object) {
     return PyObject_IS_GC(object) && Py_TYPE(object)->tp_traverse &&
            !PyType_Check(object) && !PyModule_Check(object) &&
@@ -77,7 +83,8 @@ hfi_finalizers_find(PyObject *value) {
     visit(value, &at);
     while (at.depth && !at.failed) {
         PyObject *object = at.stack[--at.depth];
-        if (has_own_del(Py_TYPE(object)) && !PyObject_GC_IsFinalized(object))
+        if (has_callback(object) ||
+            (has_own_del(Py_TYPE(object)) && !PyObject_GC_IsFinalized(object)))
             at.failed = PyList_Append(found, object) < 0;
         if (!at.failed)
             Py_TYPE(object)->tp_traverse(object, visit, &at);
@@ -100,6 +107,8 @@ hfi_finalizers_disarm(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     destructor own = type->tp_finalize;
 
+    if (PyWeakref_Check(object))
+        Py_CLEAR(((PyWeakReference *)object)->wr_callback);
     if (!own || !PyObject_IS_GC(object) ||
         !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
         return;

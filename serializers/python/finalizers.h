@@ -1,4 +1,5 @@
-/* finalizers.h - objects whose class has a `__del__`, and how it is kept from running.
+/* finalizers.h - what runs when an object dies, and how it is kept from running: its
+ * `__del__`, and callbacks of weak references to it.
  *
  * An object of the notebook that crosses to another process has a copy there, and it is
  * still one object: its `__del__` is to run once, where the object dies. Every copy
@@ -11,12 +12,13 @@
 #include <Python.h>
 
 /* The instances behind `value` whose class has a `__del__` written in Python
- * that hasn't run yet: a new list, each once. Functions, classes and modules
+ * that hasn't run yet, and the weak references with a callback: a new list, each once. Functions, classes and modules
  * aren't entered, and at most 2**20 objects are looked at. No Python code runs.
  * NULL with MemoryError. */
 PyObject *hfi_finalizers_find(PyObject *value);
 
-/* The object's `__del__` won't run any more, as if it had run. No Python code runs.
+/* The object's `__del__` won't run any more, as if it had run; a weak reference has no
+ * callback any more. No other Python code runs than what the end of a callback runs.
  * Does nothing to what the cyclic collector doesn't know. */
 void hfi_finalizers_disarm(PyObject *object);
 

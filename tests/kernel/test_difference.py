@@ -242,6 +242,18 @@ def test_22_a_module_of_an_import_hook_is_made_again(kernel):
     kernel.run("sys.meta_path.pop(); del sys.modules['from_memory'], from_memory")
 
 
+def test_23_what_a_cell_closes_is_open_until_it_ends(kernel):
+    kernel.run(
+        "import os, socket; name = f'\\0holdfast-test-{os.getpid()}'\n"
+        "held, other = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)\n"
+        "held.bind(name); held.listen()"
+    )
+    bind = "other.bind(name)"
+    assert kernel.run(RECORD + "held.close(); " + bind).content["ename"] == "OSError"
+    assert kernel.run(bind).status == "ok"
+    kernel.run("other.close()")
+
+
 def test_little_tensors_can_be_resized(kernel):
     needed("torch")
     kernel.run("import torch; little, out = torch.ones(2), torch.ones(3)")

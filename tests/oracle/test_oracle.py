@@ -1,8 +1,9 @@
 """Notebooks print in Holdfast what they print in ipykernel, however their cells are run.
 
 The notebooks are in notebooks/, what is known to differ in differences.txt, and README.md tells how to add to
-either. All notebooks in all modes take half an hour, so each commit has a share of the notebooks, each in one mode;
-the next commit has another share. HOLDFAST_EFFORT=2 takes everything, as `bench/oracle.py --all` does.
+either. All notebooks in all modes take an hour, so each commit has a share of the notebooks, each in one mode;
+the next commit has another share, and in turn each notebook meets each mode. HOLDFAST_EFFORT=2 takes everything, as
+`bench/oracle.py --all` does.
 """
 
 import subprocess
@@ -16,7 +17,10 @@ HERE = Path(__file__).parent
 NOTEBOOKS = notebooks.read_folder(HERE / "notebooks")
 KNOWN = known.read(HERE / "differences.txt")
 # Others are in the table; the list of differences is made for these.
-MODES = [modes.MODES[name] for name in ("plain", "recorded", "isolated", "verified")]
+MODES = [
+    modes.MODES[name]
+    for name in ("plain", "recorded", "isolated", "verified", "forked", "clean", "turns")
+]
 SHARES = 3 if effort.EFFORT == 1 else 1
 INVENTIONS = [inventions.notebook(seed) for seed in range(effort.examples(6))]
 

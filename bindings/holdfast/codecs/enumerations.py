@@ -68,7 +68,19 @@ def reduce_class(cls: t.Any, attributes: dict[str, t.Any], slots: dict[str, t.An
     extra = {name: _attributes_of(one) for name, one in members.items()}
     about = cls.__name__, cls.__qualname__, cls.__module__, tuple(vars(cls))
     args = type(cls), cls.__bases__, about, base, made, _rules._get_or_create_tracker_id(cls)
-    return _make_class, args, (attributes, slots, extra), None, None, _fill_class
+    state = attributes, slots, extra, _combined(cls, base), list(cls._value2member_map_)
+    return _make_class, args, state, None, None, _fill_class
+
+
+def _combined(cls: t.Any, base: t.Any) -> list[tuple[t.Any, ...]]:
+    """The flags without a name that the class has made by now (`~P.R`), each with the value that leads to it,
+    its own, its name, content, attributes and slots."""
+    known = {id(member) for member in cls.__members__.values()}
+    return [
+        (key, one._value_, one._name_, _content_of(base, one), *_attributes_of(one))
+        for key, one in cls._value2member_map_.items()
+        if id(one) not in known and type(one) is cls
+    ]
 
 
 # ---- what a pickle calls when it is read ----------------------------------------------------
@@ -113,10 +125,28 @@ def _make_class(metaclass, bases, about, base, members, identifier):
 
 
 def _fill_class(cls, state):
-    attributes, slots, extra = state
+    attributes, slots, extra, combined, order = state
     for name, (items, slots_of) in extra.items():
-        member = cls._member_map_[name]
-        vars(member).update(items)
-        for base, slot, item in slots_of:
-            vars(base)[slot].__set__(member, item)
+        _fill_member(cls._member_map_[name], items, slots_of)
+    for key, value, name, content, items, slots_of in combined:
+        if key in cls._value2member_map_:
+            continue
+        member = cls._value2member_map_.get(value)
+        if member is None:
+            base = next(one for one in cls._member_type_.__mro__ if not one.__flags__ & _HEAP_TYPE)
+            member = base.__new__(cls, *content)
+            member._value_, member._name_ = value, name
+            _fill_member(member, items, slots_of)
+        cls._value2member_map_[key] = member
+    made = cls._value2member_map_
+    ordered = {key: made[key] for key in order if key in made}
+    ordered |= made
+    made.clear()
+    made.update(ordered)
     return _restore.fill_class(cls, (attributes, slots))
+
+
+def _fill_member(member, items, slots):
+    vars(member).update(items)
+    for base, slot, item in slots:
+        vars(base)[slot].__set__(member, item)

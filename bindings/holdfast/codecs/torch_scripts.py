@@ -63,7 +63,7 @@ def _without_tensors(module: t.Any) -> t.Any:
     for name in _tensors_of(module):
         tensor = getattr(module, name)
         if tensor is not None:
-            light.setattr(name, torch.empty(0, dtype=tensor.dtype))
+            light.setattr(name, torch.empty(0, dtype=tensor.dtype, device="cpu"))
     for name, child in module._modules.items():
         light.setattr(name, _without_tensors(child))
     return light

@@ -96,7 +96,7 @@ def _make_tensor(make, args, cls, requires_grad, is_leaf):
     if requires_grad and is_leaf:
         tensor.requires_grad_(True)
     elif requires_grad:
-        anchor = torch.empty(0, requires_grad=True)
+        anchor = torch.empty(0, device="cpu", requires_grad=True)
         with torch.enable_grad():
             tensor = _GraphNotCarried.apply(anchor, [tensor])
     return tensor

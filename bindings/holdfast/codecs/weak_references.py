@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing as t
 import weakref
 
-from .. import _context, _finalizers
+from .. import _context, _finalizers, _store
 from . import Codec, register
 
 
@@ -40,9 +40,11 @@ class _Proxies(Codec):
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         try:
-            return weakref.proxy, (value.__init__.__self__,)  # the method is the object's own
+            referent = value.__init__.__self__  # the method is the object's own
         except ReferenceError:
             return _make_dead, (weakref.proxy,)
+        callback = _store._weak_callback(value)
+        return weakref.proxy, (referent,) if callback is None else (referent, callback)
 
 
 # State that these keep for themselves; attributes of a subclass come beside.

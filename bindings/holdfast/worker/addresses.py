@@ -70,7 +70,12 @@ class Addresses:
 
     def of_saved(self, names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[str]:
         """The variables with addresses of what the variables `names` hold."""
-        found = {name: numbers for name, numbers in self._found.items() if name in namespace}
+        known = id(namespace)  # a reference to the namespace leads to the cell's there
+        found = {
+            name: own
+            for name, numbers in self._found.items()
+            if name in namespace and (own := [one for one in numbers if one != known])
+        }
         if not found:
             return []
         values = [namespace[name] for name in names if name in namespace]

@@ -42,6 +42,7 @@ from .process import adopt_orphans, become_worker, die_with, leave
 from .settings import tables, tensors
 from .settings.counters import counters
 from .settings.located import located
+from .settings.thread_locals import thread_locals
 
 # They start threads that a fork doesn't survive. Those of Polars start with its first query; what
 # its import starts is jemalloc's, which begins anew in a fork, and one that removes temporary files.
@@ -313,6 +314,7 @@ def _settle() -> None:
         finalizer.atexit = False
     health.note_modules()
     counters.look()  # so does each fork for what it imports itself
+    thread_locals.look()
     _look_ahead()
     located.capture()  # a fork looks at what it imports itself
     gc.freeze()  # so that a child's collections don't copy the fork server's pages

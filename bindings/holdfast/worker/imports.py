@@ -18,6 +18,7 @@ interpreter, for ever.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import sys
@@ -30,6 +31,21 @@ from .libraries import is_library
 
 submodules: set[str] = set()  # that the notebook, or a library at its first use, has asked for
 _OWN = frozenset(("IPython", "ipykernel", "holdfast"))  # what a worker itself imports
+
+
+_HOOKS = {name: getattr(builtins, name) for name in ("__import__", "__build_class__")}
+
+
+@contextlib.contextmanager
+def unseen() -> t.Iterator[None]:
+    """While a worker imports something of its own: functions of the notebook that stand for what `import` and
+    `class` call needn't see it."""
+    held = {name: getattr(builtins, name) for name in _HOOKS}
+    vars(builtins).update(_HOOKS)
+    try:
+        yield
+    finally:
+        vars(builtins).update(held)
 
 
 class ImportReporter:

@@ -32,6 +32,7 @@ import threading
 import time
 import typing as t
 
+from . import imports
 from .control import Frame
 from .ipython import results
 
@@ -63,13 +64,15 @@ class RunMode:
     @functools.cached_property
     def _recording(self) -> Recording:
         """Nothing of recordings is loaded before a cell is to be recorded."""
-        from .recording import Recording
+        with imports.unseen():
+            from .recording import Recording
 
         return Recording(self._shell)
 
     def prepare(self) -> None:
         """Before a fork, which then needn't: load what records."""
-        self._recording.is_open()
+        with imports.unseen():
+            self._recording.is_open()
 
     # ---- which way
 
@@ -78,7 +81,8 @@ class RunMode:
         self._reason = self._mode = ""
         if "code" not in frame:  # a commit for its own sake
             return None
-        from holdfast.scorep import loading
+        with imports.unseen():
+            from holdfast.scorep import loading
 
         mode, self._reason = self._wish(frame)
         records = not frame.get("isolated")
@@ -146,7 +150,8 @@ class RunMode:
                 thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
         try:
             if not instrument.get("isolated", False):
-                self._recording.open(instrument.get("arguments") or [])
+                with imports.unseen():
+                    self._recording.open(instrument.get("arguments") or [])
         except (OSError, RuntimeError) as error:
             return {"content": self._main.app.session.pack(refuse(self._shell, error))}
         report["seconds_in"] = time.perf_counter() - started

@@ -11,7 +11,7 @@ from .notebooks import Notebook
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _TRACE = re.compile(r"\n?Instrumentation results can be found in [^\n]*\n")
-_HEAD = re.compile(r"(?:# )?%%(?:isolated|execute_with_scorep)[a-z=-]*|# plain")
+_HEAD = re.compile(r"(?:# )?%%(?:isolated|execute_with_scorep)(?: --run=[a-z-]+)?[a-z=-]*|# plain")
 _CELL_FILE = re.compile(r"ipykernel_\d+/\d+\.py|\b\d{6,}\.py")
 _HIDDEN = {
     "ids": (re.compile(r"[0-9a-f]{8}(-?)(?:[0-9a-f]{4}\1){3}[0-9a-f]{12}"), "UUID"),

@@ -13,6 +13,8 @@ import zlib
 PLAIN = "# plain\n"
 RECORD = "%%execute_with_scorep\n"
 ISOLATE = "%%isolated\n"
+FORK = "%%execute_with_scorep --run=forked\n"
+CLEAN = "%%execute_with_scorep --run=isolated\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +42,7 @@ MODES = {
         Mode("forked", (RECORD,), {"HOLDFAST_RUN": "forked"}),
         Mode("clean", (RECORD,), {"HOLDFAST_RUN": "isolated"}),
         Mode("verified", (PLAIN, RECORD), {"HOLDFAST_RUN": "isolated", "HOLDFAST_VERIFY": "1"}),
+        Mode("turns", (CLEAN, PLAIN, FORK)),
         Mode("alternating", (PLAIN, ISOLATE)),
         Mode("reversed", (ISOLATE, PLAIN)),
         Mode("mixed", (PLAIN, RECORD, ISOLATE), at_random=True),

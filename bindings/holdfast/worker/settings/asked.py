@@ -12,7 +12,6 @@ a row waits for that, and is carried on as it came.
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 import types
 import typing as t
@@ -20,6 +19,7 @@ import typing as t
 from holdfast._after_import import call_after_import
 
 from .. import notices
+from .attributes import new_modules
 from .rows import ROWS, differs, read
 
 _KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
@@ -128,11 +128,6 @@ class Asked:
             ROWS[name].write(value)  # type: ignore[misc]
         except Exception as error:  # what one can't have costs the cell no other
             notices.not_carried_over(name, error)
-
-
-def new_modules(count: int) -> list[str]:
-    """Those that came since there were so many. The others aren't touched: in a fork that copies their pages."""
-    return list(itertools.islice(reversed(sys.modules), max(len(sys.modules) - count, 0)))
 
 
 def _is_made(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import types
@@ -19,7 +20,13 @@ _SYS = frozenset(
 )
 _PLAIN_HOLDERS = frozenset((list, dict, set))
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_UNDERS = ("_", "__", "___")  # gettext's function, or what keeps IPython from setting results
+_UNDERS = (
+    "_",
+    "__",
+    "___",
+    "__import__",
+    "__build_class__",
+)  # gettext's function, or what keeps IPython from setting results
 _WORD = re.compile(r"[^\W\d][\w.]*")
 MISSING = "holdfast: no such attribute"
 
@@ -119,6 +126,11 @@ def is_plain(value: object) -> bool:
     if kind is dict:
         return all(is_plain(part) for pair in value.items() for part in pair)  # type: ignore[attr-defined]
     return kind in _ATOMS
+
+
+def new_modules(count: int) -> list[str]:
+    """Those that came since there were so many. The others aren't touched: in a fork that copies their pages."""
+    return list(itertools.islice(reversed(sys.modules), max(len(sys.modules) - count, 0)))
 
 
 # ---- their attributes

@@ -23,7 +23,7 @@ import types
 import typing as t
 
 from ..libraries import is_library
-from .asked import new_modules
+from .attributes import new_modules
 
 # Of objects in modules, by module.
 _TABLE = {

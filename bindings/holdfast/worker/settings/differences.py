@@ -7,7 +7,8 @@ it:
 
 * a library's module that the notebook has imported or has a name for, by its public attributes, and what lists,
   dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set
-  their own at any time. `sys` and `builtins` are always looked at;
+  their own at any time. So it is with the lists, dicts and sets that its classes have, also where a class gets
+  one of its own in place of its base's (`yaml.add_constructor`). `sys` and `builtins` are always looked at;
 * a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
   When it is loaded anew, another process that imports it has the new file: all its values count from then on.
 
@@ -24,14 +25,13 @@ import sys
 import types
 import typing as t
 
-from holdfast._patches import chain_of
+from holdfast._patches import chain_of, copy_of, is_holder
 
 from .attributes import is_plain, look_into, value_of
 from .rows import is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
-_HOLDERS = frozenset((list, dict, set))
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
 # Of sys: carried otherwise, the interpreter's own, or of the last error.
@@ -45,7 +45,8 @@ _NOT_INSIDE = frozenset(
     " linecache:cache inspect:modulesbyfile".split()
 )
 _BARE = ("sys", "builtins")  # modules that libraries leave alone
-_UNDERS = frozenset(("_", "__", "___"))  # of builtins: gettext's function, for one
+# Of builtins: gettext's function, for one, and what statements call.
+_UNDERS = frozenset(("_", "__", "___", "__import__", "__build_class__"))
 
 
 class Differences:
@@ -69,6 +70,8 @@ class Differences:
         self._inside: dict[
             str, dict[str, t.Any]
         ] = {}  # of sys and builtins: copies of what holds others
+        self._in_classes: dict[str, list[_InClass]] = {}
+        self._classes: set[int] = set()  # ids of those that are looked at
         self._own: dict[
             str, tuple[dict[str, t.Any], dict[str, t.Any]]
         ] = {}  # as it was, how it looked
@@ -129,12 +132,33 @@ class Differences:
         name, attributes = module.__name__, dict(vars(module))
         self._libraries[name] = attributes
         self._inside[name] = {
-            attribute: value.copy()
+            attribute: copy_of(value)
             for attribute, value in attributes.items()
-            if type(value) in _HOLDERS
+            if is_holder(value)
             and self._is_looked_at(name, attribute)
             and f"{name}:{attribute}" not in _NOT_INSIDE
         }
+        if name not in _BARE:
+            self._in_classes[name] = list(self._note_classes(name, attributes))
+
+    def _note_classes(self, name: str, attributes: dict[str, t.Any]) -> t.Iterator[_InClass]:
+        """The lists, dicts and sets of a package's classes that a module has public names for."""
+        package = name.partition(".")[0]
+        for attribute, cls in attributes.items():
+            if attribute.startswith("_") or not isinstance(cls, type) or id(cls) in self._classes:
+                continue
+            home = sys.modules.get(cls.__module__)
+            if cls.__module__.partition(".")[0] != package or not _leads_to(home, cls):
+                continue
+            self._classes.add(id(cls))
+            held = {
+                inner: value
+                for base in reversed(cls.__mro__)
+                for inner, value in vars(base).items()
+                if is_holder(value) and not inner.startswith("__")
+            }
+            for inner, value in held.items():
+                yield _InClass(cls, inner, vars(cls).get(inner, _MISSING), copy_of(value))
 
     def imported(self, module: types.ModuleType) -> None:
         """One of the user's own, just now."""
@@ -162,9 +186,12 @@ class Differences:
         """The attributes that were set, with what they were, and those that are the same objects with
         something else in them."""
         found: Found = {}
-        named = {id(value) for value in self._namespace.values() if type(value) in _HOLDERS}
+        named = {id(value) for value in self._namespace.values() if is_holder(value)}
         for name in self._libraries:
             self._find_in_holders(name, named, found)
+            for one in self._in_classes.get(name, ()):
+                if one.has_changed():
+                    found[one.key] = self._missing if one.value is _MISSING else one.value
         inside = set(found)
         for name, before in self._libraries.items():
             self._find_in_library(name, before, found)
@@ -220,30 +247,70 @@ class Differences:
             inside.add(key)
 
 
+class _InClass(t.NamedTuple):
+    """A list, dict or set that a library's class has, or its base, and what was in it."""
+
+    cls: type
+    attribute: str
+    value: t.Any  # the class's own
+    held: t.Any
+
+    @property
+    def key(self) -> str:
+        return f"_{self.cls.__module__}:{self.cls.__qualname__}.{self.attribute}"
+
+    def has_changed(self) -> bool:
+        """Libraries fill those with private names at any time: there what the notebook has made counts."""
+        now = vars(self.cls).get(self.attribute, _MISSING)
+        if now is self.value:
+            return now is not _MISSING and not _is_as(now, self.held) and self._is_counted(now)
+        if not is_holder(now) or type(now) is not type(self.held):
+            return now is _MISSING
+        return not _is_as(now, self.held) and (self._is_public() or self._is_counted(now))
+
+    def _is_public(self) -> bool:
+        return not self.attribute.startswith("_")
+
+    def _is_counted(self, now: t.Any) -> bool:
+        return _has_nobodys(now, self.held) if self._is_public() else _has_own(now, self.held)
+
+
+def _leads_to(module: t.Any, cls: type) -> bool:
+    """Whether the class is found in a module by its name."""
+    return isinstance(module, types.ModuleType) and value_of(module, cls.__qualname__) is cls
+
+
 def _is_as(value: t.Any, held: t.Any) -> bool:
     """Whether a list, dict or set has the same objects as its copy."""
     if len(value) != len(held) or type(value) is set:
-        return bool(value == held)
+        return len(value) == len(held) and bool(value == held)
     parts = [(value, held)]
-    if type(value) is dict:
+    if isinstance(value, dict):
         parts.append((value.values(), held.values()))
     return all(all(map(operator.is_, *pair)) for pair in parts)
 
 
 def _has_nobodys(value: t.Any, held: t.Any) -> bool:
     """Whether something was put into it, or taken from it, that no library has made."""
+    return any(all(map(_is_nobodys, part)) for part in _differing(value, held))
+
+
+def _has_own(value: t.Any, held: t.Any) -> bool:
+    """Whether something was put into it, or taken from it, that the notebook has made."""
+    return any(is_notebooks(part[-1]) for part in _differing(value, held))
+
+
+def _differing(value: t.Any, held: t.Any) -> t.Iterator[tuple[t.Any, ...]]:
     pairs = (_parts(value), _parts(held)), (_parts(held), _parts(value))
-    return any(
-        all(map(_is_nobodys, part))
-        for parts, others in pairs
-        for place, part in parts.items()
-        if place not in others or any(map(operator.is_not, part, others[place]))
-    )
+    for parts, others in pairs:
+        for place, part in parts.items():
+            if place not in others or any(map(operator.is_not, part, others[place])):
+                yield part
 
 
 def _parts(holder: t.Any) -> dict[t.Any, tuple[t.Any, ...]]:
     """The content of a container, by the key that finds each item."""
-    if type(holder) is dict:
+    if isinstance(holder, dict):
         return {key: (key, value) for key, value in holder.items()}
     return {id(value): (value,) for value in holder}
 

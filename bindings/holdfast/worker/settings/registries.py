@@ -124,6 +124,8 @@ def slots(shell: t.Any) -> dict[str, Slot]:
     }
     return {name: registry.slot() for name, registry in registries.items()} | {
         "IPython's handler of errors": _errors_handler(shell),
+        "functions that follow new threads": Slot("threading", _followers, _set_followers),
+        "overloads (typing.overload)": Slot("typing", _overloads, _set_overloads),
         "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
         "NumPy's error callback": Slot("numpy", _callback, _set_callback),
         "pandas' accessors": Slot("pandas", _accessors, _set_accessors),
@@ -213,6 +215,37 @@ def _set_logging(new: t.Any) -> None:
     factory, kind = [None, None] if new is MISSING else new
     logging.setLogRecordFactory(factory or logging.LogRecord)
     logging.setLoggerClass(kind or logging.Logger)
+
+
+def _followers() -> t.Any:
+    """What `threading.setprofile` and `settrace` were given."""
+    threading = sys.modules["threading"]
+    found = [threading.getprofile(), threading.gettrace()]
+    mine = [one if is_notebooks(one) else None for one in found]
+    return mine if any(mine) else MISSING
+
+
+def _set_followers(new: t.Any) -> None:
+    threading = sys.modules["threading"]
+    now = _followers()
+    for place, name in enumerate(("setprofile", "settrace")):
+        if new is not MISSING and new[place] is not None:
+            getattr(threading, name)(new[place])
+        elif now is not MISSING and now[place] is not None:
+            getattr(threading, name)(None)
+
+
+def _overloads() -> t.Any:
+    """Those of the notebook's functions, by name and line."""
+    found = t._overload_registry.get("__main__", {})  # type: ignore[attr-defined]
+    return {name: dict(lines) for name, lines in found.items() if lines} or MISSING
+
+
+def _set_overloads(new: t.Any) -> None:
+    registry = t._overload_registry  # type: ignore[attr-defined]
+    registry.pop("__main__", None)
+    for name, lines in ({} if new is MISSING else new).items():
+        registry["__main__"][name].update(lines)
 
 
 class _Abstract:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import copy
 import functools
 import gc
 import os
@@ -24,6 +25,8 @@ from holdfast._threads import is_service
 from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
+from .attributes import own_modules
+from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
 _FIELDS = (
@@ -37,7 +40,9 @@ class Row(t.NamedTuple):
     """A part of the state.
 
     `read` gets the shell and gives what can be compared; with `write` it is a plain value, which that
-    sets. Both are called only where `module` is imported. Before that it is `fresh`; None: nobody knows.
+    sets. Both are called only where `module` is imported, and `read` first at the end of its import: if that is
+    a part of the import of a package, `read` must import nothing, or `module` is the package. Before the import it
+    is `fresh`; None: nobody knows.
     With `objects` it gives a list of objects, to which imports add: after one only the notebook's count.
     Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
     """
@@ -328,6 +333,39 @@ def as_shown_before() -> t.Iterator[None]:
         _set_shown(said)
 
 
+def _domains(shell: t.Any) -> list[t.Any]:
+    gettext = _module("gettext")
+    return [gettext.textdomain(), dict(gettext._localedirs)]
+
+
+def _set_domains(new: list[t.Any]) -> None:
+    gettext = _module("gettext")
+    gettext._localedirs.clear()
+    gettext._localedirs.update(new[1])
+    gettext.textdomain(new[0])
+
+
+def _has_no_hooks(shell: t.Any) -> bool:
+    """Whether code has taken away the functions that are called for asynchronous generators, which a loop
+    sets when it begins."""
+    return asyncio._get_running_loop() is not None and not any(sys.get_asyncgen_hooks())
+
+
+def _set_no_hooks(new: bool) -> None:
+    loop: t.Any = asyncio._get_running_loop()
+    if new:
+        sys.set_asyncgen_hooks(None, None)
+    elif loop is not None:
+        sys.set_asyncgen_hooks(loop._asyncgen_firstiter_hook, loop._asyncgen_finalizer_hook)
+
+
+def _policy(shell: t.Any) -> str:
+    """Of which class it is, if that isn't asyncio's own."""
+    kind = type(_module("asyncio.events")._event_loop_policy)
+    named = f"{kind.__module__}.{kind.__qualname__}"
+    return "" if named.startswith(("asyncio.", "builtins.")) else named
+
+
 # ---- libraries'
 
 
@@ -378,6 +416,58 @@ def _set_print_options(new: dict[str, t.Any]) -> None:
     vars(_module("torch._tensor_str").PRINT_OPTS).update(new)
 
 
+def _anomalies(shell: t.Any) -> list[bool]:
+    torch = _module("torch")
+    return [torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]
+
+
+def _set_anomalies(new: list[bool]) -> None:
+    _module("torch").autograd.set_detect_anomaly(*new)
+
+
+def _device(shell: t.Any) -> str:
+    """What `set_default_device` set; to ask PyTorch for the device would make a tensor."""
+    context = getattr(_module("torch")._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return "" if context is None else str(context.device)
+
+
+def _set_device(new: str) -> None:
+    _module("torch").set_default_device(new or None)
+
+
+def _endianness(shell: t.Any) -> str:
+    """Of files that don't say it; "" for the machine's."""
+    found = _module("torch.serialization").get_default_load_endianness()
+    return "" if found is None else found.name
+
+
+def _set_endianness(new: str) -> None:
+    serialization = _module("torch.serialization")
+    kind = serialization.LoadEndianness[new] if new else None
+    serialization.set_default_load_endianness(kind)
+
+
+def _autocast(shell: t.Any) -> dict[str, list[t.Any]]:
+    """By kind of device; and, below "", whether what it has cast is kept."""
+    torch = _module("torch")
+    found: dict[str, list[t.Any]] = {
+        kind: [
+            torch.is_autocast_enabled(kind),
+            str(torch.get_autocast_dtype(kind)).removeprefix("torch."),
+        ]
+        for kind in ("cpu", "cuda")
+    }
+    return {**found, "": [torch.is_autocast_cache_enabled()]}
+
+
+def _set_autocast(new: dict[str, list[t.Any]]) -> None:
+    torch = _module("torch")
+    torch.set_autocast_cache_enabled(*new.pop(""))
+    for kind, (enabled, dtype) in new.items():
+        torch.set_autocast_enabled(kind, enabled)
+        torch.set_autocast_dtype(kind, getattr(torch, dtype))
+
+
 # ---- IPython's
 
 
@@ -418,6 +508,44 @@ def _set_traits(new: dict[str, t.Any]) -> None:
             setattr(shell, name, value)
 
 
+_RELOADS = "enabled check_all autoload_obj hide_errors modules skip_modules".split()
+
+
+_first_times: dict[str, float] = {}  # of files, when %autoreload first knew a module here
+
+
+def _autoreload(shell: t.Any) -> dict[str, t.Any]:
+    """What %autoreload was told, and the times of files that it has loaded anew. It learns of a module at the
+    end of the cell that imports it: here that may have been an adoption."""
+    magics = shell.magics_manager.registry["AutoreloadMagics"]
+    reloader, known = magics._reloader, magics._reloader.modules_mtimes
+    magics.loaded_modules.update(own_modules())
+    for name, module in own_modules().items():
+        if name not in known:
+            known[name] = reloader.filename_and_mtime(module)[1] or 0
+        _first_times.setdefault(name, known[name])
+    found = {name: getattr(reloader, name) for name in _RELOADS if hasattr(reloader, name)}
+    times = {name: known[name] for name in own_modules() if known[name] != _first_times[name]}
+    return {**copy.deepcopy(found), "modules_mtimes": times}
+
+
+def note_imported(shell: t.Any) -> None:
+    """An adoption has imported modules, and the next cell may change their files."""
+    if "IPython.extensions.autoreload" in sys.modules:
+        read(ROWS["IPython's reloading of modules"], shell)
+
+
+def _set_autoreload(new: dict[str, t.Any]) -> None:
+    from IPython import get_ipython
+
+    reloader = get_ipython().magics_manager.registry["AutoreloadMagics"]._reloader
+    for name, value in new.items():
+        if name == "modules_mtimes":
+            reloader.modules_mtimes.update(value)
+        else:
+            setattr(reloader, name, value)
+
+
 def _deleted(shell: t.Any) -> list[str]:
     """IPython's own names that the user has deleted."""
     return [name for name in _OWN_NAMES if name not in shell.user_ns]
@@ -454,6 +582,21 @@ def _serves_library(thread: threading.Thread) -> bool:
     return isinstance(path, str) and is_library(path)
 
 
+def _follows(getter: str) -> Row:
+    """Whether a function of the notebook's follows the calls of the thread that runs the cells."""
+    return Row(
+        "sys", lambda shell: is_notebooks(getattr(sys, getter)()), fresh=False, of_process=True
+    )
+
+
+def _stack_size(shell: t.Any) -> int:
+    """To ask for it sets it to 0."""
+    size = threading.stack_size()
+    if size:
+        threading.stack_size(size)
+    return size
+
+
 def _has_children(shell: t.Any) -> bool:
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -472,6 +615,15 @@ def _streams(shell: t.Any) -> list[str]:
     ]
 
 
+def _pair(module: str, getter: str, setter: str, package: str = "") -> Row:
+    """What a function of the module reads and another one sets, once a package that imports it is there."""
+    return Row(
+        package or module,
+        lambda shell: getattr(_module(module), getter)(),
+        lambda new: getattr(_module(module), setter)(new),
+    )
+
+
 ROWS: dict[str, Row] = {
     "the recursion limit": Row("sys", lambda shell: sys.getrecursionlimit(), sys.setrecursionlimit),
     "the switch interval": Row("sys", lambda shell: sys.getswitchinterval(), sys.setswitchinterval),
@@ -479,6 +631,12 @@ ROWS: dict[str, Row] = {
     "the longest integers as text": Row(
         "sys", lambda shell: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
     ),
+    "how far the origin of coroutines is tracked": _pair(
+        "sys", "get_coroutine_origin_tracking_depth", "set_coroutine_origin_tracking_depth"
+    ),
+    "the flags of dlopen": _pair("sys", "getdlopenflags", "setdlopenflags"),
+    "hooks of asynchronous generators": Row("sys", _has_no_hooks, _set_no_hooks),
+    "the policy of asyncio": Row("asyncio.events", _policy),
     "the signal mask": Row("signal", _mask, _set_mask, of_process=True),
     "timers": Row("signal", _timer, of_process=True),
     "resource limits": Row("resource", _limits, _set_limits, of_process=True),
@@ -495,15 +653,15 @@ ROWS: dict[str, Row] = {
         of_process=True,
     ),
     "what stands for sys.stdout and sys.stderr": Row("sys", _streams, of_process=True),
+    "sys.setprofile()": _follows("getprofile"),
+    "sys.settrace()": _follows("gettrace"),
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
     "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
     "the time zone": Row("time", _zone, _set_zone),
     "modules that can't be imported": Row("sys", _no_modules, _set_no_modules),
     "the locale": Row("locale", _locale, _set_locale),
     "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),
-    "the stack of new threads": Row(
-        "threading", lambda shell: threading.stack_size(), threading.stack_size
-    ),
+    "the stack of new threads": Row("threading", _stack_size, threading.stack_size),
     "multiprocessing's start method": Row(
         "multiprocessing",
         lambda shell: _module("multiprocessing").get_start_method(allow_none=True),
@@ -514,14 +672,48 @@ ROWS: dict[str, Row] = {
         lambda shell: _module("multiprocessing.process").current_process().name,
         lambda new: setattr(_module("multiprocessing.process").current_process(), "name", new),
     ),
+    "multiprocessing's interpreter": _pair(
+        "multiprocessing.spawn", "get_executable", "set_executable"
+    ),
+    "where time zones are looked for": Row(
+        "zoneinfo",
+        lambda shell: list(_module("zoneinfo").TZPATH),
+        lambda new: _module("zoneinfo").reset_tzpath(new),
+    ),
+    "gettext's domains": Row("gettext", _domains, _set_domains),
+    "errno of ctypes": _pair("ctypes", "get_errno", "set_errno"),
+    "thread-local settings of libraries": Row(
+        "threading", lambda shell: thread_locals.read(), thread_locals.write
+    ),
     "sources in linecache": Row("linecache", _sources, _set_sources),
     "warnings that were shown": Row("warnings", _shown, _set_shown),
     "names of logging's levels": Row("logging", _levels, _set_levels),
     "NumPy's error handling": Row(
         "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
     ),
+    "NumPy's buffers": _pair("numpy", "getbufsize", "setbufsize"),
     "pandas' options": Row("pandas", _options, _set_options),
     "PyTorch's print options": Row("torch._tensor_str", _print_options, _set_print_options),
+    "PyTorch's precision of products": _pair(
+        "torch", "get_float32_matmul_precision", "set_float32_matmul_precision"
+    ),
+    "PyTorch's repeated warnings": _pair("torch", "is_warn_always_enabled", "set_warn_always"),
+    "PyTorch's detection of anomalies": Row("torch", _anomalies, _set_anomalies),
+    "PyTorch's default device": Row("torch", _device, _set_device),
+    "PyTorch's autocast": Row("torch", _autocast, _set_autocast),
+    "PyTorch's threads for operations": _pair(
+        "torch", "get_num_interop_threads", "set_num_interop_threads"
+    ),
+    "PyTorch's checksums of files": _pair(
+        "torch.serialization", "get_crc32_options", "set_crc32_options", "torch"
+    ),
+    "PyTorch's order of bytes": Row("torch", _endianness, _set_endianness),
+    "PyTorch's directory of models": _pair("torch.hub", "get_dir", "set_dir", "torch"),
+    "PyTorch's way to share tensors": _pair(
+        "torch.multiprocessing", "get_sharing_strategy", "set_sharing_strategy", "torch"
+    ),
+    "Arrow's threads": _pair("pyarrow", "cpu_count", "set_cpu_count"),
+    "Arrow's threads for files": _pair("pyarrow", "io_thread_count", "set_io_thread_count"),
     "the first weekday": Row(
         "calendar",
         lambda shell: int(_module("calendar").firstweekday()),
@@ -545,6 +737,9 @@ ROWS: dict[str, Row] = {
     ),
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
     "IPython's options": Row("IPython", _traits, _set_traits),
+    "IPython's reloading of modules": Row(
+        "IPython.extensions.autoreload", _autoreload, _set_autoreload
+    ),
     "threads that it started": Row("threading", _threads, grows=True, of_process=True),
     "tasks of the event loop": Row(
         "asyncio", lambda shell: len(asyncio.all_tasks()), grows=True, of_process=True

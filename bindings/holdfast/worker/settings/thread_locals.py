@@ -1,0 +1,98 @@
+"""What libraries keep in `threading.local` objects: settings of the thread that runs the cells.
+
+`scipy.fft.set_workers(2)` and its like set an attribute of such an object, which is in a module of the library and
+which no function asks for. In another process the thread has none of it. So all `threading.local` objects of
+libraries' modules are looked at: attributes that are plain values are carried (rows.py), and others are left,
+since a library keeps connections, caches and what is going on there, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import types
+import typing as t
+
+from holdfast._after_import import call_after_import
+
+from ..libraries import is_library
+from .attributes import is_plain, new_modules
+
+_OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
+
+Found = dict[str, dict[str, dict[str, t.Any]]]  # values by module, name there, and attribute
+
+
+class ThreadLocals:
+    """Those of this process's libraries."""
+
+    def __init__(self) -> None:
+        self._count = 0  # of modules that were looked at
+        self._places: list[tuple[str, str]] = []  # modules and names
+        self._waiting: Found = {}  # for modules that aren't imported here
+
+    def read(self) -> Found:
+        """What this thread has in them."""
+        self.look()
+        found = dict(self._waiting)
+        for module, name in self._places:
+            held = {key: one for key, one in _space(module, name).items() if is_plain(one)}
+            if held:
+                found.setdefault(module, {})[name] = held
+        return found
+
+    def write(self, new: Found) -> None:
+        """Have this thread have that, now or once the library is imported."""
+        now = self.read()
+        for module, name in self._places:
+            wanted = new.get(module, {}).get(name, {})
+            space = _space(module, name)
+            for key in now.get(module, {}).get(name, {}).keys() - wanted.keys():
+                del space[key]
+            _fill(space, wanted)
+        for module in new.keys() - sys.modules.keys():
+            if module not in self._waiting:
+                call_after_import(module, functools.partial(self._arrived, module))
+            self._waiting[module] = new[module]
+
+    def _arrived(self, module: str) -> None:
+        for name, wanted in self._waiting.pop(module, {}).items():
+            _fill(_space(module, name), wanted)
+
+    def look(self) -> None:
+        """Find those of modules that have been imported since the last time."""
+        if len(sys.modules) == self._count:
+            return
+        for name in new_modules(self._count):
+            package = name.partition(".")[0]
+            module = sys.modules[name]
+            if package in sys.stdlib_module_names or package in _OURS:
+                continue
+            if type(module) is types.ModuleType:
+                places = [
+                    (name, attribute)
+                    for attribute, one in list(vars(module).items())
+                    if issubclass(type(one), threading.local)
+                ]
+                self._places += places if places and _is_installed(module) else []
+        self._count = len(sys.modules)
+
+
+def _space(module: str, name: str) -> dict[str, t.Any]:
+    """What this thread has in one; nothing if there is no such thing any more."""
+    one = vars(sys.modules[module]).get(name) if module in sys.modules else None
+    return vars(one) if isinstance(one, threading.local) else {}
+
+
+def _fill(space: dict[str, t.Any], wanted: dict[str, t.Any]) -> None:
+    """What is an object here, the library sets by its own means."""
+    space.update({key: one for key, one in wanted.items() if is_plain(space.get(key))})
+
+
+def _is_installed(module: types.ModuleType) -> bool:
+    file = vars(module).get("__file__")
+    return isinstance(file, str) and is_library(file)
+
+
+thread_locals = ThreadLocals()
