@@ -7,7 +7,7 @@ and sleeps. If the main worker dies, the frontend wakes the fork (kernel/session
 
 * As a rule it takes the main worker's place as it is: every object, with its identity, and every
   module is there, unserializable ones included. Resources that belong to a process and not to its
-  memory are not: its children, threads, pipes and sockets. Timers start again with the time they
+  memory are not: its children, threads, pipes, sockets and terminals. Timers start again with the time they
   had left at the fork.
 * If native threads of the notebook's may have held locks at the fork, or a GPU was in use, the
   fork can't go on as a program. Then it only encodes what the last commit doesn't have, and a new
