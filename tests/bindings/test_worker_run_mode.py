@@ -72,7 +72,7 @@ def test_whose_wish_counts(monkeypatch):
     assert choose(monkeypatch, code="x", run="isolated", wish="in-process")[0] == "in-process"
     chosen = choose(monkeypatch, code="x", wish="in-process", cell_run="isolated")
     assert chosen == ("isolated", "--run=isolated")
-    assert "none of auto" in choose(monkeypatch, code="x", wish="nowhere")[1]
+    assert "must be one of auto" in choose(monkeypatch, code="x", wish="nowhere")[1]
 
 
 def test_an_open_recording_is_in_the_way(monkeypatch):

@@ -5,7 +5,12 @@ and an instrumented cell that use what it broke. Where a process can't be kept, 
 and the variables are those of the last commit.
 """
 
+import contextlib
+import os
+import signal
+
 import pytest
+from waiting import until
 
 HEADS = {
     "plain": "",
@@ -95,8 +100,6 @@ DEADLY = {
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
     """One kernel for all tests here: what hurts it shows in those that follow."""
-    import os
-
     from jupyter_client.manager import KernelManager
 
     from tests.conftest import Notebook, write_kernelspec
@@ -113,9 +116,12 @@ def kernels(tmp_path_factory):
 
 @pytest.fixture
 def kernel(kernels):
-    """It, with a main worker that no test before has touched."""
-    for _ in range(2):  # first the one that was touched, then its sleeping fork, which was too
-        kernels.run("import os, time\nos._exit(0)")
+    """It, with a main worker that no test before has touched: its sleeping fork was touched, too."""
+    old = set(kernels.workers())
+    for pid in old:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: kernels.workers() and not old & set(kernels.workers()))
     for code in "kept = 5", HEADS["isolated"] + "kept":  # which commits it
         assert kernels.run(code).status == "ok"
     return kernels

@@ -114,7 +114,7 @@ def test_time_magics_have_their_lines(either_kernel):
 
 def test_wrong_options_are_errors(kernel):
     for head, words in {
-        "%%execute_with_scorep --line": "--run=auto|in-process|forked|isolated and --lines",
+        "%%execute_with_scorep --line": "--run=auto|in-process|forked|isolated, --repeat N (2 to 100) and --lines",
         "%%execute_with_scorep --lines lines": "this is unknown: lines",
         "%%isolated --lines": "--lines needs a recording",
     }.items():

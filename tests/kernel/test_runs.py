@@ -98,7 +98,7 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
         "--range 2:1": "is empty",
         "--range x": "no range like",
         "--export /nonexistent/a.json": "No such file",
-        "--export kept": "the name's end",
+        "--export kept": "the ending of the name",
         "nowhere": "there is no trace nowhere",
         "broken": "can't be read",
         "'": "quotation",

@@ -262,8 +262,10 @@ def test_session(in_each_run_mode, session):
 
 @needs_kernel
 def test_marshalling_says_what_it_means(notebook):
-    (note,) = notebook.run("%%marshalling_settings").displayed
-    assert "no effect" in note and "shared memory" in note
+    ran = notebook.run("%%marshalling_settings")
+    (note,) = ran.displayed
+    assert "existing notebooks" in note and "shared memory" in note
+    assert ran.lines() == ["Marshaller 'cloudpickle' in 'disk' mode: accepted, without effect."]
 
 
 @needs_kernel

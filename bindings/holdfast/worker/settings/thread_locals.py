@@ -43,14 +43,11 @@ class ThreadLocals:
         return found
 
     def write(self, new: Found) -> None:
-        """Have this thread have that, now or once the library is imported."""
-        now = self.read()
+        """Have this thread have that, now or once the library is imported. An attribute that isn't
+        there in the other process stays: the library may have made it for this thread."""
+        self.look()
         for module, name in self._places:
-            wanted = new.get(module, {}).get(name, {})
-            space = _space(module, name)
-            for key in now.get(module, {}).get(name, {}).keys() - wanted.keys():
-                del space[key]
-            _fill(space, wanted)
+            _fill(_space(module, name), new.get(module, {}).get(name, {}))
         for module in new.keys() - sys.modules.keys():
             if module not in self._waiting:
                 call_after_import(module, functools.partial(self._arrived, module))
