@@ -265,7 +265,7 @@ def test_marshalling_says_what_it_means(notebook):
     ran = notebook.run("%%marshalling_settings")
     (note,) = ran.displayed
     assert "existing notebooks" in note and "shared memory" in note
-    assert ran.lines() == ["Marshaller 'cloudpickle' in 'disk' mode: accepted, without effect."]
+    assert ran.lines() == ["Marshaller 'holdfast' in 'memory' mode: accepted, without effect."]
 
 
 @needs_kernel
