@@ -143,7 +143,8 @@ class History(HistoryManager):
             return
         with aside.counted(), self._writing:
             with self.db_input_cache_lock:
-                lines, self.db_input_cache = self.db_input_cache, []
+                lines = list(self.db_input_cache)
+                self.db_input_cache.clear()
             if lines:
                 conn = self.db if conn is None else conn
                 self._begin(conn)
