@@ -77,6 +77,8 @@ hfi_rest_moment_deadline_ns(const hf_kernel *kernel) {
     if (is_used(kernel) || !(may_commit(kernel) || hfi_rollback_is_wanted(kernel) ||
                              hfi_standby_awaits_import(kernel)))
         return -1;
+    if (hfi_rollback_is_wanted_at_once(kernel))
+        return kernel->rest->idle_ns;
     return kernel->rest->idle_ns + IDLE_DELAY_NS;
 }
 
@@ -85,6 +87,10 @@ hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns) {
     long long deadline = hfi_rest_moment_deadline_ns(kernel);
     if (deadline < 0 || now_ns < deadline)
         return;
+    if (now_ns < kernel->rest->idle_ns + IDLE_DELAY_NS) {
+        hfi_rollback_make(kernel); /* it is wanted at once */
+        return;
+    }
     if (may_commit(kernel)) {
         hfi_commits_ask(kernel, now_ns);
         return; /* the rest when that is done */

@@ -51,6 +51,8 @@ extern const hfi_owner hfi_rollback_owner;
 void hfi_rollback_make(hf_kernel *kernel);
 /* Whether one should be made while nobody uses the notebook. */
 int hfi_rollback_is_wanted(const hf_kernel *kernel);
+/* The same, as soon as no request is there: in-process cells follow each other. */
+int hfi_rollback_is_wanted_at_once(const hf_kernel *kernel);
 /* Whether there is one. */
 int hfi_rollback_sleeps(const hf_kernel *kernel);
 /* It is of no use any more. */

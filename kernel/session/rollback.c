@@ -25,7 +25,9 @@
  *
  * If the last recorded or isolated cell ran in-process, the next probably will. So once
  * nobody has used the notebook for a moment (rest.c), a fork is made for it, and the
- * main worker takes the pages that cells write. Whether it still has the notebook as it
+ * main worker takes the pages that cells write. If in-process cells follow each other,
+ * as in "Run All", it is made as soon as one has ended: the client reads the reply
+ * meanwhile, and what the cell has made is safe at once. Whether it still has the notebook as it
  * is when that cell comes, the main worker says with its answer to the commit
  * ("protected"): it knows whether anything has run since.
  *
@@ -48,6 +50,7 @@
 #include "session/workers.h"
 #include "workers/program.h"
 
+#define ROW            2 /* in-process cells, after which the next probably is one */
 #define SHARE          50
 #define COST_FACTOR    3       /* page faults after a fork cost about twice as much */
 #define COST_FIRST_NS  5000000 /* before one was measured */
@@ -72,6 +75,7 @@ typedef struct hfi_rollback {
     int is_whole;    /* it can be the main worker, and needn't commit */
     int is_new;      /* no request has gone to the main worker since */
     int is_expected; /* the next recorded cell will need one */
+    int row;         /* how many in-process cells have followed each other */
     int is_owed; /* a former one is the main worker, and nothing else has what it has */
     long long cells;   /* that ran since it was made */
     long long run_ns;  /* their time */
@@ -133,7 +137,8 @@ hfi_rollback_make(hf_kernel *kernel) {
     if (hfi_workers_split(kernel, HFI_SLEEPER, ++kernel->next_id, &worker, &error) !=
         HF_OK) {
         hfi_log("rollback: %s", error.message);
-        return; /* the one before, if there is one, is better than none */
+        rollback->is_new = 1; /* not tried again before the next request */
+        return;               /* the one before, if there is one, is better than none */
     }
     release_former(kernel);
     if (rollback->state == HFI_ROLLBACK_ASLEEP) {
@@ -183,6 +188,11 @@ hfi_rollback_is_wanted(const hf_kernel *kernel) {
 }
 
 int
+hfi_rollback_is_wanted_at_once(const hf_kernel *kernel) {
+    return kernel->rollback->row >= ROW && hfi_rollback_is_wanted(kernel);
+}
+
+int
 hfi_rollback_sleeps(const hf_kernel *kernel) {
     return kernel->rollback->state == HFI_ROLLBACK_ASLEEP;
 }
@@ -204,6 +214,7 @@ hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
         return;
     if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
         rollback->is_expected = cell->plan == HFI_PLAN_IN_PROCESS;
+    rollback->row = cell->plan == HFI_PLAN_IN_PROCESS ? rollback->row + 1 : 0;
     if (!hfi_cell_is_in_main(cell))
         return;
     long long run_ns = cell->ended_ns - cell->started_ns;
