@@ -6,6 +6,7 @@ and in turn cells of all ways to run them, each of which changes some elements.
 
 import ast
 import random
+import subprocess
 
 import effort
 import pytest
@@ -116,6 +117,58 @@ def test_a_subshell_beside_clean_cells(kernel):
         assert kernel.finish(write(1)).status == "ok", sent  # in its own order: the first has ended
     assert kernel.run("wrong(), sum(written)").result == f"([], {effort.examples(5) * 201})"
     assert kernel.run(HEADS["clean"] + "wrong()").result == "[]"
+
+
+IN_C = r"""
+#include <pthread.h>
+#include <unistd.h>
+static long long *rows, *counts;
+static volatile int going;
+static pthread_t thread;
+static void *work(void *unused) {
+    for (long place = 0; going; place = (place + 1) % PLACES) {
+        for (int i = 0; i < WIDTH; i++)
+            rows[place * WIDTH + i]++;
+        counts[place]++;
+        if (place == 0)
+            usleep(100);
+    }
+    return unused;
+}
+int begin(long long *to_rows, long long *to_counts) {
+    rows = to_rows, counts = to_counts, going = 1;
+    return pthread_create(&thread, NULL, work, NULL);
+}
+int end(void) { going = 0; return pthread_join(thread, NULL); }
+"""
+ROWS = (400, 1024)
+
+
+def test_a_thread_of_c_beside_clean_cells(kernel, tmp_path):
+    """It writes to committed arrays at any moment, without the interpreter's lock."""
+    source, library = tmp_path / "writer.c", tmp_path / "writer.so"
+    source.write_text(IN_C.replace("PLACES", str(ROWS[0])).replace("WIDTH", str(ROWS[1])))
+    subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-o", library, source], check=True)
+    begin = (
+        f"import ctypes, numpy as np; library = ctypes.CDLL({str(library)!r})\n"
+        f"rows, counts = np.zeros({ROWS}, np.int64), np.zeros({ROWS[0]}, np.int64)\n"
+        "places = [ctypes.c_void_p(one.ctypes.data) for one in (rows, counts)]\n"
+        "library.begin(*places)"
+    )
+    assert kernel.run(begin).result == "0"
+    last = 0
+    for number in range(effort.examples(6)):
+        head = HEADS["clean" if number % 3 else "in-process"]
+        outcome = kernel.run(head + "int(rows.sum())")
+        assert outcome.status == "ok", outcome.content
+        assert int(outcome.result) >= last
+        last = int(outcome.result)
+        if number % 2:
+            kernel.settle()
+    assert kernel.run("library.end()").result == "0"
+    wrong = "int((rows != counts[:, None]).sum()), bool(counts.min() > 0)"
+    assert kernel.run(wrong).result == "(0, True)"
+    assert kernel.run(HEADS["clean"] + wrong).result == "(0, True)"
 
 
 SHARED = f"""
