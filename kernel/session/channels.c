@@ -8,13 +8,13 @@
  * without a high-water mark queues, and what subscribers of iopub have yet to take is
  * backlog.c's. ROUTER_HANDOVER lets a client that reconnects take its identity again.
  *
- * Who may talk to us: over tcp, any program that reaches the port, so messages have a
- * signature; any program that reaches iopub may listen. With the CurveZMQ keys of the
- * connection file, only a program that has read that file, since a client must know the
- * server's public key, and all is encrypted. Over ipc, only this user: the sockets are
- * made with mode 0600. A program that isn't let in can't make us keep anything; over
- * tcp without Curve, a multipart that never ends is bounded by a part's size only,
- * since libzmq shows us whole ones.
+ * Over tcp any program that reaches the port can send to us, so messages have a
+ * signature, and any program that reaches iopub may listen. With the CurveZMQ keys of
+ * the connection file only a program that has read that file can do either, since a
+ * client must know the server's public key; all is encrypted then. Over ipc only this
+ * user can: the sockets are made with mode 0600. A program that isn't let in can't make
+ * us keep anything. Over tcp without Curve a multipart that never ends is bounded by a
+ * part's size only, since libzmq shows us whole ones.
  *
  * One thread; the sockets never leave it.
  */

@@ -515,7 +515,7 @@ _first_times: dict[str, float] = {}  # of files, when %autoreload first knew a m
 
 
 def _autoreload(shell: t.Any) -> dict[str, t.Any]:
-    """What %autoreload was told, and the times of files that it has loaded anew. It learns of a module at the
+    """The settings of %autoreload, and the times of files that it has loaded anew. It learns of a module at the
     end of the cell that imports it: here that may have been an adoption."""
     magics = shell.magics_manager.registry["AutoreloadMagics"]
     reloader, known = magics._reloader, magics._reloader.modules_mtimes
