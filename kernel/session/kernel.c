@@ -82,6 +82,7 @@ static hfi_listener *const listeners[] = {hfi_inbox_hear,
                                           hfi_progress_hear,
                                           hfi_standby_hear,
                                           hfi_escalate_hear,
+                                          hfi_takeup_hear,
                                           hfi_death_hear,
                                           NULL};
 

@@ -86,6 +86,8 @@ hfi_rollback_outcome hfi_rollback_fall_back(hf_kernel *kernel);
 extern const hfi_owner hfi_takeup_owner;
 /* Before anything else, since it forks. */
 void hfi_takeup_begin(hf_kernel *kernel, const char *connection_path);
+/* Replaces a reaper that died. */
+hfi_listener hfi_takeup_hear;
 /* Open the session that was left for this kernel, or create a new one. As
  * hf_session_create. */
 HF_CHECK hf_status hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
