@@ -52,6 +52,23 @@ def whole(n):
     return [n, float(n), float(n), n, n * (n + 1) // 2, True, True, n]
 
 
+def is_server(pid):
+    """Whether it leads a process group, and was started with a control channel."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return os.getpgid(pid) == pid and b"--control-fd" in words
+    except OSError:
+        return False
+
+
+def group_of(pid):
+    """Its process group; 0 once it is gone."""
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
+
+
 class Failure(Exception):
     """The kernel broke a promise."""
 
@@ -79,12 +96,14 @@ class Kernel:
 
     def find(self, role, main):
         """The pid in a role, or None. The main worker is asked for; the others follow from it."""
-        server = next(iter(self.children(self.pid)), None)
+        below = self.children(self.pid)
+        server = next((pid for pid in below if is_server(pid)), None)
         if role == "fork server" or server is None:
             return server
         if role == "main":
             return main
-        others = sorted(set(self.children(server)) - {main}, key=started)
+        others = {pid for pid in below if group_of(pid) == server} - {main, server}
+        others = sorted(others, key=started)
         if not others:
             return None
         return others[0] if role == "cell" else others[-1]

@@ -174,16 +174,33 @@ class Notebook:
         assert outcome.status == "ok", outcome.content
         return self
 
-    def workers(self):
-        """The processes that the fork server has forked and that live."""
-        parents = {}
+    def _below(self):
+        """The processes that live, by the pid of their parent: pid, and process group."""
+        below = {}
         for path in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
-                state, parent = path.read_text().rpartition(")")[2].split()[:2]
+                state, parent, group = path.read_text().rpartition(")")[2].split()[:3]
                 if state != "Z":
-                    parents[int(path.parent.name)] = int(parent)
-        servers = {child for child, parent in parents.items() if parent == self.pid}
-        return {child for child, parent in parents.items() if parent in servers}
+                    below.setdefault(int(parent), []).append((int(path.parent.name), int(group)))
+        return below
+
+    def workers(self):
+        """The processes that the fork server or the main worker has forked and that live: children of
+        the frontend, and of a fork server that is their parent itself."""
+        below = self._below()
+        children = below.get(self.pid, [])
+        servers = {pid for pid, group in children if pid == group}
+        for server in servers:
+            children = children + below.get(server, [])
+        return {pid for pid, _ in children if pid not in servers}
+
+    def fork_server(self):
+        """The pid of the fork server that lives; 0: none does. It leads its process group."""
+        for pid, group in self._below().get(self.pid, []):
+            with contextlib.suppress(OSError):
+                if pid == group and b"--control-fd" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    return pid
+        return 0
 
     def segment(self):
         """The path of its session's shared memory, as its frontend has it mapped."""

@@ -186,7 +186,7 @@ def _copy_pages(runs: bytes, /) -> int: ...
 def _fork(
     session: Session | None,
     moves: tuple[tuple[int, int], ...],
-    reaper: int,
+    frontend: int,
     kept: tuple[int, ...] = ...,
     /,
 ) -> int: ...

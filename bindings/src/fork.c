@@ -1,14 +1,19 @@
-/* fork.c - forks of the main worker: its rollback, and the process of a cell.
+/* fork.c - forks that are children of the frontend: workers, the main worker's rollback,
+ * and the process of a cell.
  *
- * _fork(session, moves, reaper, kept) makes the rollback. The parent goes on with the
+ * All of them are made by a helper: a process that shares the caller's memory (CLONE_VM,
+ * as vfork does, but has descriptors of its own), calls fork() and ends. Its child
+ * belongs to the nearest subreaper then, which is the frontend
+ * (kernel/workers/children.c). So a worker outlives the fork server, and dies with the
+ * frontend: PDEATHSIG is that of its parent.
+ *
+ * _fork(session, moves, frontend, kept) makes the rollback. The parent goes on with the
  * fork's pid. The fork sleeps, with a memory that stays as it is now, until its control
  * channel has something to read; then the call returns 0 in it, and it goes on where
  * its parent stood. At the end of the channel it leaves.
  *
- * The parent's program must not notice it. So the fork is no child of it, which wait()
- * would show, and no SIGCHLD comes: a helper that shares the parent's memory (CLONE_VM,
- * as vfork does, but has descriptors of its own) calls fork() and ends; its child belongs
- * to the nearest subreaper then, which is the fork server. Nor are Python's hooks for forks called, which reseed
+ * The parent's program must not notice it. The fork is no child of it, which wait()
+ * would show, and no SIGCHLD comes. Nor are Python's hooks for forks called, which reseed
  * `random` and may be anybody's: they run in the fork, when it wakes. Until then it
  * calls nothing of the interpreter, whose locks other threads may have held.
  *
@@ -20,9 +25,9 @@
  * for writing can't be executed, and to open one is an event that a watch reports. When
  * it wakes it opens them again, at the offsets where they stood.
  *
- * _fork(session, moves, reaper), without `kept`, makes a fork that goes on at once, to
- * run a cell: the call returns 0 in it. Its parent lives on, and all descriptors are
- * shared as after any fork().
+ * _fork(session, moves, frontend), without `kept`, makes a fork that goes on at once, as a
+ * worker or to run a cell: the call returns 0 in it. Its parent lives on, and all
+ * descriptors are shared as after any fork().
  *
  * The helper dies with the parent: handlers of pthread_atfork wait for threads
  * (OpenBLAS does for its pool), which are dead then, and it would keep all of the
@@ -76,8 +81,9 @@ typedef struct fork_plan {
     file_place
         *places; /* of files, as they are at the fork: soon the parent moves on */
     size_t place_count;
-    pid_t reaper;
-    int sleeps; /* until it is needed */
+    pid_t frontend;
+    pid_t helper; /* written by it */
+    int sleeps;   /* until it is needed */
 } fork_plan;
 
 /* ---- descriptors ---- */
@@ -196,7 +202,7 @@ arrange_descriptors(const fork_plan *plan) {
 
 typedef struct forking {
     void *frame[5]; /* of __builtin_setjmp */
-    const fork_plan *plan;
+    fork_plan *plan;
     pid_t parent;
     volatile pid_t pid;
     volatile int error;
@@ -208,6 +214,7 @@ fork_and_end(void *context) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* which its child doesn't inherit */
     if (getppid() != at->parent)
         _exit(1);
+    at->plan->helper = getpid();
     pid_t pid = arrange_descriptors(at->plan) < 0 ? -1 : fork();
     if (pid == 0)
         __builtin_longjmp(at->frame, 1);
@@ -217,7 +224,7 @@ fork_and_end(void *context) {
 }
 
 static pid_t
-fork_aside(const fork_plan *plan) {
+fork_aside(fork_plan *plan) {
     static char stack[STACK_SIZE] __attribute__((aligned(64)));
     static forking at; /* the caller holds the GIL */
     if (__builtin_setjmp(at.frame))
@@ -237,7 +244,7 @@ fork_aside(const fork_plan *plan) {
 }
 #else
 static pid_t
-fork_aside(const fork_plan *plan) {
+fork_aside(fork_plan *plan) {
     (void)plan;
     return fork();
 }
@@ -260,17 +267,19 @@ give_way_first(const char *score) {
 #endif
 }
 
-/* The helper ends at once, and the fork server becomes the parent: die with that. */
+/* The helper ends at once, and the frontend becomes the parent: die with that. Any other
+ * parent means that it is dead already. */
 static void
-die_with(pid_t reaper) {
+die_with_frontend(const fork_plan *plan) {
 #ifdef __linux__
-    const struct timespec moment = {0, 200000};
-    for (int i = 0; i < 5000 && getppid() != reaper; i++)
+    const struct timespec moment = {0, 100000};
+    while (getppid() == plan->helper)
         nanosleep(&moment, NULL);
-    if (getppid() == reaper)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != plan->frontend)
+        _exit(1);
 #else
-    (void)reaper;
+    (void)plan;
 #endif
 }
 
@@ -296,7 +305,7 @@ part_from_parent(hf_session *session, const fork_plan *plan) {
     if (arrange_descriptors(plan) < 0)
         _exit(1);
 #endif
-    die_with(plan->reaper);
+    die_with_frontend(plan);
 }
 
 static void
@@ -377,7 +386,7 @@ note_places(fork_plan *plan) {
 
 /* As fork() does, and with signals blocked until the fork goes on. */
 static pid_t
-make_fork(hf_session *session, const fork_plan *plan) {
+make_fork(hf_session *session, fork_plan *plan) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -428,13 +437,13 @@ static PyObject *
 fork_process(PyObject *module, PyObject *args) {
     PyObject *object, *moves, *kept = NULL;
     fork_plan plan = {0};
-    int reaper;
+    int frontend;
     if (!PyArg_ParseTuple(args, "OO!i|O!:_fork", &object, &PyTuple_Type, &moves,
-                          &reaper, &PyTuple_Type, &kept) ||
+                          &frontend, &PyTuple_Type, &kept) ||
         read_plan(moves, kept, &plan) < 0)
         return NULL;
     plan.sleeps = kept != NULL;
-    plan.reaper = (pid_t)reaper;
+    plan.frontend = (pid_t)frontend;
     return fork_session(module, object, &plan);
 }
 
@@ -452,9 +461,9 @@ succeed(PyObject *module, PyObject *object) {
 
 PyMethodDef hfi_fork_functions[] = {
     {"_fork", fork_process, METH_VARARGS,
-     "_fork(session, moves, reaper, kept=None): fork; the fork's pid, or 0 in it. "
+     "_fork(session, moves, frontend, kept=None): fork; the fork's pid, or 0 in it. "
      "`moves`: pairs of descriptors, each to be moved from the first to the second in "
-     "the fork, its control channel's first; `reaper`: the process that becomes its "
+     "the fork, its control channel's first; `frontend`: the process that becomes its "
      "parent. With `kept`, it sleeps until it is needed, and of the other descriptors "
      "keeps only these."},
     {"_succeed", succeed, METH_O,

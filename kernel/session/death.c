@@ -1,10 +1,15 @@
 /* death.c - what the death of a process costs, and what is said about it.
  *
- * A worker is dead when the fork server reported its exit, when its channel is at its
- * end and a second has passed without that report, or when it never got ready
- * (standby.c). A dead cell costs its cell, or nothing if it had not started it; a
- * dead main worker what was not committed, a dead standby nothing, a dead fork server
- * all of them. Each is started again: restart.c says how often, and with what.
+ * A worker is dead when it was waited for, when its channel is at its end and a second
+ * has passed without that, or when it never got ready (standby.c). A dead cell costs
+ * its cell, or nothing if it had not started it; a dead main worker what was not
+ * committed, a dead standby nothing, a dead fork server the workers that it was yet to
+ * fork. Each is started again: restart.c says how often, and with what.
+ *
+ * As a rule the workers are children of this process (workers/children.c), which looks
+ * in each turn whether one has ended. If one is about to end, its channel being closed,
+ * the next look follows after LOOK_NS. Some fork servers wait for their forks
+ * themselves, and report it.
  *
  * A cell's process whose frames aren't read yet (hfi_handover_holds) is left alone, and
  * its last frames are read before it is removed: a cell that has begun never runs again
@@ -38,6 +43,7 @@
 #define RETRIES_LATE_MAX    1 /* each takes the whole patience */
 #define FORK_SERVER_WAIT_MS 100
 #define SPARED_NS           1000000000LL
+#define LOOK_NS             2000000LL
 
 typedef struct hfi_death {
     int retries;       /* processes of the cell that ended before they had started it */
@@ -299,8 +305,12 @@ end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
  * fork server's answer must find the one that it belongs to. */
 static void
 dismiss(hf_kernel *kernel, hfi_worker *worker) {
-    if (worker->pid > 0 || worker->role == HFI_SLEEPER || worker->role == HFI_FORKED) {
-        hfi_worker_forget(hfi_workers_server(kernel), worker);
+    hfi_fork_server *server = hfi_workers_server(kernel);
+    if (worker->pid > 0 || worker->role == HFI_SLEEPER || worker->role == HFI_FORKED ||
+        hfi_worker_is_unforked(server, worker)) {
+        if (!hfi_worker_status_is_known(worker))
+            hfi_worker_end_group(server, worker);
+        hfi_worker_forget(server, worker);
     } else { /* also one that was released, whose patience has ended */
         if (worker->owned)
             hfi_worker_release(worker, 0);
@@ -311,7 +321,6 @@ dismiss(hf_kernel *kernel, hfi_worker *worker) {
 static void
 worker_died(hf_kernel *kernel, hfi_worker *worker) {
     char exit_reason[384];
-    hfi_worker **list = &hfi_workers_server(kernel)->workers;
     const char *name =
         worker->fault == HFI_FAULT_UNINTERRUPTED ? "KeyboardInterrupt" : "CellDied";
     write_exit_reason(worker, exit_reason, sizeof exit_reason);
@@ -341,12 +350,60 @@ worker_died(hf_kernel *kernel, hfi_worker *worker) {
         hfi_assistant_died(kernel);
     } else if (hfi_standby_remove(kernel, worker)) {
         hfi_log("a standby %s", exit_reason);
-        if (worker->ready_ns == 0)
+        if (worker->ready_ns == 0 &&
+            !hfi_worker_is_unforked(hfi_workers_server(kernel), worker))
             hfi_standby_note_failure(kernel, 1);
         hfi_standby_replenish(kernel);
     }
-    if (*list != NULL) /* else it is gone with the fork server */
-        dismiss(kernel, worker);
+    dismiss(kernel, worker);
+}
+
+void
+hfi_death_note_exit(hf_kernel *kernel, const hfi_exit *ended) {
+    hfi_worker *worker = hfi_worker_named(hfi_workers_server(kernel), ended->pid);
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .ended = ended});
+    if (worker == NULL)
+        return;
+    if (worker->owned) /* what it said before */
+        hfi_emit(kernel,
+                 &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT, .worker = worker});
+    hfi_worker_note_exit(worker, ended->status);
+}
+
+/* Whether somebody else waits for this child. */
+static int
+is_awaited(const hf_kernel *kernel, pid_t pid) {
+    hfi_fork_server *server = hfi_workers_server(kernel);
+    return (server->control != NULL && server->pid == pid) ||
+           hfi_trace_rescuer(kernel) == pid || hfi_worker_named(server, pid) != NULL;
+}
+
+/* Workers, and orphans, such as daemons of the notebook's code. Those must wait while
+ * the pid of a worker isn't known: it may be one of them. */
+static void
+wait_for_children(hf_kernel *kernel) {
+    hfi_exit ended;
+    pid_t pid;
+    int unknown = 0;
+    for (hfi_worker *at = hfi_workers_server(kernel)->workers; at != NULL;
+         at = at->next) {
+        unknown |= at->pid == 0;
+        if (hfi_worker_status_is_known(at) || !hfi_child_has_ended(at->pid))
+            continue;
+        hfi_worker_end_group(hfi_workers_server(kernel), at);
+        if (hfi_child_wait(at->pid, &ended))
+            hfi_death_note_exit(kernel, &ended);
+    }
+    while (!unknown && (pid = hfi_children_ended()) > 0 && !is_awaited(kernel, pid) &&
+           hfi_child_wait(pid, &ended))
+        hfi_death_note_exit(kernel, &ended);
+}
+
+/* It leaves, or has left, and wasn't waited for. */
+static int
+is_about_to_end(const hfi_worker *worker) {
+    return worker->pid > 0 && !hfi_worker_is_over(worker) &&
+           (worker->control == NULL || worker->state == HFI_WORKER_SILENT);
 }
 
 static int
@@ -375,6 +432,7 @@ awaits_trace(hf_kernel *kernel, const hfi_worker *worker, long long now_ns) {
 
 void
 hfi_death_tick(hf_kernel *kernel, long long now_ns) {
+    wait_for_children(kernel);
     for (hfi_worker *at = hfi_workers_server(kernel)->workers, *next; at != NULL;
          at = next) {
         next = at->next;
@@ -414,6 +472,8 @@ hfi_death_deadline_ns(const hf_kernel *kernel) {
             take_earlier(rescue_ns, &first);
             continue;
         }
+        if (is_about_to_end(at))
+            take_earlier(hfi_clock_ns() + LOOK_NS, &first);
         if (at->deadline_ns > 0)
             take_earlier(at->deadline_ns, &first);
         if (at->calm_ns > 0)
@@ -422,28 +482,44 @@ hfi_death_deadline_ns(const hf_kernel *kernel) {
     return first;
 }
 
+/* Nothing of the notebook is in a main worker that was only asked for. */
+static int
+is_notebook_alive(const hf_kernel *kernel) {
+    const hfi_worker *main_worker = hfi_workers_main(kernel);
+    return hfi_rollback_is_waking(kernel) ||
+           (main_worker != NULL &&
+            !hfi_worker_is_unforked(hfi_workers_server(kernel), main_worker));
+}
+
+/* The workers that it hadn't forked are removed by the next tick. */
 void
 hfi_death_of_fork_server(hf_kernel *kernel) {
     char exit_reason[128];
-    int status = hfi_fork_server_end(hfi_workers_server(kernel), FORK_SERVER_WAIT_MS);
+    hfi_fork_server *server = hfi_workers_server(kernel);
+    int status = hfi_fork_server_lose(server, FORK_SERVER_WAIT_MS);
+    for (hfi_worker *at = server->workers; at != NULL; at = at->next) {
+        if (at->owned &&
+            hfi_worker_is_unforked(server, at)) /* or did it say its pid? */
+            hfi_emit(kernel,
+                     &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT, .worker = at});
+        if (hfi_worker_is_unforked(server, at))
+            hfi_worker_note_unforked(at);
+    }
     hfi_program_exit_reason(status != -1, status, exit_reason, sizeof exit_reason);
     hfi_log("the fork server %s", exit_reason);
-    hfi_restart_note(kernel, hfi_restart_is_from_outside(status != -1, status)
+    int lives = is_notebook_alive(kernel); /* then the failures aren't its own */
+    hfi_restart_note(kernel, lives || hfi_restart_is_from_outside(status != -1, status)
                                  ? HFI_END_FROM_OUTSIDE
                                  : HFI_END_BY_ITSELF);
-    hfi_workers_set_main(kernel, NULL);
-    hfi_workers_set_cell(kernel, NULL);
-    hfi_rollback_forget(kernel);
-    hfi_standby_forget(kernel);
-    hfi_assistant_died(kernel);
-    hfi_handles_drop(kernel);
-    forget_main(kernel);
-    hfi_commits_have_all(kernel);
-    hfi_generations_forget(kernel);
-    hfi_ends_fail(kernel, "CellDied",
-                  "the notebook's processes ended; its variables are those of the "
-                  "last commit");
-    reap_store(kernel);
+    if (!lives) {
+        forget_main(kernel);
+        hfi_commits_have_all(kernel);
+        hfi_generations_forget(kernel);
+        if (hfi_workers_cell(kernel) == NULL)
+            hfi_ends_fail(kernel, "CellDied",
+                          "the notebook's processes ended; its variables are those of "
+                          "the last commit");
+    }
     hfi_restart_begin(kernel);
 }
 

@@ -11,6 +11,7 @@
 
 #include "session/restart.h"
 #include "session/session.h"
+#include "workers/children.h"
 
 /* ---- death.c: deaths of processes, and their consequences ---- */
 
@@ -22,8 +23,10 @@ void hfi_death_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_death_deadline_ns(const hf_kernel *kernel);
 /* The rollback of the dead main worker has answered; this is the outcome. */
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
-/* The fork server is dead, and all of its forks with it. */
+/* The fork server is dead: have another one. Its forks live on. */
 void hfi_death_of_fork_server(hf_kernel *kernel);
+/* A process was waited for, be it a worker or not. */
+void hfi_death_note_exit(hf_kernel *kernel, const hfi_exit *ended);
 
 /* ---- quarantine.c: values that end the workers that load or save them ---- */
 

@@ -16,11 +16,11 @@
  * cell at most that much later.
  *
  * A worker whose channel is at its end, or that breaks the protocol, is not read again:
- * it is removed when the fork server reports its exit or a second has passed, and killed
- * then at the latest. Not before: the report would name our signal instead of what
- * it died of. A death is not handled here, in the middle of its last frames, but in the
- * next turn's tick. Waiting for the report in place was rejected, since the loop waits
- * for nobody. One thread.
+ * it is removed when its exit is known or a second has passed, and killed then at the
+ * latest. Not before: its status would name our signal instead of what it died of. A
+ * death is not handled here, in the middle of its last frames, but in the next turn's
+ * tick. Waiting for the exit in place was rejected, since the loop waits for nobody. One
+ * thread.
  */
 #include "session/incoming.h"
 
@@ -75,6 +75,11 @@ on_server_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map
     check_version(kernel, (int)hfi_map_integer(map, "version", 0));
     hfi_workers_server(kernel)->ready = 1;
     hfi_standby_know(kernel, hfi_map_get(map, "modules"));
+    if (hfi_workers_main(kernel) != NULL &&
+        hfi_workers_main(kernel)->state == HFI_WORKER_READY) { /* it outlived another */
+        hfi_restart_ready(kernel);
+        hfi_standby_begin(kernel, hfi_clock_ns());
+    }
 }
 
 static void
@@ -90,14 +95,14 @@ on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
 
 static void
 on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    worker = hfi_worker_named(hfi_workers_server(kernel), pid);
-    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
-    if (worker == NULL)
-        return;
-    if (worker->owned)
-        hfi_inbox_read(kernel, worker); /* what it said before */
-    hfi_worker_note_exit(worker, (int)hfi_map_integer(map, "status", 0));
+    hfi_part io = hfi_map_part(map, "io");
+    hfi_exit ended = {.pid = (pid_t)hfi_map_integer(map, "pid", 0),
+                      .status = (int)hfi_map_integer(map, "status", 0),
+                      .cpu_seconds = hfi_map_real(map, "cpu_seconds", 0)};
+    (void)worker;
+    if (io.size > 0 && io.size < sizeof ended.io)
+        memcpy(ended.io, io.data, io.size);
+    hfi_death_note_exit(kernel, &ended);
 }
 
 static void
@@ -105,8 +110,10 @@ on_imported(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     const msgpack_object *modules = hfi_map_get(map, "modules");
     (void)worker;
     if (modules != NULL && modules->type == MSGPACK_OBJECT_ARRAY &&
-        modules->via.array.size > 0)
+        modules->via.array.size > 0) {
+        hfi_standby_imported(kernel, modules);
         hfi_standby_replace(kernel);
+    }
 }
 
 /* ---- frames of workers ---------------------------------------------------------- */
@@ -364,6 +371,10 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
 
 void
 hfi_inbox_hear(hf_kernel *kernel, const hfi_event *event) {
-    if (event->kind == HFI_EVENT_WORKER_LOOKED_AT)
+    if (event->kind != HFI_EVENT_WORKER_LOOKED_AT)
+        return;
+    if (event->worker != NULL)
         hfi_inbox_read(kernel, event->worker);
+    else if (hfi_workers_server(kernel)->control != NULL)
+        hfi_inbox_read_fork_server(kernel);
 }

@@ -68,11 +68,23 @@ static const hfi_owner loop_owner = {offsetof(hf_kernel, loop), sizeof(struct hf
                                      init, fini};
 
 /* The listeners, which get each event in this order. */
-static hfi_listener *const listeners[] = {
-    hfi_inbox_hear,   hfi_dispatch_hear, hfi_rest_hear,        hfi_subshell_hear,
-    hfi_observe_hear, hfi_trace_hear,    hfi_summary_hear,     hfi_repeat_hear,
-    hfi_runs_hear,    hfi_rollback_hear, hfi_generations_hear, hfi_progress_hear,
-    hfi_standby_hear, hfi_escalate_hear, hfi_death_hear,       NULL};
+static hfi_listener *const listeners[] = {hfi_inbox_hear,
+                                          hfi_dispatch_hear,
+                                          hfi_rest_hear,
+                                          hfi_subshell_hear,
+                                          hfi_observe_hear,
+                                          hfi_trace_hear,
+                                          hfi_summary_hear,
+                                          hfi_repeat_hear,
+                                          hfi_runs_hear,
+                                          hfi_rollback_hear,
+                                          hfi_generations_hear,
+                                          hfi_progress_hear,
+                                          hfi_standby_hear,
+                                          hfi_escalate_hear,
+                                          hfi_takeup_hear,
+                                          hfi_death_hear,
+                                          NULL};
 
 /* Whose state is made before anything is opened, in this order. */
 static const hfi_owner *const owners[] = {
@@ -217,6 +229,7 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
     kernel->run_mode = run_mode_of(options->run_mode);
     kernel->command_table = options->commands;
     watch_parent(kernel);
+    hfi_children_adopt(); /* before there is a worker */
     hf_status status = open_pipe(kernel, reterr);
     if (status == HF_OK)
         status = hfi_workers_configure(kernel, options->worker_argv, reterr);
@@ -232,7 +245,7 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
     if (status == HF_OK)
         status = open_store(kernel, options, reterr);
     if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
-        status = hfi_workers_start(kernel, 0, reterr);
+        status = hfi_workers_start(kernel, 1, 0, reterr);
     if (status == HF_OK) {
         hfi_observe_init(kernel);
         hfi_quarantine_init(kernel);
@@ -515,4 +528,5 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_connection_fini(&kernel->connection);
     json_decref(kernel->info);
     free(kernel);
+    hfi_children_end();
 }

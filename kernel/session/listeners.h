@@ -25,6 +25,8 @@ hfi_part hfi_trace_recording(const hf_kernel *kernel);
 int hfi_trace_rescues(hf_kernel *kernel, long long now_ns);
 /* -1 if no such program runs. */
 int hfi_trace_rescue_fd(const hf_kernel *kernel);
+/* The pid of the program that writes it; 0: it doesn't run. */
+pid_t hfi_trace_rescuer(const hf_kernel *kernel);
 long long hfi_trace_rescue_deadline_ns(const hf_kernel *kernel);
 /* Write a sentence that names the recording of a dead process. */
 void hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text);

@@ -75,14 +75,10 @@ copy_text(hfi_part text, char *ret_text, size_t size) {
 }
 
 static void
-exited(hf_kernel *kernel, const msgpack_object *map) {
-    char io[512];
-    if (kernel->observe->sampler == NULL)
-        return;
-    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    copy_text(hfi_map_part(map, "io"), io, sizeof io);
-    hfi_sampler_note_end(kernel->observe->sampler, pid,
-                         hfi_map_real(map, "cpu_seconds", 0), *io != '\0' ? io : NULL);
+exited(hf_kernel *kernel, const hfi_exit *ended) {
+    if (kernel->observe->sampler != NULL)
+        hfi_sampler_note_end(kernel->observe->sampler, ended->pid, ended->cpu_seconds,
+                             *ended->io != '\0' ? ended->io : NULL);
 }
 
 /* ---- cells ---------------------------------------------------------------------- */
@@ -176,7 +172,7 @@ hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
         forked(kernel, event->worker);
         break;
     case HFI_EVENT_WORKER_EXITED:
-        exited(kernel, event->map);
+        exited(kernel, event->ended);
         break;
     case HFI_EVENT_CELL_STARTED:
         started(kernel, event->worker, event->map);

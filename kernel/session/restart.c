@@ -4,8 +4,8 @@
  * If the next one dies, too, before it has answered anything, there is a reason, which
  * decides:
  *
- *   from outside      killed by somebody, or with the fork server: says nothing of the
- *                     notebook, and never is a reason to give up
+ *   from outside      killed by somebody: says nothing of the notebook, and never is a
+ *                     reason to give up
  *   at a value        which is in quarantine now (quarantine.c): the next gets further
  *   by itself         a failure. After FAILURES_MAX of them in a row the next binds
  *                     nothing at all ("bare"), and says so; after as many of those, or
@@ -16,7 +16,10 @@
  *       └─────an answer────┘
  *
  * Between two tries in a row lies a pause that grows, up to PAUSE_MAX_NS, and ends with
- * the first that gets ready. Requests wait for as long. One thread.
+ * the first that gets ready. Requests wait for as long.
+ *
+ * A fork server that dies while there is a main worker is replaced in the same way, but
+ * no request waits for it, and it is tried for ever: the notebook goes on. One thread.
  */
 #include "session/restart.h"
 
@@ -105,16 +108,18 @@ hfi_restart_note(hf_kernel *kernel, hfi_end end) {
 static void
 start(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
+    int with_main = hfi_workers_main(kernel) == NULL && !hfi_rollback_is_waking(kernel);
     kernel->restart->due_ns = 0;
-    hf_status status =
-        hfi_workers_start(kernel, kernel->restart->kind == HFI_START_BARE, &error);
+    hf_status status = hfi_workers_start(
+        kernel, with_main, kernel->restart->kind == HFI_START_BARE, &error);
     if (status != HF_OK) {
         hfi_log("%s", error.message);
         kernel->restart->tries++;
-        if (status != HF_E_GONE) /* else the fork server's death will be noted */
+        /* A dying fork server's end will be noted; a healthy notebook needs none. */
+        if (status != HF_E_GONE && with_main)
             fail(kernel, &error);
         hfi_restart_begin(kernel);
-    } else if (!hfi_cell_is_in_worker(&kernel->cell)) {
+    } else if (with_main && !hfi_cell_is_in_worker(&kernel->cell)) {
         hfi_workers_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
     }
 }
@@ -132,17 +137,17 @@ hfi_restart_begin(hf_kernel *kernel) {
 
 int
 hfi_restart_is_due(const hf_kernel *kernel) {
-    return kernel->restart->due_ns != 0;
+    return kernel->restart->due_ns != 0 && hfi_workers_main(kernel) == NULL;
 }
 
 long long
 hfi_restart_deadline_ns(const hf_kernel *kernel) {
-    return hfi_restart_is_due(kernel) ? kernel->restart->due_ns : -1;
+    return kernel->restart->due_ns != 0 ? kernel->restart->due_ns : -1;
 }
 
 void
 hfi_restart_tick(hf_kernel *kernel, long long now_ns) {
-    if (hfi_restart_is_due(kernel) && now_ns >= kernel->restart->due_ns)
+    if (kernel->restart->due_ns != 0 && now_ns >= kernel->restart->due_ns)
         start(kernel);
 }
 

@@ -25,7 +25,7 @@ extern const hfi_owner hfi_restart_owner;
 void hfi_restart_note(hf_kernel *kernel, hfi_end end);
 /* Start what is missing, at once or after a pause. */
 void hfi_restart_begin(hf_kernel *kernel);
-/* Whether a start is waited for: requests wait, too. */
+/* Whether a main worker's start is waited for: requests wait, too. */
 int hfi_restart_is_due(const hf_kernel *kernel);
 long long hfi_restart_deadline_ns(const hf_kernel *kernel);
 void hfi_restart_tick(hf_kernel *kernel, long long now_ns);
@@ -83,14 +83,13 @@ int hfi_rollback_is_waking(const hf_kernel *kernel);
 long long hfi_rollback_cells(const hf_kernel *kernel);
 /* The fork that was woken is dead: wake the one before it, if there is one. */
 hfi_rollback_outcome hfi_rollback_fall_back(hf_kernel *kernel);
-/* All processes are gone. */
-void hfi_rollback_forget(hf_kernel *kernel);
-
 /* ---- takeup.c: the session of a frontend that was killed ---- */
 
 extern const hfi_owner hfi_takeup_owner;
 /* Before anything else, since it forks. */
 void hfi_takeup_begin(hf_kernel *kernel, const char *connection_path);
+/* Replaces a reaper that died. */
+hfi_listener hfi_takeup_hear;
 /* Open the session that was left for this kernel, or create a new one. As
  * hf_session_create. */
 HF_CHECK hf_status hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,

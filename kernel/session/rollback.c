@@ -276,7 +276,7 @@ hfi_rollback_wake(hf_kernel *kernel) {
     int is_whole = rollback->state == HFI_ROLLBACK_ASLEEP && rollback->is_whole;
     if (!can_wake(worker) || send_wake(kernel, worker, &error) != HF_OK) {
         hfi_log("rollback: %s", can_wake(worker) ? error.message : "it has ended");
-        return take_former(kernel) ? hfi_rollback_wake(kernel) : HFI_ROLLBACK_FAILED;
+        return hfi_rollback_fall_back(kernel);
     }
     if (!is_whole) {
         rollback->state = HFI_ROLLBACK_WAKING;
@@ -344,11 +344,4 @@ hfi_rollback_is_waking(const hf_kernel *kernel) {
 long long
 hfi_rollback_cells(const hf_kernel *kernel) {
     return kernel->rollback->cells;
-}
-
-void
-hfi_rollback_forget(hf_kernel *kernel) {
-    kernel->rollback->worker = NULL;
-    kernel->rollback->former.pid = 0;
-    kernel->rollback->state = HFI_ROLLBACK_NONE;
 }

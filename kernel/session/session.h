@@ -18,6 +18,7 @@
 #include "holdfast/store.h"
 #include "session/cell.h"
 #include "session/channels.h"
+#include "workers/children.h"
 #include "workers/reaper.h"
 #include "workers/worker.h"
 
@@ -50,12 +51,13 @@ void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * is as it was when it happened. Two events ask the files that read sockets to do so
  * now: WORKER_LOOKED_AT and CELL_STOPS_QUEUE. */
 typedef enum hfi_event_kind {
-    HFI_EVENT_REQUEST_CAME,     /* a client asks for something */
-    HFI_EVENT_SERVER_STARTED,   /* there is a new fork server */
-    HFI_EVENT_MAIN_MADE,        /* there is a new main worker */
-    HFI_EVENT_WORKER_FORKED,    /* worker: its pid is known */
-    HFI_EVENT_WORKER_EXITED,    /* map: "exited" */
-    HFI_EVENT_WORKER_LOOKED_AT, /* worker: its frames are to be read now */
+    HFI_EVENT_REQUEST_CAME,   /* a client asks for something */
+    HFI_EVENT_SERVER_STARTED, /* there is a new fork server */
+    HFI_EVENT_MAIN_MADE,      /* there is a new main worker */
+    HFI_EVENT_WORKER_FORKED,  /* worker: its pid is known */
+    HFI_EVENT_WORKER_EXITED,  /* ended: how a process did, a worker's or an orphan's */
+    HFI_EVENT_WORKER_LOOKED_AT, /* worker: its frames are to be read now; NULL: the
+                                   fork server's */
     HFI_EVENT_CELL_STARTED,     /* worker, map: "started" */
     HFI_EVENT_CELL_ENDED,       /* map: "ended" */
     HFI_EVENT_CELL_COLLECTED,   /* map: the reply that came; failed: not published */
@@ -74,6 +76,7 @@ typedef struct hfi_event {
     hfi_worker *worker;
     const msgpack_object *map;
     const hfi_textbuf *metadata;
+    const hfi_exit *ended;
     int failed;
 } hfi_event;
 

@@ -56,7 +56,8 @@ struct hfi_standby {
     int resting;      /* given back, until a client asks for something */
     long long due_ns; /* 0: not waited with */
     int failures;     /* that never got ready, since one did */
-    json_t *modules;  /* set of names that the fork server has, or is to import */
+    json_t *modules;  /* names that the fork server has, or is to import; true: for the
+                         notebook, and it lives since */
     json_t *awaited;  /* those of them that it isn't asked for yet, in their order */
     int eager;        /* the last cell, or each one, is for a clean process */
 };
@@ -109,7 +110,7 @@ hfi_standby_replenish(hf_kernel *kernel) {
     if (hfi_cell_waits_for_commit(&kernel->cell) ||
         hfi_cell_is_in_worker(&kernel->cell))
         return; /* asked again when the cell's reply is out */
-    if (kernel->standby->resting)
+    if (kernel->standby->resting || hfi_workers_server(kernel)->control == NULL)
         return;
     if (kernel->standby->stale)
         release_all(kernel);
@@ -182,11 +183,18 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
             (!fresh && (chosen == NULL || chosen->state != HFI_WORKER_READY)))
             chosen = at;
     }
-    if (chosen != NULL)
+    if (chosen != NULL) {
         hfi_standby_remove(kernel, chosen);
-    else if (hfi_workers_fork(kernel, HFI_CELL, &chosen, &error) != HF_OK)
+        return chosen;
+    }
+    hf_status status = hfi_workers_fork(kernel, HFI_CELL, &chosen, &error);
+    if (status == HF_E_GONE) { /* once its end is noted, there is another fork server */
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT});
+        status = hfi_workers_fork(kernel, HFI_CELL, &chosen, &error);
+    }
+    if (status != HF_OK)
         hfi_log("standby: %s", error.message);
-    return chosen;
+    return status == HF_OK ? chosen : NULL;
 }
 
 /* ---- modules -------------------------------------------------------------------- */
@@ -195,7 +203,7 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
 static int
 note_module(hf_kernel *kernel, const char *name) {
     return json_object_get(kernel->standby->modules, name) == NULL &&
-           json_object_set_new(kernel->standby->modules, name, json_true()) == 0;
+           json_object_set_new(kernel->standby->modules, name, json_false()) == 0;
 }
 
 static void
@@ -242,6 +250,32 @@ hfi_standby_import_awaited(hf_kernel *kernel) {
     json_array_clear(awaited);
 }
 
+void
+hfi_standby_imported(hf_kernel *kernel, const msgpack_object *modules) {
+    for (uint32_t i = 0; i < modules->via.array.size; i++) {
+        hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
+        char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
+        if (key != NULL)
+            (void)json_object_set_new(kernel->standby->modules, key, json_true());
+        free(key);
+    }
+}
+
+/* Of a new fork server: it is to import what the one before it had imported. */
+static void
+begin_modules(hf_kernel *kernel) {
+    const char *name;
+    json_t *was_imported;
+    void *next;
+    json_array_clear(kernel->standby->awaited);
+    json_object_foreach_safe(kernel->standby->modules, next, name, was_imported) {
+        if (json_is_true(was_imported))
+            (void)json_array_append_new(kernel->standby->awaited, json_string(name));
+        else
+            json_object_del(kernel->standby->modules, name);
+    }
+}
+
 /* The fork server has them from the start. */
 void
 hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
@@ -265,11 +299,6 @@ hfi_standby_replace(hf_kernel *kernel) {
 }
 
 void
-hfi_standby_forget(hf_kernel *kernel) {
-    kernel->standby->count = 0;
-}
-
-void
 hfi_standby_note_failure(hf_kernel *kernel, int failed) {
     kernel->standby->failures = failed ? kernel->standby->failures + 1 : 0;
 }
@@ -285,7 +314,6 @@ hfi_standby_hear(hf_kernel *kernel, const hfi_event *event) {
         note_plan(kernel, kernel->cell.plan);
     if (event->kind != HFI_EVENT_SERVER_STARTED)
         return;
-    json_object_clear(kernel->standby->modules);
-    json_array_clear(kernel->standby->awaited);
+    begin_modules(kernel);
     kernel->standby->eager = wants_clean(kernel);
 }

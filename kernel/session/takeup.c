@@ -16,7 +16,9 @@
  * frees what was left.
  *
  * Until the next frontend starts, a process of ours waits, and frees it in the end
- * (reaper.c). A session in a memfd has no name, and ends with its processes.
+ * (reaper.c). If that process dies, another one takes its place: without one, any kernel
+ * that starts frees what a dead one left, though its own server may come for it. A
+ * session in a memfd has no name, and ends with its processes.
  *
  * State that only the frontend has is written into the session's notes as it changes:
  * the execution count, and how many of the cells that ran were committed. The steps of
@@ -93,6 +95,31 @@ hfi_takeup_begin(hf_kernel *kernel, const char *connection_path) {
         hfi_log("if this process is killed, its session stays until the next kernel "
                 "starts: %s",
                 error.message);
+}
+
+/* The reaper is dead: have another one. */
+static void
+replace_reaper(hf_kernel *kernel) {
+    hfi_reaper *reaper = &kernel->takeup->reaper;
+    hf_claim claim;
+    hf_error error = HF_ERROR_INIT;
+    hfi_reaper_end(reaper, 1);
+    hf_status status =
+        hfi_reaper_start(reaper, kernel->connection.path, keep_seconds(), &error);
+    if (status == HF_OK && make_claim(kernel, &claim)) {
+        hfi_reaper_watch(reaper, hf_session_name(kernel->store));
+        status = hf_session_keep(kernel->store, &claim, reaper->pid, &error);
+    }
+    if (status != HF_OK)
+        hfi_log("the reaper died, and there is no other: %s", error.message);
+}
+
+void
+hfi_takeup_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_WORKER_EXITED && kernel->connection.path != NULL &&
+        kernel->takeup->reaper.pid != 0 &&
+        event->ended->pid == kernel->takeup->reaper.pid)
+        replace_reaper(kernel);
 }
 
 /* The message for the user below the first cell. */

@@ -133,6 +133,11 @@ hfi_trace_rescues(hf_kernel *kernel, long long now_ns) {
     return 0;
 }
 
+pid_t
+hfi_trace_rescuer(const hf_kernel *kernel) {
+    return kernel->trace->pid;
+}
+
 int
 hfi_trace_rescue_fd(const hf_kernel *kernel) {
     return kernel->trace->pid != 0 ? kernel->trace->end_fd : -1;

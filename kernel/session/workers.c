@@ -107,10 +107,23 @@ listen_to(hf_kernel *kernel, hfi_worker *worker) {
 }
 
 static hf_status
+start_server(hf_kernel *kernel, hf_error *reterr) {
+    if (kernel->workers->server.control != NULL)
+        return HF_OK;
+    hf_status status = hfi_fork_server_start(&kernel->workers->server,
+                                             (const char *const *)kernel->workers->argv,
+                                             hf_session_fd(kernel->store), reterr);
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_SERVER_STARTED});
+    return status;
+}
+
+static hf_status
 fork_worker(hf_kernel *kernel, hfi_role role, int is_bare, hfi_worker **ret_worker,
             hf_error *reterr) {
-    hf_status status =
-        hfi_worker_fork(&kernel->workers->server, role, is_bare, ret_worker, reterr);
+    hf_status status = start_server(kernel, reterr);
+    if (status == HF_OK)
+        status = hfi_worker_fork(&kernel->workers->server, role, is_bare, ret_worker,
+                                 reterr);
     if (status == HF_OK) {
         listen_to(kernel, *ret_worker);
         (*ret_worker)->deadline_ns =
@@ -150,15 +163,9 @@ hfi_workers_forked(hfi_worker *worker, pid_t pid) {
 }
 
 hf_status
-hfi_workers_start(hf_kernel *kernel, int is_bare, hf_error *reterr) {
-    hf_status status = HF_OK;
-    if (kernel->workers->server.control == NULL) {
-        status = hfi_fork_server_start(&kernel->workers->server,
-                                       (const char *const *)kernel->workers->argv,
-                                       hf_session_fd(kernel->store), reterr);
-        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_SERVER_STARTED});
-    }
-    if (status == HF_OK && kernel->workers->main == NULL) {
+hfi_workers_start(hf_kernel *kernel, int with_main, int is_bare, hf_error *reterr) {
+    hf_status status = start_server(kernel, reterr);
+    if (status == HF_OK && with_main && kernel->workers->main == NULL) {
         status = fork_worker(kernel, HFI_MAIN, is_bare, &kernel->workers->main, reterr);
         if (status == HF_OK) {
             hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});

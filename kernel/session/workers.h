@@ -17,13 +17,15 @@
 #define HFI_DEATH_WAIT_NS 1000000000LL
 
 extern const hfi_owner hfi_workers_owner;
-/* Start the fork server and the main worker, unless they run; a bare main worker binds
- * no variable. HF_E_GONE: the fork server is dying; HF_E_SYSTEM, HF_E_NOMEM. */
-HF_CHECK hf_status hfi_workers_start(hf_kernel *kernel, int is_bare, hf_error *reterr);
+/* Start the fork server, and with `with_main` the main worker, unless they run; a bare
+ * main worker binds no variable. HF_E_GONE: the fork server is dying; HF_E_SYSTEM,
+ * HF_E_NOMEM. */
+HF_CHECK hf_status hfi_workers_start(hf_kernel *kernel, int with_main, int is_bare,
+                                     hf_error *reterr);
 /* Give the main worker a while to leave by itself, and kill the others. */
 void hfi_workers_end(hf_kernel *kernel);
-/* Ask the fork server for a worker, which can be sent requests at once. HF_E_GONE,
- * HF_E_SYSTEM, HF_E_NOMEM; see hfi_worker_fork. */
+/* Ask the fork server, which is started unless it runs, for a worker, which can be sent
+ * requests at once. HF_E_GONE, HF_E_SYSTEM, HF_E_NOMEM; see hfi_worker_fork. */
 HF_CHECK hf_status hfi_workers_fork(hf_kernel *kernel, hfi_role role,
                                     hfi_worker **ret_worker, hf_error *reterr);
 /* A fork of the main worker. HF_E_GONE, HF_E_SYSTEM, HF_E_NOMEM; see
@@ -75,8 +77,8 @@ hfi_worker *hfi_standby_take(hf_kernel *kernel, int fresh);
 int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
 /* The fork server has imported more than they have. */
 void hfi_standby_replace(hf_kernel *kernel);
-/* All processes are gone. */
-void hfi_standby_forget(hf_kernel *kernel);
+/* It has imported these, and lives: one that takes its place is asked for them, too. */
+void hfi_standby_imported(hf_kernel *kernel, const msgpack_object *modules);
 /* A new fork server has imported nothing yet; where cells run. */
 hfi_listener hfi_standby_hear;
 /* One never got ready; or one did. */

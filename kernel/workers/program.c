@@ -139,8 +139,9 @@ is_reaped(pid_t pid, int *ret_status) {
     return found == pid || (found < 0 && errno == ECHILD);
 }
 
-int
-hfi_program_end(pid_t pid, int timeout_ms) {
+/* `killed`: as kill() takes it. */
+static int
+end(pid_t pid, pid_t killed, int timeout_ms) {
     int status = -1;
     const struct timespec pause = {0, 2000000};
     long long deadline = hfi_clock_ns() + timeout_ms * 1000000LL;
@@ -149,10 +150,21 @@ hfi_program_end(pid_t pid, int timeout_ms) {
         nanosleep(&pause, NULL);
         reaped = is_reaped(pid, &status);
     }
-    kill(-pid, SIGKILL);
+    if (!reaped || killed < 0)
+        kill(killed, SIGKILL);
     while (!reaped && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     return status;
+}
+
+int
+hfi_program_end(pid_t pid, int timeout_ms) {
+    return end(pid, -pid, timeout_ms);
+}
+
+int
+hfi_program_lose(pid_t pid, int timeout_ms) {
+    return end(pid, pid, timeout_ms);
 }
 
 /* As much as the system gives without asking: a loop that prints needn't wait for

@@ -23,6 +23,8 @@ HF_CHECK hf_status hfi_program_detach(char *const *argv, hf_error *reterr);
 /* Wait up to `timeout_ms`, then kill its process group and wait for that. The raw wait
  * status; -1 if other code has waited for it already. */
 int hfi_program_end(pid_t pid, int timeout_ms);
+/* The same, but the rest of its process group lives on. */
+int hfi_program_lose(pid_t pid, int timeout_ms);
 
 /* Both ends close-on-exec; a pipe's read end is non-blocking. HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_program_pair(int ret_fds[2], hf_error *reterr);

@@ -20,6 +20,11 @@
  * A connection file that is gone for several looks says that its server has given the
  * kernel up: nobody comes any more. A restart with new ports writes it anew at once.
  *
+ * One that is killed is replaced (session/takeup.c), by a fork of the frontend as it is
+ * then. That one has more of the frontend's memory, and maps the session, until it ends:
+ * no more than the session that it waits for. It calls nothing of ZeroMQ's. A program of
+ * its own would be leaner, but libholdfast-kernel would need to find it, and this is rare.
+ *
  * It leads a session of its own, out of reach of a terminal's signals and of a server
  * that kills the process group of a kernel, and has no other descriptor open.
  */

@@ -1,7 +1,7 @@
 /* reaper.h - a process that frees the session of a frontend that was killed.
  *
- * Threads: start it while the process has one thread; the other functions belong to
- * that thread.
+ * Threads: start it while the process has one thread, or later in the place of one that
+ * died; the other functions belong to that thread.
  */
 #ifndef HFI_REAPER_H
 #define HFI_REAPER_H
@@ -15,7 +15,7 @@ typedef struct hfi_reaper {
     int channel; /* its end of file is our death, or the reaper's */
 } hfi_reaper;
 
-/* Fork it, before this process has threads. It frees the session `seconds` after this
+/* Fork it: the first one before this process has threads. It frees the session `seconds` after this
  * process's death, or soon if the file `connection_path` is gone, unless another
  * process has taken the session up. Of this process's descriptors it has only its end
  * of the channel. HF_E_SYSTEM. */

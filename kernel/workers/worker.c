@@ -4,12 +4,17 @@
  * fork server, which forks. So a worker can be sent its first request before it exists,
  * and the frontend never waits: a fork that fails shows as an end of file.
  *
- * A worker stays in the list from the request on until its death is certain: reported
- * by the fork server, or past a deadline. Its states and moves are a table in worker.h,
+ * A worker stays in the list from the request on until its death is certain: it was
+ * waited for, or it is past a deadline. Its states and moves are a table in worker.h,
  * as those of a cell. `owned` says whether the session still uses
  * it. A released worker has its channel closed and some time to leave; then it is
- * killed. Nothing here waits for a worker: the fork server is the parent of all and
- * reaps them.
+ * killed.
+ *
+ * All workers are in the process group of the fork server that forked them, or forked
+ * the main worker that forked them, and so is what the notebook's code starts. At the
+ * end one kill reaches all of them. If a fork server was replaced, its group lives on
+ * until the last worker in it is dead. That one is not waited for before the group is
+ * killed, since a number is not given to another process while somebody has it.
  *
  * A worker's output comes by three ways: its channel and the pipes of its fds 1 and 2.
  * To show all in the order in which it was written, each frame says how many bytes had
@@ -35,6 +40,7 @@
 #include <unistd.h>
 
 #include "platform/object.h"
+#include "workers/children.h"
 #include "workers/program.h"
 
 #define DRAIN_PIECE 65536
@@ -118,6 +124,12 @@ hfi_worker_note_exit(hfi_worker *worker, int status) {
 }
 
 void
+hfi_worker_note_unforked(hfi_worker *worker) {
+    hfi_worker_note_silence(worker, 0);
+    worker->deadline_ns = hfi_clock_ns();
+}
+
+void
 hfi_worker_give_up(hfi_worker *worker) {
     if (hfi_worker_is_starting(worker) && worker->fault == HFI_FAULT_NONE)
         worker->fault = HFI_FAULT_LATE;
@@ -178,16 +190,46 @@ hfi_fork_server_import(hfi_fork_server *server, const hfi_part *modules, size_t 
     return hfi_control_send_consume(server->control, &frame, NULL, 0, reterr);
 }
 
-int
-hfi_fork_server_end(hfi_fork_server *server, int timeout_ms) {
+/* With all that the notebook's code has started in it. While the worker isn't waited
+ * for, the group's number is no other one's. */
+static void
+kill_group(const hfi_worker *worker) {
+    if (worker->pid > 0 && worker->group > 0 && getpgid(worker->pid) == worker->group)
+        kill(-worker->group, SIGKILL);
+}
+
+static pid_t
+close_server(hfi_fork_server *server) {
     pid_t pid = server->control != NULL ? server->pid : 0;
     hfi_control_close(server->control);
     server->control = NULL;
-    /* Before it is waited for: it waits for its children, and one that it hasn't
+    server->ready = 0;
+    return pid;
+}
+
+int
+hfi_fork_server_end(hfi_fork_server *server, int timeout_ms) {
+    pid_t pid = close_server(server);
+    /* Before it is waited for: it may wait for its children, and one that it hasn't
      * reported yet, which so nobody killed, leaves when its channel ends. */
-    while (server->workers != NULL)
+    for (hfi_worker *at = server->workers; at != NULL; at = at->next) {
+        hfi_control_close(at->control);
+        at->control = NULL;
+        if (at->group != pid)
+            kill_group(at);
+    }
+    int status = pid > 0 ? hfi_program_end(pid, timeout_ms) : -1;
+    while (server->workers != NULL) {
+        hfi_child_end(server->workers->pid, timeout_ms);
         hfi_worker_forget(server, server->workers);
-    return pid > 0 ? hfi_program_end(pid, timeout_ms) : -1;
+    }
+    return status;
+}
+
+int
+hfi_fork_server_lose(hfi_fork_server *server, int timeout_ms) {
+    pid_t pid = close_server(server);
+    return pid > 0 ? hfi_program_lose(pid, timeout_ms) : -1;
 }
 
 /* ---- its forks ------------------------------------------------------------------ */
@@ -262,7 +304,7 @@ hfi_role_name(hfi_role role) {
 /* Send the frame, with the far ends of a new worker's descriptors. */
 static hf_status
 ask_consume(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
-            hfi_role role, hfi_worker **ret_worker, hf_error *reterr) {
+            hfi_role role, pid_t group, hfi_worker **ret_worker, hf_error *reterr) {
     int far[3];
     hfi_worker *worker = calloc(1, sizeof *worker);
     if (worker == NULL) {
@@ -270,6 +312,7 @@ ask_consume(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a worker");
     }
     worker->role = role;
+    worker->group = group;
     worker->owned = 1;
     worker->output[0] = worker->output[1] = worker->tally_fd = -1;
     worker->next = server->workers;
@@ -309,7 +352,8 @@ hfi_worker_fork(hfi_fork_server *server, hfi_role role, int is_bare,
     if (is_bare)
         hfi_frame_add_flag(&frame, "bare", 1);
     hfi_frame_add_text(&frame, "role", hfi_part_text(hfi_role_name(role)));
-    return ask_consume(server, server->control, &frame, role, ret_worker, reterr);
+    return ask_consume(server, server->control, &frame, role, server->pid, ret_worker,
+                       reterr);
 }
 
 hf_status
@@ -318,7 +362,8 @@ hfi_worker_split(hfi_fork_server *server, hfi_worker *worker, hfi_role role,
     hfi_frame frame;
     hfi_frame_init(&frame, role == HFI_SLEEPER ? "protect" : "fork", 1);
     hfi_frame_add_integer(&frame, "id", id);
-    return ask_consume(server, worker->control, &frame, role, ret_fork, reterr);
+    return ask_consume(server, worker->control, &frame, role, worker->group, ret_fork,
+                       reterr);
 }
 
 hfi_worker *
@@ -336,6 +381,24 @@ hfi_worker_awaiting(hfi_fork_server *server, hfi_role role) {
         if (worker->pid == 0 && worker->role == role)
             oldest = worker;
     return oldest;
+}
+
+int
+hfi_worker_is_unforked(const hfi_fork_server *server, const hfi_worker *worker) {
+    int is_fork_of_main = worker->role == HFI_SLEEPER || worker->role == HFI_FORKED;
+    return worker->pid == 0 && !is_fork_of_main &&
+           (server->control == NULL || worker->group != server->pid);
+}
+
+void
+hfi_worker_end_group(const hfi_fork_server *server, const hfi_worker *worker) {
+    if (server->control != NULL && worker->group == server->pid)
+        return;
+    for (const hfi_worker *at = server->workers; at != NULL; at = at->next)
+        if (at != worker && at->group == worker->group &&
+            !hfi_worker_status_is_known(at))
+            return;
+    kill_group(worker);
 }
 
 /* read(), of which the worker sees all or nothing. */

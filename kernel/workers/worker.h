@@ -17,6 +17,10 @@
  * the worker is freed by hfi_worker_forget. tests/kernel/test_worker.c compares this picture with
  * the table. Whether the session still uses a worker is another question: `owned`.
  *
+ * A worker is a child of the frontend, if the system lets it be (children.h), and then
+ * outlives the fork server that forked it. Elsewhere the fork server waits for it, and
+ * reports its exit.
+ *
  * The fork server's list owns the workers; every pointer to one is valid until
  * hfi_worker_forget or hfi_fork_server_end.
  *
@@ -59,24 +63,24 @@ typedef struct hfi_tally {
     X(STARTING, "it is forked, and not ready yet")                                     \
     X(READY, "it takes requests")                                                      \
     X(SILENT, "its channel is at its end, or broke the protocol: it isn't read again") \
-    X(KILLED, "we killed it, since its patience ended before its exit was reported")   \
-    X(EXITED, "the fork server reported its exit: its last frames are still read")     \
-    X(DEAD, "both: its exit is reported, and its channel at its end")
+    X(KILLED, "we killed it, since its patience ended before its exit was known")      \
+    X(EXITED, "how it ended is known: its last frames are still read")                 \
+    X(DEAD, "both: how it ended is known, and its channel is at its end")
 
 /* X(from, to, why) */
 #define HFI_WORKER_MOVES(X)                                                            \
     X(FORKING, STARTING, "its parent says which pid it has")                           \
     X(FORKING, READY, "its own word came first; or it has the notebook already")       \
-    X(FORKING, SILENT, "the fork failed")                                              \
+    X(FORKING, SILENT, "the fork failed, or the fork server died before it")           \
     X(STARTING, READY, "it says so")                                                   \
     X(STARTING, SILENT, "its channel ended, or broke the protocol")                    \
     X(STARTING, KILLED, "it wasn't ready in time")                                     \
-    X(STARTING, EXITED, "the fork server says so")                                     \
+    X(STARTING, EXITED, "its parent, which we are as a rule, has waited for it")       \
     X(READY, SILENT, "its channel ended, or broke the protocol")                       \
     X(READY, KILLED, "it didn't answer, or was released and didn't leave")             \
-    X(READY, EXITED, "the fork server says so")                                        \
-    X(SILENT, KILLED, "its exit wasn't reported in time")                              \
-    X(SILENT, DEAD, "the fork server reports its exit")                                \
+    X(READY, EXITED, "the same")                                                       \
+    X(SILENT, KILLED, "it didn't exit in time, or nobody reports that")                \
+    X(SILENT, DEAD, "its parent has waited for it")                                    \
     X(EXITED, DEAD, "its last frames are read")
 
 typedef enum hfi_worker_state {
@@ -100,6 +104,7 @@ typedef struct hfi_worker {
     hfi_worker_state state; /* changed by hfi_worker_move alone */
     int owned;            /* the session still has it as main_worker, cell or standby */
     pid_t pid;            /* 0: not known yet */
+    pid_t group;          /* its process group: the pid of the fork server behind it */
     long long ready_ns;   /* ready since then, in whichever state now; 0: never was */
     hfi_control *control; /* NULL once closed */
     int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
@@ -146,9 +151,13 @@ HF_CHECK hf_status hfi_fork_server_start(hfi_fork_server *server,
 HF_CHECK hf_status hfi_fork_server_import(hfi_fork_server *server,
                                           const hfi_part *modules, size_t count,
                                           hf_error *reterr);
-/* Close its channel, wait, kill the rest of its process group, forget all workers. Its
- * raw wait status; -1 if it wasn't running, or other code has waited for it already. */
+/* Close its channel, wait, kill the rest of its process group and of its workers', wait
+ * for the workers that were killed before, and forget all of them. Its raw wait status;
+ * -1 if it wasn't running, or other code has waited for it already. */
 int hfi_fork_server_end(hfi_fork_server *server, int timeout_ms);
+/* It is dead or dying: close its channel, and wait for it alone. Its workers live on.
+ * Returns as hfi_fork_server_end. */
+int hfi_fork_server_lose(hfi_fork_server *server, int timeout_ms);
 
 /* Ask for a worker; a bare one, which only a main worker can be, begins with no
  * variable. It can be sent requests at once: they wait in its channel. Kept in the fork
@@ -167,6 +176,13 @@ HF_CHECK hf_status hfi_worker_begin(hfi_worker *worker, hf_error *reterr);
 /* The worker that a frame "forked" or "exited" of the fork server means; NULL: none. */
 hfi_worker *hfi_worker_named(hfi_fork_server *server, pid_t pid);
 hfi_worker *hfi_worker_awaiting(hfi_fork_server *server, hfi_role role);
+/* Whether the fork server was asked for it and died before it had said that it forked
+ * it. */
+int hfi_worker_is_unforked(const hfi_fork_server *server, const hfi_worker *worker);
+/* A worker is dead, or about to be, and not waited for yet. If it is the last one of a
+ * former fork server's, kill what the notebook's code left running in their process
+ * group. The present fork server's group is killed with that. */
+void hfi_worker_end_group(const hfi_fork_server *server, const hfi_worker *worker);
 
 /* Read its fds 1 and 2 until they are empty now. */
 void hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns);
@@ -188,7 +204,9 @@ void hfi_worker_note_forked(hfi_worker *worker, pid_t pid);
 void hfi_worker_note_ready(hfi_worker *worker);
 /* Its channel is at its end: its exit has to be reported within `patience_ns`. */
 void hfi_worker_note_silence(hfi_worker *worker, long long patience_ns);
-/* The fork server reports its exit. */
+/* Its fork server has died before it was forked: its patience ends now. */
+void hfi_worker_note_unforked(hfi_worker *worker);
+/* How it ended is known. */
 void hfi_worker_note_exit(hfi_worker *worker, int status);
 /* Its patience is at its end: it is killed, unless it is over or not forked yet. */
 void hfi_worker_give_up(hfi_worker *worker);

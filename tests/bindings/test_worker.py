@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -464,18 +465,55 @@ def test_unknown_op_is_logged(main):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("how", ["closed", "killed"])
-def test_end_of_the_fork_server_ends_blocked_workers(how):
-    frontend = frontend_module.Frontend()
-    worker = frontend.fork("main")
-    worker.start_cell("print('go')\nimport time\nwhile True: time.sleep(1)")
-    worker.until("stream")
-    if how == "closed":
-        frontend.server.socket.close()
-    else:
-        frontend.process.kill()
-    frontend.process.wait(60)
-    until(lambda: state(worker.pid) == "Z")
-    worker.close()
+def test_a_worker_outlives_the_fork_server(how):
+    with frontend_module.Frontend() as frontend:
+        worker = frontend.fork("main")
+        worker.start_cell("print('go')\nimport os\nkept = input()", allow_stdin=True)
+        worker.until("input_request")
+        if how == "closed":
+            frontend.server.socket.close()
+        else:
+            frontend.process.kill()
+        frontend.process.wait(60)
+        worker.send({"op": "input_reply", "value": "mine"})
+        assert worker.answer().status == "ok"
+        assert worker.run("kept, os.getppid()").result == f"('mine', {os.getpid()})"
+
+
+FRONTEND = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from frontend import Frontend
+frontend = Frontend()
+worker = frontend.fork("main")
+worker.start_cell(sys.argv[2])
+worker.until("stream")
+frontend.process.kill()
+frontend.process.wait()
+print(worker.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print('go', flush=True)\nwhile True: pass",
+        "import ctypes; print('go', flush=True); ctypes.CDLL(None).sleep(600)",
+        "import ctypes, signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))\n"
+        "print('go', flush=True)\nctypes.PyDLL(None).sleep(600)",
+    ],
+    ids=["loop", "call", "masked"],
+)
+def test_a_blocked_worker_dies_with_the_frontend_only(code):
+    """Also if the fork server was dead before."""
+    support = os.path.dirname(frontend_module.__file__)
+    ran = subprocess.run(
+        [sys.executable, "-c", FRONTEND, support, code], stdout=subprocess.PIPE, timeout=120
+    )
+    pid = int(ran.stdout)
+    until(lambda: state(pid) == "Z")
 
 
 def test_a_worker_that_is_not_ready_at_the_end_leaves(frontend):
@@ -487,8 +525,7 @@ def test_a_worker_that_is_not_ready_at_the_end_leaves(frontend):
     theirs.close()
     os.close(null)
     forked, _ = frontend.server.until("forked")
-    exited, _ = frontend.server.until("exited")
-    assert exited["pid"] == forked["pid"] and exited["status"] == 0
+    assert frontend_module.wait(forked["pid"]) == 0
 
 
 def await_imported(frontend, module):

@@ -68,6 +68,7 @@ hf_status __wrap_hfi_program_spawn(char *const *argv, const int *keep, size_t co
                                    pid_t *ret_pid, hf_error *reterr);
 hf_status __wrap_hfi_program_detach(char *const *argv, hf_error *reterr);
 void __wrap_hfi_program_end(pid_t pid, int timeout_ms);
+int __wrap_hfi_program_lose(pid_t pid, int timeout_ms);
 void __wrap_hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int __wrap_kill(pid_t pid, int number);
 hf_status __wrap_hf_session_collect(hf_session_visit visit, void *context,
@@ -96,6 +97,12 @@ __wrap_hfi_program_detach(char *const *argv, hf_error *reterr) {
 void
 __wrap_hfi_program_end(pid_t pid, int timeout_ms) {
     CHECK(pid == 1 << 30 && timeout_ms >= 0);
+}
+
+int
+__wrap_hfi_program_lose(pid_t pid, int timeout_ms) {
+    CHECK(pid == 1 << 30 && timeout_ms >= 0);
+    return 0;
 }
 
 int

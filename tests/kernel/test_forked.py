@@ -490,14 +490,8 @@ def test_forks_leave_nothing_behind(kernel):
     for number in range(10):
         forked(kernel, f"rows[{number}] = 1; other = rows + 1", ISOLATED)
     assert int(ok(kernel, count).result) <= before + 1
-    parent = int(ok(kernel, "os.getppid()").result)
-
-    def children():
-        return len(open(f"/proc/{parent}/task/{parent}/children").read().split())
-
-    until(
-        lambda: children() <= 3, lambda: f"{children()} processes"
-    )  # the main worker and two standbys
+    # The main worker and two standbys.
+    until(lambda: len(kernel.workers()) <= 3, lambda: f"{len(kernel.workers())} processes")
 
 
 # ---- where a fork isn't safe

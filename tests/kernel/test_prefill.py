@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from waiting import until
@@ -28,9 +27,7 @@ def notebook(start_kernel):
 
 def test_memory_waits_for_what_a_cell_makes(notebook):
     kernel, session = notebook
-    main, server = map(
-        int, kernel.run("import numpy as np, os; os.getpid(), os.getppid()").result[1:-1].split(",")
-    )
+    main = int(kernel.run("import numpy as np, os; os.getpid()").result)
 
     def free():
         return session.info()["free_bytes"]
@@ -50,8 +47,7 @@ def test_memory_waits_for_what_a_cell_makes(notebook):
         assert turns < 4
     assert int(kernel.run("faults").result) <= SIZE // 4096 // 8
     assert until(lambda: free() >= SIZE, session.info)  # for the next one
-    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    for pid in set(map(int, children)) - {main}:
+    for pid in kernel.workers() - {main}:
         os.kill(pid, signal.SIGKILL)
     info = session.info()  # others may hold it already, to look what is missing
     assert SIZE <= info["free_bytes"] + info["reserved_bytes"] < 2 * SIZE  # it was nobody's

@@ -109,8 +109,8 @@ def test_killed_with_all_others(kernel):
     kernel.run(STATE)
     kernel.settle()
     for _ in range(KILLS):
-        server = int(cell(kernel, "os.getppid()").result)
-        for pid in (*kernel.workers(), server):
+        cell(kernel, "1")
+        for pid in (*kernel.workers(), kernel.fork_server()):
             kill(pid)
     cell(kernel, WHOLE)
     assert kernel.pid == frontend

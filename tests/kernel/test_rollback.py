@@ -210,10 +210,7 @@ def forks_of(kernel):
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
-            if (
-                parent == kernel.fork_server
-                and (stat.parent / "oom_score_adj").read_text() == "500\n"
-            ):
+            if parent == kernel.pid and (stat.parent / "oom_score_adj").read_text() == "500\n":
                 found.append(int(stat.parent.name))
     return found
 
@@ -226,7 +223,6 @@ def fork_of_a_cell(kernel):
 
 def fork_of_a_pause(kernel):
     """The fork that is made when nobody has used the notebook for a moment, after such a cell."""
-    kernel.fork_server = int(kernel.run("import os; os.getppid()").result)
     used = fork_of_a_cell(kernel)
     made: list[int] = []
 

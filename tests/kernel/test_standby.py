@@ -21,45 +21,36 @@ def let_fail(path, number):
         file.write(str(number))
 
 
-def cells_below(server):
-    """Pids of the fork server's children."""
-    with open(f"/proc/{server}/task/{server}/children") as file:
-        return [int(pid) for pid in file.read().split()]
-
-
 def test_the_reserve_is_bounded_and_refilled(plain_kernel):
     kernel = plain_kernel
-    server = int(kernel.run("import os; os.getppid()").result)
     for _ in range(5):
         kernel.run(CELL + "1")
-    await_count(server, 1 + WANTED)  # the main worker, and those that wait
+    await_count(kernel, 1 + WANTED)  # the main worker, and those that wait
 
 
-def await_count(server, count):
+def await_count(kernel, count):
     until(
-        lambda: len(cells_below(server)) == count,
-        lambda: f"{len(cells_below(server))} instead of {count}",
+        lambda: len(kernel.workers()) == count,
+        lambda: f"{len(kernel.workers())} instead of {count}",
     )
 
 
 def test_they_are_given_back_until_a_client_asks_for_something(start_kernel):
     kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "1"})
-    server = int(kernel.run("import os; os.getppid()").result)
+    kernel.run("1")
     for ask in (kernel.client.complete, kernel.client.is_complete):
-        await_count(server, 1)  # the main worker
+        await_count(kernel, 1)  # the main worker
         ask("x")
-        await_count(server, 1 + WANTED)
-    await_count(server, 1)
+        await_count(kernel, 1 + WANTED)
+    await_count(kernel, 1)
     assert kernel.run(CELL + "1 + 1").result == "2"  # by one that wasn't there
 
 
 def kill_standbys(kernel):
-    """Kill all that wait, once they do; how many. The main worker is the fork server's oldest child."""
-    main, server = map(
-        int, kernel.run("import os; os.getpid(), os.getppid()").result[1:-1].split(",")
-    )
-    until(lambda: len(cells_below(server)) >= 2)
-    killed = [pid for pid in cells_below(server) if pid != main]
+    """Kill all that wait, once they do; how many."""
+    main = int(kernel.run("import os; os.getpid()").result)
+    until(lambda: len(kernel.workers()) >= 2)
+    killed = kernel.workers() - {main}
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     return len(killed)
@@ -139,7 +130,7 @@ def test_the_fork_server_imports_what_startup_files_do(start_kernel, tmp_path):
     startup.parent.mkdir(parents=True)
     startup.write_text("import xxlimited\n")  # CPython's example, which nothing else needs
     kernel = start_kernel(env={"IPYTHONDIR": str(tmp_path / "ipython")})
-    server = int(kernel.run("import os; os.getppid()").result)
+    server = kernel.fork_server()
     until(lambda: "xxlimited" in Path(f"/proc/{server}/maps").read_text())
     assert kernel.run(CELL + "'xxlimited' in globals()").result == "True"
 
@@ -147,7 +138,7 @@ def test_the_fork_server_imports_what_startup_files_do(start_kernel, tmp_path):
 def test_the_fork_server_imports_what_cells_do(kernel):
     """Modules of packages, too; what an instrumented cell imports as what a plain one does; and not
     what a library only looks for."""
-    server = int(kernel.run("import os; os.getppid()").result)
+    server = kernel.fork_server()
     kernel.run("import importlib.util; importlib.util.find_spec('xxlimited')")
     kernel.run("from xml.dom import minidom")
     await_imported(kernel, "xml.dom.minidom")
@@ -156,11 +147,12 @@ def test_the_fork_server_imports_what_cells_do(kernel):
     assert "xxlimited" not in Path(f"/proc/{server}/maps").read_text()
 
 
-IMPORT = "import os, time, xxlimited\nserver = f'/proc/{os.getppid()}/maps'\n"
+IMPORT = "import os, time, xxlimited\nserver = f'/proc/{os.getpgrp()}/maps'\n"  # it leads the group
 
 
 def test_the_fork_server_imports_while_nobody_uses_the_notebook(kernel):
-    server = int(kernel.run(CELL + "import os; os.getppid()").result)
+    kernel.run(CELL + "1")
+    server = kernel.fork_server()
     looks = "for _ in range(30): assert 'xxlimited' not in open(server).read(); time.sleep(0.01)"
     assert kernel.run(IMPORT + looks).status == "ok"
     until(lambda: "xxlimited" in Path(f"/proc/{server}/maps").read_text())

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,13 @@ def reapers(name="holdfast-reaper"):
     return found
 
 
-def reaper_of(kernel):
+def reapers_of(kernel):
     children = Path(f"/proc/{kernel.pid}/task/{kernel.pid}/children").read_text().split()
-    return (set(map(int, children)) & reapers()).pop()
+    return set(map(int, children)) & reapers()
+
+
+def reaper_of(kernel):
+    return reapers_of(kernel).pop()
 
 
 def killed(kernel):
@@ -198,6 +203,24 @@ def test_the_reaper_is_small_and_holds_nothing(kernel):
     rollup = Path(f"/proc/{reaper}/smaps_rollup").read_text()
     private = [line for line in rollup.splitlines() if line.startswith("Private_Dirty")]
     assert int(private[0].split()[1]) < 1024  # KiB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the frontend waits for all children")
+def test_a_reaper_that_is_killed_is_replaced(kernel):
+    kernel.run(STATE)
+    kernel.settle()
+    for _ in range(2):
+        reaper = reaper_of(kernel)
+        os.kill(reaper, signal.SIGKILL)
+        until(lambda: reapers_of(kernel) - {reaper})
+    name, reaper = session_of(kernel), reaper_of(kernel)
+    assert {path.name for path in Path(f"/proc/{reaper}/fd").iterdir()} <= set("0123456789")
+    assert kernel.run(WHOLE).status == "ok"
+    os.kill(kernel.pid, signal.SIGKILL)
+    until(lambda: not kernel.manager.is_alive())
+    assert name in sessions() and reaper in reapers()
+    os.unlink(kernel.manager.connection_file)
+    until(lambda: name not in sessions() and reaper not in reapers())
 
 
 def test_a_reaper_is_dismissed_when_the_session_is_taken_up(kernel):

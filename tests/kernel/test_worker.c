@@ -115,6 +115,35 @@ test_patience_ends(void) {
     end(&unforked);
 }
 
+/* Those that a dead fork server had yet to fork end at once; what the main worker forks
+ * doesn't need one. */
+static void
+test_fork_server_dies(void) {
+    hfi_fork_server server = {.pid = 1 << 29};
+    hfi_worker asked = begin(HFI_WORKER_FORKING, 0);
+    hfi_worker forked = begin(HFI_WORKER_STARTING, 1 << 30);
+    hfi_worker sleeper = begin(HFI_WORKER_FORKING, 0);
+    asked.group = forked.group = sleeper.group = 1 << 29;
+    asked.role = forked.role = HFI_CELL;
+    sleeper.role = HFI_SLEEPER;
+    server.control = asked.control; /* any */
+    CHECK(!hfi_worker_is_unforked(&server, &asked));
+    server.control = NULL;
+    CHECK(hfi_worker_is_unforked(&server, &asked));
+    CHECK(!hfi_worker_is_unforked(&server, &forked));
+    CHECK(!hfi_worker_is_unforked(&server, &sleeper));
+    server.control = asked.control;
+    server.pid = (1 << 29) + 1; /* another one */
+    CHECK(hfi_worker_is_unforked(&server, &asked));
+    hfi_worker_note_unforked(&asked);
+    CHECK(asked.state == HFI_WORKER_SILENT && asked.deadline_ns <= hfi_clock_ns());
+    hfi_worker_give_up(&asked);
+    CHECK(asked.state == HFI_WORKER_SILENT); /* there is no process */
+    end(&asked);
+    end(&forked);
+    end(&sleeper);
+}
+
 int
 main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--draw") == 0) {
@@ -125,6 +154,7 @@ main(int argc, char **argv) {
     test_as_a_rule();
     test_exit_comes_first();
     test_patience_ends();
+    test_fork_server_dies();
     if (argc == 2)
         check_picture(argv[1], drawn(&workers, " *     "));
     return 0;

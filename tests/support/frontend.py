@@ -1,13 +1,14 @@
 """A frontend for tests of the worker alone: it speaks the control channel, and nothing else.
 
 It starts the fork server as holdfast-kernel does, keeps every frame that each worker sends, and lets
-a test look at them. No sockets of Jupyter's, no queue, no store of its own: where a test wants
-a store it passes the session's descriptor.
+a test look at them. On Linux it is the parent of the workers. No sockets of Jupyter's, no queue, no
+store of its own: where a test wants a store it passes the session's descriptor.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import json
 import os
@@ -22,6 +23,13 @@ import time
 import msgpack
 
 TIMEOUT = 60.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans(on):
+    """Be the parent of descendants whose own parent has ended, or not any more."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
 
 
 class Peer:
@@ -203,6 +211,8 @@ class Worker(Peer):
 class Frontend:
     """A fork server and its workers; a context manager."""
 
+    count = 0  # of those that are open
+
     def __init__(self, session_fd=None, env=None, cwd=None):
         ours, theirs = socket.socketpair()
         command = [
@@ -216,6 +226,8 @@ class Frontend:
         if session_fd is not None:
             command += ["--session-fd", str(session_fd)]
             pass_fds.append(session_fd)
+        Frontend.count += 1
+        adopt_orphans(True)
         self.process = subprocess.Popen(
             command,
             pass_fds=pass_fds,
@@ -248,7 +260,9 @@ class Frontend:
         return worker
 
     def exited(self, worker):
-        """Wait for the fork server's word that a worker ended; its raw wait status."""
+        """Wait until a worker ended; its raw wait status."""
+        if sys.platform == "linux":
+            return wait(worker.pid)
         while True:
             frame, _ = self.server.until("exited")
             if frame["pid"] == worker.pid:
@@ -263,12 +277,29 @@ class Frontend:
         finally:
             self.process.kill()
             self.process.wait()
+            for worker in self.workers:
+                with contextlib.suppress(ChildProcessError):  # it was waited for before
+                    if os.waitpid(worker.pid, os.WNOHANG) == (0, 0):
+                        os.kill(worker.pid, signal.SIGKILL)
+                        os.waitpid(worker.pid, 0)
+            Frontend.count -= 1
+            adopt_orphans(Frontend.count > 0)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         self.close()
+
+
+def wait(pid, timeout=TIMEOUT):
+    """Wait for a child; its raw wait status."""
+    deadline = time.monotonic() + timeout
+    while (found := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"process {pid} lives")
+        time.sleep(0.001)
+    return found[1]
 
 
 def _json(value):

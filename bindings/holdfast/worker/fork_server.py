@@ -12,9 +12,10 @@ The main worker is what a client waits for, and forked first: what only other wo
 after that. No collection looks at what was there at a fork: it would write to every object, and
 so take the pages that the two share.
 
-It reaps its children and reports to the frontend how they ended. When the frontend's end closes
-it gives them a moment to leave by themselves, then kills them, and exits. Children that user code
-forked are not its children; those are found by their own parents' exit.
+On Linux its forks are children of the frontend (bindings/src/fork.c), which waits for them, and
+outlive it: the main worker has objects that are nowhere else. Elsewhere it reaps them itself, and
+reports to the frontend how they ended; when the frontend's end closes, it gives them a moment to
+leave by themselves, then kills them, and exits.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ import threading
 import time
 import weakref
 
-from .. import codecs
+from .. import _store, codecs
 from . import health
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .prefault import prefault
 from .libraries import is_library
-from .process import adopt_orphans, become_worker, die_with, leave
+from .process import become_worker, leave
 from .settings import tables, tensors
 from .settings.counters import counters
 from .settings.located import located
@@ -60,7 +61,8 @@ class ForkServer:
     def __init__(self, control_fd: int, session_fd: int):
         self.channel = Channel(control_fd)
         self.session_fd = session_fd
-        self.children: dict[int, str] = {}
+        self._frontend = os.getppid()
+        self.children: dict[int, str] = {}  # where they are ours
         self._imports: collections.deque[str] = collections.deque()
         self._imported: list[str] = []
         self._asked = False  # for imports that were not answered yet
@@ -74,7 +76,6 @@ class ForkServer:
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
-        adopt_orphans()  # such as the main worker's sleeping forks
         gc.disable()
         import_own()
         try:
@@ -120,12 +121,10 @@ class ForkServer:
         _look_ahead(anew=False)  # cells in a row leave no quiet moment after an import
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        parent = os.getpid()
-        pid = os.fork()
+        pid = _store._fork(None, ((control, control),), self._frontend)
         if pid == 0:
             status = 1
             try:
-                die_with(parent)
                 self.channel.close()
                 _run(role, bare, control, stdout, stderr, self.session_fd)
                 status = 0
@@ -137,7 +136,8 @@ class ForkServer:
                 leave(status)
         for fd in (control, stdout, stderr):
             os.close(fd)
-        self.children[pid] = role
+        if sys.platform != "linux":
+            self.children[pid] = role
         self.channel.send("forked", pid=pid, role=role)
 
     def _import_next(self) -> None:
@@ -186,7 +186,7 @@ class ForkServer:
                 return
             if pid == 0:
                 return
-            self.children.pop(pid, None)  # else it is an orphan
+            self.children.pop(pid, None)  # else a library has started it
             cpu = used.ru_utime + used.ru_stime
             self.channel.send("exited", pid=pid, status=status, cpu_seconds=cpu, io=io)
 
@@ -225,8 +225,6 @@ def _run(role: str, bare: bool, control: int, stdout: int, stderr: int, session_
         from .cell import Cell as Role  # type: ignore[assignment]
     session = None
     if session_fd >= 0:
-        from holdfast import _store
-
         session = _store.Session.from_fd(session_fd)
         os.close(session_fd)  # the session has its own
     worker = Role(channel, session)

@@ -67,7 +67,7 @@ class Forked:
 
     def __init__(self, main: MainWorker):
         self._main = main
-        self._reaper = os.getppid()
+        self._frontend = os.getppid()
         self.is_one = False  # this process is a fork that runs a cell
 
     # ---- in the main worker
@@ -121,7 +121,7 @@ class Forked:
         try:
             unshared = Unshared()
             with main.shell.history_manager.at_rest():
-                pid = _store._fork(main.session, moves, self._reaper)
+                pid = _store._fork(main.session, moves, self._frontend)
         finally:
             Forks.goes_on = False
             recorder._forget_in_fork(False)

@@ -3,9 +3,10 @@
 A forked child must look like a freshly started Python. It keeps the three descriptors it
 was given and the session's; all others are closed, so that nobody's end of file is held back.
 It gets default signal handlers, an empty stdin, and random generators that differ from its
-siblings' (Python reseeds `random` itself; NumPy doesn't). It dies with the fork server, even if
-user code blocks: PR_SET_PDEATHSIG where there is one. Elsewhere it ends when its control
-channel does, which needs the main thread to come back from user code.
+siblings' (Python reseeds `random` itself; NumPy doesn't). It dies with the frontend, even if
+user code blocks, since that is its parent (bindings/src/fork.c): PR_SET_PDEATHSIG where there is
+one. Elsewhere it ends when its control channel does, which needs the main thread to come back from
+user code.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ import signal
 import sys
 import typing as t
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 _EXIT_SECONDS = 5.0
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -43,14 +42,6 @@ def become_worker(control: int, stdout: int, stderr: int, keep: t.Iterable[int])
     faulthandler.enable(file=2)
     _reseed()
     return control
-
-
-def die_with(parent: int) -> None:
-    """Be killed when the process `parent`, which forked us, dies."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before we asked
 
 
 class Forks:
@@ -88,12 +79,6 @@ class Unshared:
         for timer, (left, interval) in zip(_TIMERS, self._timers, strict=True):
             if left or interval:
                 signal.setitimer(timer, left, interval)
-
-
-def adopt_orphans() -> None:
-    """Be the parent of descendants whose own parent has ended, where there is such a thing."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def tracker_of(module: str) -> int | None:

@@ -250,7 +250,7 @@ class Rollback:
         self._main = main
         self.threads = Threads()
         self._writing = Threads()  # the same, as last looked at without a fork
-        self._reaper = os.getppid()
+        self._frontend = os.getppid()
         self._has_all = False  # the notebook, as it is now
         self._pages = CellPages()
 
@@ -264,7 +264,7 @@ class Rollback:
         Forks.goes_on = True  # in the fork, when its hooks run
         try:
             with main.shell.history_manager.at_rest():
-                pid = _store._fork(main.session, moves, self._reaper, self._kept())
+                pid = _store._fork(main.session, moves, self._frontend, self._kept())
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:

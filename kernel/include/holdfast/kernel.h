@@ -17,6 +17,10 @@
  * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_interrupt
  * and hf_kernel_stop, which any thread or signal handler may call. One kernel in a
  * process. Ownership: what is passed is copied, unless its comment says otherwise.
+ *
+ * Processes: on Linux the process is the parent of all orphans below it (a subreaper)
+ * from hf_kernel_create until hf_kernel_close. The library waits for every child of the
+ * process, so the caller should have no children of its own meanwhile.
  */
 #ifndef HOLDFAST_KERNEL_H
 #define HOLDFAST_KERNEL_H

@@ -1,0 +1,38 @@
+/* children.h - processes whose parent this process is, and how they ended.
+ *
+ * Threads: any, but one thread should do all the waiting.
+ */
+#ifndef HFI_CHILDREN_H
+#define HFI_CHILDREN_H
+
+#include <sys/types.h>
+
+#define HFI_EXIT_IO_SIZE 512
+
+/* How a process ended, and what it had used by then. */
+typedef struct hfi_exit {
+    pid_t pid;
+    int status;                /* raw wait status */
+    double cpu_seconds;        /* with those of its children that it waited for */
+    char io[HFI_EXIT_IO_SIZE]; /* of its file io in /proc; "": unknown */
+} hfi_exit;
+
+/* Become the parent of every descendant whose own parent has ended. Does nothing if the
+ * system can't do that: then nobody's orphans come to this process. */
+void hfi_children_adopt(void);
+/* Take that back, and wait for all children that have ended. */
+void hfi_children_end(void);
+
+/* Whether this child has ended and was not waited for yet; its pid, and that of its
+ * process group, stay its own until then. 0 also if it is no child of this process. */
+int hfi_child_has_ended(pid_t pid);
+/* The same of any child; 0: there is none. Always 0 if the system gives this process no
+ * orphans: each child has somebody who waits for it. */
+pid_t hfi_children_ended(void);
+/* Wait for a child that has ended, and say how; 0: it lives, or is no child of this
+ * process. */
+int hfi_child_wait(pid_t pid, hfi_exit *ret_exit);
+/* Wait for a child that was killed, `timeout_ms` at most. */
+void hfi_child_end(pid_t pid, int timeout_ms);
+
+#endif

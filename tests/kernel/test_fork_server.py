@@ -1,0 +1,279 @@
+"""The fork server is killed: the notebook, its rollback and the cell that runs go on with another one."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from waiting import begun, complete, state, until
+
+PLAIN, ISOLATED, RECORDED = "", "%%isolated\n", "%%execute_with_scorep\n"
+CLEAN = "%%isolated --run=isolated\n"
+DIE = "import os; os.kill(os.getpid(), 9)"
+# What no commit has: a generator, a lock that is held, an open pipe.
+STATE = """
+import os, threading, time
+numbers = (n for n in range(1000)); next(numbers)
+lock = threading.Lock(); lock.acquire()
+shared = [1]; holder = {"it": shared}
+r, w = os.pipe(); os.write(w, b"x")
+mine = os.getpid()
+"""
+CHECK = """
+assert os.getpid() == mine and lock.locked() and holder["it"] is shared
+assert os.read(r, 1) == b"x" and os.write(w, b"x") == 1
+next(numbers)
+"""
+WAIT = "\nprint('on', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
+
+
+def kill_server(kernel):
+    """Kill the fork server, and wait until another one is there; its pid."""
+    server = until(kernel.fork_server)
+    os.kill(server, signal.SIGKILL)
+    return until(lambda: (found := kernel.fork_server()) != server and found)
+
+
+def go(kernel, sent, path="go"):
+    """Let a cell go on that waits for a file; its outcome."""
+    Path(kernel.place, path).touch()
+    try:
+        return kernel.finish(sent)
+    finally:
+        Path(kernel.place, path).unlink()
+
+
+@pytest.fixture
+def start(start_kernel, tmp_path):
+    """A function that starts a kernel with a state that no commit can have."""
+
+    def start(**env):
+        kernel = start_kernel(env=env)
+        kernel.place = tmp_path
+        assert kernel.run(STATE).status == "ok"
+        return kernel
+
+    return start
+
+
+def test_at_rest(start):
+    kernel = start()
+    complete(kernel)
+    before = kernel.workers()
+    for number in (1, 2):  # twice in a row
+        kill_server(kernel)
+        assert kernel.run(CHECK).result == str(number)
+    assert before <= kernel.workers()  # those that waited for a cell, too
+    outcome = kernel.run(CLEAN + "shared.append(2); os.getpid()")
+    assert int(outcome.result) not in (0, kernel.pid) and outcome.cost["run"] == "isolated"
+    assert kernel.run("shared").result == "[1, 2]"
+
+
+def test_before_another_is_ready(start):
+    kernel = start()
+    for _ in range(3):
+        os.kill(until(kernel.fork_server), signal.SIGKILL)
+    assert kernel.run(CLEAN + "shared[0]").result == "1"
+    assert kernel.run(CHECK).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("run", "head"),
+    [
+        ("auto", PLAIN),
+        ("in-process", ISOLATED),
+        ("in-process", RECORDED),
+        ("forked", RECORDED),
+        ("isolated", RECORDED),
+    ],
+)
+def test_in_a_cell(start, run, head):
+    kernel = start(HOLDFAST_RUN=run)
+    sent = begun(kernel, head + "import os, time\nshared.append(2)" + WAIT + "shared.append(3)")
+    kill_server(kernel)
+    kill_server(kernel)
+    outcome = go(kernel, sent)
+    assert outcome.status == "ok", outcome.content
+    assert outcome.cost.get("run") == (run if head else "plain")
+    assert kernel.run("shared").result == "[1, 2, 3]"
+    assert kernel.run(CHECK).status == "ok"
+    assert kernel.run(head + "shared.append(4)").status == "ok"
+    assert kernel.run("shared").result == "[1, 2, 3, 4]"
+
+
+@pytest.mark.parametrize("head", [PLAIN, CLEAN])
+def test_at_the_moment_of_a_fork(start, head):
+    """It has been asked for forks, among them the cell's process, and has made none."""
+    kernel = start()
+    complete(kernel)
+    main = {int(kernel.run("mine").result)}
+    server = kernel.fork_server()
+    os.kill(server, signal.SIGSTOP)
+    for pid in kernel.workers() - main:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: kernel.workers() == main)
+    sent = kernel.client.execute(head + "shared.append(2)")
+    time.sleep(0.05)
+    os.kill(server, signal.SIGKILL)
+    assert kernel.finish(sent).status == "ok"
+    assert kernel.run("shared").result == "[1, 2]"
+    assert kernel.run(CHECK).status == "ok"
+    complete(kernel)
+
+
+def test_the_rollback_wakes_after_it(start):
+    kernel = start()
+    assert kernel.run(ISOLATED + "shared.append(2)").status == "ok"
+    for number in (1, 2):
+        kill_server(kernel)
+        outcome = kernel.run(ISOLATED + "next(numbers); shared.append(3)\n" + DIE)
+        assert "its variables are as they were before the cell" in outcome.content["evalue"]
+        assert kernel.run("shared, holder['it'] is shared").result == "([1, 2], True)"
+        assert kernel.run("next(numbers)").result == str(number)
+
+
+def test_the_rollback_wakes_without_it(start):
+    """Both are killed in a cell, the fork server first."""
+    kernel = start()
+    sent = begun(kernel, ISOLATED + "shared.append(2)" + WAIT)
+    os.kill(kernel.fork_server(), signal.SIGKILL)
+    os.kill(int(kernel_main(kernel)), signal.SIGKILL)
+    outcome = kernel.finish(sent)
+    assert "its variables are as they were before the cell" in outcome.content["evalue"]
+    assert kernel.run("shared, next(numbers)").result == "([1], 1)"
+    assert kernel.run(CLEAN + "shared").result == "[1]"
+
+
+def kernel_main(kernel):
+    """The main worker: the oldest of the workers."""
+    return min(kernel.workers(), key=lambda pid: psutil.Process(pid).create_time())
+
+
+def test_a_fork_that_commits(start):
+    """The rollback of a notebook with a thread commits when it wakes; meanwhile the server dies."""
+    kernel = start()
+    kernel.run("stop = threading.Event(); threading.Thread(target=stop.wait, daemon=True).start()")
+    sent = begun(kernel, ISOLATED + "shared.append(2)" + WAIT)
+    main = kernel_main(kernel)
+    os.kill(main, signal.SIGKILL)
+    os.kill(kernel.fork_server(), signal.SIGKILL)
+    outcome = kernel.finish(sent)
+    assert "its variables are as they were before the cell" in outcome.content["evalue"]
+    until(lambda: kernel.fork_server() and main not in kernel.workers())
+    assert kernel.run("shared, holder['it'] is shared").result == "([1], True)"
+
+
+BLOCKED = {
+    "loop": "print('on', flush=True)\nwhile True: pass",
+    "call": "import ctypes; print('on', flush=True); ctypes.PyDLL(None).sleep(600)",
+    "masked": "import ctypes, signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))\n"
+    "print('on', flush=True)\nctypes.PyDLL(None).sleep(600)",
+}
+
+
+@pytest.mark.parametrize("code", BLOCKED.values(), ids=BLOCKED)
+@pytest.mark.parametrize("head", [PLAIN, ISOLATED, CLEAN], ids=["plain", "in-process", "clean"])
+def test_a_killed_frontend_leaves_its_reaper(start, head, code):
+    kernel = start()
+    complete(kernel)
+    begun(kernel, head + code)
+    kill_server(kernel)
+    below = psutil.Process(kernel.pid).children(recursive=True)
+    reaper = [one for one in below if one.name() == "holdfast-reaper"]
+    os.kill(kernel.pid, signal.SIGKILL)
+    until(lambda: all(state(one.pid) == "Z" for one in below if one not in reaper))
+    assert len(reaper) == 1 and len(below) >= 4
+    os.unlink(kernel.manager.connection_file)  # so the reaper needn't wait
+    until(lambda: state(reaper[0].pid) == "Z")
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_shutdown_leaves_no_process(start, busy):
+    """Those that the notebook's code left running are in the process group of a former fork server."""
+    kernel = start()
+    kernel.run("import subprocess; other = subprocess.Popen(['sleep', '600'])")
+    kill_server(kernel)
+    kill_server(kernel)
+    complete(kernel)
+    if busy:
+        begun(kernel, BLOCKED["loop"])
+    below = psutil.Process(kernel.pid).children(recursive=True)
+    assert "sleep" in [one.name() for one in below]
+    assert kernel.control("shutdown_request", {"restart": False})["content"]["status"] == "ok"
+    until(lambda: all(not Path(f"/proc/{one.pid}").exists() for one in below))
+
+
+def test_what_a_dead_notebook_left_ends_with_it(start):
+    """The former fork server's process group has no worker any more."""
+    kernel = start()
+    kernel.run("import subprocess; other = subprocess.Popen(['sleep', '600'])")
+    sleeps = int(kernel.run("other.pid").result)
+    kill_server(kernel)
+    complete(kernel)
+    assert kernel.run(CHECK).status == "ok" and state(sleeps) != "Z"
+    kernel.settle()
+    for pid in kernel.workers():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: state(sleeps) == "Z")
+    outcome = kernel.run("shared")
+    assert outcome.status == "ok" or kernel.run("shared").result == "[1]"
+
+
+def test_orphans_are_waited_for(start):
+    kernel = start()
+    kernel.run("import subprocess; subprocess.run(['sh', '-c', 'sleep 0.1 & sleep 0.1 &'])")
+    until(lambda: not zombies(kernel) and not sleeping(kernel))
+    kill_server(kernel)
+    kernel.run("subprocess.run(['sh', '-c', 'sleep 0.1 & sleep 0.1 &'])")
+    until(lambda: not zombies(kernel) and not sleeping(kernel))
+
+
+def zombies(kernel):
+    return [one for one in psutil.Process(kernel.pid).children() if one.status() == "zombie"]
+
+
+def sleeping(kernel):
+    found = []
+    for one in psutil.Process(kernel.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += [one] * (one.name() == "sleep")
+    return found
+
+
+def test_the_next_one_imports_the_same(kernel):
+    def has_imported():
+        with contextlib.suppress(OSError):
+            return "xxlimited" in Path(f"/proc/{kernel.fork_server()}/maps").read_text()
+
+    main = int(kernel.run("import os; os.getpid()").result)
+    complete(kernel)
+    standbys = kernel.workers() - {main}
+    kernel.run("import xxlimited")  # CPython's example, which nothing else needs
+    for _ in range(2):
+        until(has_imported)
+        until(lambda: not standbys & kernel.workers())  # once it has said so
+        complete(kernel)
+        standbys = kernel.workers() - {main}
+        kill_server(kernel)
+        assert not has_imported()
+    until(has_imported)
+
+
+def test_at_any_moment(start):
+    """Of a notebook that runs: no variable is lost, and no cell fails."""
+    kernel, choose, expected = start(), random.Random(7), [1]
+    for turn in range(10):
+        head = choose.choice([PLAIN, ISOLATED, RECORDED, CLEAN])
+        sent = kernel.client.execute(head + f"shared.append({turn}); time.sleep(0.02)")
+        time.sleep(choose.random() * 0.1)
+        if server := kernel.fork_server():
+            os.kill(server, signal.SIGKILL)
+        outcome = kernel.finish(sent)
+        assert outcome.status == "ok", outcome.content
+        expected.append(turn)
+        assert kernel.run("shared").result == str(expected)
+        assert kernel.run(CHECK).status == "ok"
