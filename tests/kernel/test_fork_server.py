@@ -245,22 +245,26 @@ def sleeping(kernel):
 
 
 def test_the_next_one_imports_the_same(kernel):
-    def has_imported():
+    def has_imported(pid):
         with contextlib.suppress(OSError):
-            return "xxlimited" in Path(f"/proc/{kernel.fork_server()}/maps").read_text()
+            return "xxlimited" in Path(f"/proc/{pid}/maps").read_text()
+        return False
+
+    def standbys_have_it():
+        """They are replaced once the fork server has said that it has imported something."""
+        standbys = kernel.workers() - {main}
+        return standbys and all(map(has_imported, standbys))
 
     main = int(kernel.run("import os; os.getpid()").result)
     complete(kernel)
-    standbys = kernel.workers() - {main}
     kernel.run("import xxlimited")  # CPython's example, which nothing else needs
     for _ in range(2):
-        until(has_imported)
-        until(lambda: not standbys & kernel.workers())  # once it has said so
+        until(lambda: has_imported(kernel.fork_server()))
+        until(standbys_have_it)
         complete(kernel)
-        standbys = kernel.workers() - {main}
         kill_server(kernel)
-        assert not has_imported()
-    until(has_imported)
+        assert not has_imported(kernel.fork_server())
+    until(lambda: has_imported(kernel.fork_server()))
 
 
 def test_at_any_moment(start):

@@ -59,12 +59,13 @@ def test_the_cell_has_what_the_notebook_has(kernel, head):
     for make, use, result in BOUND_TO_THEIR_PROCESS:
         ok(kernel, make)
         kernel.settle()
-        generation = ok(kernel, "1").cost["generation"]
-        outcome = ok(kernel, head + use)
+        sent = [kernel.client.execute("1"), kernel.client.execute(head + use)]  # no pause to commit in
+        before, outcome = [kernel.finish(one) for one in sent]
+        assert outcome.status == "ok", (use, outcome.content)
         assert (outcome.result, outcome.stream("stderr")) == (result, ""), use
         assert outcome.cost["run"] == "in-process" and "run_reason" not in outcome.cost, use
         assert {name: outcome.cost[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0), use
-        assert outcome.cost["generation"] == generation, use
+        assert outcome.cost["generation"] == before.cost["generation"], use
         assert (outcome.cost["events"] > 0) == (head == CELL), use
 
 
