@@ -59,7 +59,10 @@ def test_the_cell_has_what_the_notebook_has(kernel, head):
     for make, use, result in BOUND_TO_THEIR_PROCESS:
         ok(kernel, make)
         kernel.settle()
-        sent = [kernel.client.execute("1"), kernel.client.execute(head + use)]  # no pause to commit in
+        sent = [
+            kernel.client.execute("1"),
+            kernel.client.execute(head + use),
+        ]  # no pause to commit in
         before, outcome = [kernel.finish(one) for one in sent]
         assert outcome.status == "ok", (use, outcome.content)
         assert (outcome.result, outcome.stream("stderr")) == (result, ""), use
