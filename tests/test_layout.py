@@ -137,7 +137,7 @@ TESTED_BY = {
     "tests/bindings/test_names.py": """
         bindings/src/entry_sink.c bindings/src/entry_source.c bindings/src/record.c
         serializers/python/graph.c serializers/python/graph_ask.c
-        serializers/python/graph_walk.c serializers/python/meta.c serializers/python/module.c
+        serializers/python/graph_walk.c serializers/python/module.c
         serializers/python/pickle.c serializers/python/pointer_map.c
         serializers/python/python_error.c""",
     "tests/bindings/test_identity.py": """

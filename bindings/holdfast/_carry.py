@@ -575,9 +575,13 @@ def _dump(value, notes):
 
 def decode(data, buffers, hooked=False):
     """The value that `encode` pickled; `hooked` as `write` said."""
-    if hooked:
-        _trial.try_to_load(functools.partial(pickle.loads, data, buffers=buffers))
-    return pickle.loads(data, buffers=buffers)
+    try:
+        if hooked:
+            _trial.try_to_load(functools.partial(pickle.loads, data, buffers=buffers))
+        return pickle.loads(data, buffers=buffers)
+    except BaseException:
+        _restore.forget_unfilled()
+        raise
 
 
 def is_quiet(identifiers):

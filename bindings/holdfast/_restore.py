@@ -129,7 +129,22 @@ def make_class(constructor, name, bases, body, identifier, extra):
         return cls
     with quiet_bases(resolved):
         cls = _make_quietly(constructor, name, bases, body)
+    _unfilled[cls] = identifier
     return _rules._lookup_class_or_track(identifier, cls)
+
+
+# Classes that are made and not filled yet, with their identifiers. What is read next finds a class by
+# its identifier, so an empty one must not stay there if its pickle could not be read to its end.
+_unfilled: dict[type, str] = {}
+
+
+def forget_unfilled():
+    """A pickle could not be read."""
+    while _unfilled:
+        cls, identifier = _unfilled.popitem()
+        if _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier) is cls:
+            del _rules._DYNAMIC_CLASS_TRACKER_BY_ID[identifier]
+        _rules._DYNAMIC_CLASS_TRACKER_BY_CLASS.pop(cls, None)
 
 
 @contextlib.contextmanager
@@ -270,7 +285,9 @@ def fill_class(cls, state):
             kept = isinstance(value, _SLOT_TYPES) or is_field(value) or name in LAYOUT
             if name not in attributes and not made and not kept and name != "_fields_":
                 delattr(cls, name)
-    return _rules._class_setstate(cls, state)
+    filled = _rules._class_setstate(cls, state)
+    _unfilled.pop(cls, None)
+    return filled
 
 
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)

@@ -99,13 +99,15 @@ is_kept(const fork_plan *plan, int fd) {
     return 0;
 }
 
-/* Put another descriptor in the place of this one, and take it. */
-static void
+/* Put another descriptor in the place of this one, and take it. -1 if it can't be. */
+static int
 replace(int fd, int other) {
     int closes = fcntl(fd, F_GETFD);
-    dup2(other, fd);
+    if (dup2(other, fd) < 0)
+        return -1;
     if (closes >= 0)
         fcntl(fd, F_SETFD, closes);
+    return 0;
 }
 
 #ifdef __linux__
@@ -125,15 +127,21 @@ place_of(const fork_plan *plan, int fd) {
     return NULL;
 }
 
-static void
+/* -1 if it is held still, whatever it is. */
+static int
 settle_descriptor(const fork_plan *plan, int fd, int nothing) {
     struct stat st;
-    if (fstat(fd, &st) != 0 || (S_ISCHR(st.st_mode) && !isatty(fd)))
-        return;
+    if (fstat(fd, &st) != 0)
+        return errno == EBADF ? 0 : -1;
+    if (S_ISCHR(st.st_mode) && !isatty(fd))
+        return 0;
     int path = place_of(plan, fd) ? open_anew(fd, O_PATH) : -1;
-    replace(fd, path >= 0 ? path : nothing);
+    int failed = replace(fd, path >= 0 ? path : nothing);
+    int err = errno;
     if (path >= 0)
         close(path);
+    errno = err;
+    return failed;
 }
 #endif
 
@@ -149,7 +157,7 @@ open_files(const fork_plan *plan) {
         if (fd < 0)
             continue; /* nothing can be done with it, as with a pipe */
         lseek(fd, place->offset, SEEK_SET);
-        replace(place->fd, fd);
+        (void)replace(place->fd, fd); /* as above */
         close(fd);
     }
 #else
@@ -164,15 +172,19 @@ settle_descriptors(const fork_plan *plan) {
     int nothing = open("/dev/null", O_PATH | O_CLOEXEC);
     DIR *list = opendir("/proc/self/fd");
     struct dirent *entry;
-    while (nothing >= 0 && list && (entry = readdir(list)) != NULL) {
+    int failed = nothing < 0 || !list;
+    while (!failed && (entry = readdir(list)) != NULL) {
         int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
         if (fd > 2 && fd != nothing && fd != dirfd(list) && !is_kept(plan, fd))
-            settle_descriptor(plan, fd, nothing);
+            failed = settle_descriptor(plan, fd, nothing) < 0;
     }
+    int err = errno;
     if (list)
         closedir(list);
-    close(nothing);
-    return nothing >= 0 && list ? 0 : -1;
+    if (nothing >= 0)
+        close(nothing);
+    errno = err;
+    return failed ? -1 : 0;
 #else
     (void)plan;
     return 0;

@@ -72,10 +72,24 @@ hfi_names_advance(hfi_state *state, hfi_names *names) {
     return 0;
 }
 
+int
+hfi_names_take_published(hfi_state *state, hfi_names *names) {
+    if (!names->published ||
+        names->published != hf_session_generation(names->attachment->session))
+        return 0;
+    if (hfi_records_reserve(&names->records, names->pending.live) < 0 ||
+        hfi_names_advance(state, names) < 0)
+        return -1;
+    int failed = hfi_records_merge(&names->records, &names->pending) < 0;
+    hfi_names_drop_pending(names);
+    return failed ? -1 : 0;
+}
+
 void
 hfi_names_drop_pending(hfi_names *names) {
     hfi_records_fini(&names->pending);
     names->is_pending = 0;
+    names->published = 0;
 }
 
 int

@@ -19,8 +19,10 @@ typedef struct hfi_names {
     hfi_records records; /* as of `snapshot` */
     hfi_records pending; /* what differs in what is prepared, if `is_pending` */
     int is_pending;
-    int is_busy;              /* with a save or a bind */
-    PyObject *reasons;        /* unserializable name -> why */
+    uint64_t published; /* the generation that `pending` is in, if it has been published
+                           and `records` don't have it yet; or 0 */
+    int is_busy;        /* with a save or a bind */
+    PyObject *reasons;  /* unserializable name -> why */
     PyObject *unserializable; /* name -> its unserializable object */
     PyObject *beside;  /* set: names that share objects with unserializable values */
     PyObject *watched; /* the namespace whose functions are counted; or NULL */
@@ -49,6 +51,9 @@ int hfi_names_find(hfi_state *state, const hfi_names *names, PyObject *key,
 hfi_record *hfi_names_record_of(const hfi_names *names, PyObject *key);
 /* Hold the current generation in place of the one held. */
 int hfi_names_advance(hfi_state *state, hfi_names *names);
+/* If the prepared commit was published, and there was no memory to note it: note it now.
+ * Nothing, if another generation has been published since: that is to be adopted. */
+int hfi_names_take_published(hfi_state *state, hfi_names *names);
 /* Forget what was prepared. */
 void hfi_names_drop_pending(hfi_names *names);
 

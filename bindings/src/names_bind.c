@@ -114,7 +114,8 @@ typedef struct binding {
     int64_t budget;   /* bytes, for names that nobody asked for */
     hfi_keys order;   /* the names that were met, in the store's order */
     uint64_t skipped;
-    hf_error error; /* of the call that failed last */
+    hf_snapshot *before; /* of an adoption: the generation that was known, or NULL */
+    hf_error error;      /* of the call that failed last */
 } binding;
 
 static hfi_record *
@@ -129,7 +130,8 @@ meet(binding *at, PyObject *key) {
 }
 
 /* The new value of a record reaches the namespace, which holds it from then on. The
- * replaced object may run a finalizer, which may move the records. */
+ * replaced object may run a finalizer, which may move the records. Without memory for
+ * the name it is skipped: a bound one that isn't there would count as deleted. */
 static int
 bind_new(binding *at, PyObject *key, hfi_record *record) {
     PyObject *value = Py_NewRef(record->bound);
@@ -139,6 +141,10 @@ bind_new(binding *at, PyObject *key, hfi_record *record) {
         Py_DECREF(value);
     }
     int failed = PyDict_SetItem(at->in.namespace, key, value) < 0;
+    if (failed && (record = record_of(at, key))) {
+        record->state = HFI_SKIPPED;
+        hfi_record_bind(record, NULL, 0);
+    }
     Py_DECREF(value);
     return failed;
 }
@@ -328,16 +334,17 @@ adopt_changed(binding *at, const difference *found) {
 static int
 adopt_difference(binding *at, PyObject *removed) {
     hfi_names *names = at->in.names;
-    hf_snapshot *before = names->snapshot;
+    at->before = names->snapshot;
     names->snapshot = NULL;
     if (hfi_names_advance(at->in.state, names) < 0) {
-        names->snapshot = before;
+        names->snapshot = at->before;
+        at->before = NULL;
         return -1;
     }
     difference found = {.removed = PyList_New(0)};
     hf_status status = HF_E_NOMEM;
     if (found.removed)
-        status = hf_snapshot_diff(before, names->snapshot, difference_add, &found,
+        status = hf_snapshot_diff(at->before, names->snapshot, difference_add, &found,
                                   &at->error);
     int failed = status != HF_OK || found.failed;
     if (failed)
@@ -347,7 +354,6 @@ adopt_difference(binding *at, PyObject *removed) {
     failed = failed || adopt_removed(at, found.removed, removed) < 0 ||
              adopt_changed(at, &found) < 0;
     difference_fini(&found);
-    hf_snapshot_release(before);
     return failed ? -1 : 0;
 }
 
@@ -514,6 +520,18 @@ adopt_and_report(binding *at, PyObject *removed) {
     return result;
 }
 
+/* After a failure the generation counts as not adopted: the next try meets the same
+ * difference, and until then nothing is saved. */
+static void
+adopt_end(binding *at, int is_done) {
+    hfi_names *names = at->in.names;
+    if (!at->before)
+        return;
+    hf_snapshot *other = is_done ? at->before : names->snapshot;
+    names->snapshot = is_done ? names->snapshot : at->before;
+    hf_snapshot_release(other);
+}
+
 PyObject *
 hfi_names_adopt(PyObject *self, PyObject *namespace) {
     if (!PyDict_Check(namespace)) {
@@ -524,8 +542,10 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
         return NULL;
     PyObject *result = NULL, *removed = PyList_New(0);
     binding at;
-    if (binding_init(&at, self, namespace, NULL) == 0 && removed)
+    if (binding_init(&at, self, namespace, NULL) == 0 && removed &&
+        hfi_names_take_published(at.in.state, at.in.names) == 0)
         result = adopt_and_report(&at, removed);
+    adopt_end(&at, result != NULL);
     binding_fini(&at);
     Py_XDECREF(removed);
     hfi_names_end(hfi_names_of(self));

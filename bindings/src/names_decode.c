@@ -141,6 +141,13 @@ is_closed(hfi_decoding *at, uint32_t codec, PyObject *value) {
     return own;
 }
 
+/* It could be decoded after all, by a second try for another name of its group. */
+static int
+is_there(hfi_decoding *at, PyObject *key) {
+    int absent = PyDict_Contains(at->absent, key);
+    return absent > 0 ? PyDict_DelItem(at->absent, key) : absent;
+}
+
 /* To be bound, and remembered with the regions that `source` mapped; NULL for one that
  * has none. `codec` is its own, or that of its group. */
 static int
@@ -162,7 +169,7 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
     if (kind != 'n')
         return kind == 'c' ? PyList_Append(at->classes, value) : 0;
     if ((!closed && PyList_Append(at->open, key) < 0) ||
-        hfi_names_forget_unserializable(at->names, key) < 0)
+        hfi_names_forget_unserializable(at->names, key) < 0 || is_there(at, key) < 0)
         return -1;
     return hfi_keys_add(&at->bound, key);
 }
@@ -259,27 +266,77 @@ decode_key(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     return value;
 }
 
+/* Take the exception away: its words, or its type's name. New reference. */
+static PyObject *
+take_reason(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *reason = value ? PyObject_Str(value) : PyUnicode_FromString("unknown");
+    if (reason && value && PyUnicode_GetLength(reason) == 0)
+        Py_SETREF(reason, PyUnicode_FromString(Py_TYPE(value)->tp_name));
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return reason;
+}
+
+static int
+set_absent(hfi_decoding *at, PyObject *key, const hf_entry *entry, PyObject *reason) {
+    return PyDict_SetItem(at->absent, key, reason) < 0 ||
+                   !hfi_decoding_set_record(at, key, entry, HFI_SKIPPED)
+               ? -1
+               : 0;
+}
+
 /* Take the exception away and remember why `key` is absent. */
 static int
 note_absent(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return -1; /* KeyboardInterrupt and such: not the value's fault */
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *reason = value ? PyObject_Str(value) : PyUnicode_FromString("unknown");
-    int failed = !reason || PyDict_SetItem(at->absent, key, reason) < 0 ||
-                 !hfi_decoding_set_record(at, key, entry, HFI_SKIPPED);
+    PyObject *reason = take_reason();
+    int failed = !reason || set_absent(at, key, entry, reason) < 0;
     Py_XDECREF(reason);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
     return failed ? -1 : 0;
 }
 
-/* Consumes the reference to what was decoded, or NULL with an exception. */
+/* The names of a group that are bound here, and weren't put anew with it. New list. */
+static PyObject *
+bound_names(const hfi_decoding *at, PyObject *group) {
+    PyObject *found = PyList_New(0);
+    hfi_record *record;
+    for (size_t position = 0;
+         found && (record = hfi_records_next(&at->names->records, &position));) {
+        PyObject *own = hfi_record_group(record);
+        if (record->state == HFI_BOUND && hfi_key_kind(record->key) == 'n' && own &&
+            PyUnicode_Compare(own, group) == 0 && PyList_Append(found, record->key) < 0)
+            Py_CLEAR(found);
+    }
+    return found;
+}
+
+/* The same for a group: the values that its names have here are older ones. */
 static int
-taken_consume(hfi_decoding *at, PyObject *key, const hf_entry *entry, PyObject *value) {
+note_group_absent(hfi_decoding *at, PyObject *group, const hf_entry *entry) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyObject *reason = take_reason();
+    PyObject *names = reason ? bound_names(at, group) : NULL;
+    int failed = !names || !hfi_decoding_set_record(at, group, entry, HFI_SKIPPED);
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(names); i++) {
+        PyObject *name = PyList_GET_ITEM(names, i);
+        hf_entry own = {.struct_size = sizeof own};
+        int found = find(at, name, &own);
+        failed = found < 0 || (found && set_absent(at, name, &own, reason) < 0);
+    }
+    Py_XDECREF(names);
+    Py_XDECREF(reason);
+    return failed ? -1 : 0;
+}
+
+int
+hfi_decoding_take(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
+    PyObject *value = decode_key(at, key, entry);
     if (!value)
         return note_absent(at, key, entry);
     Py_DECREF(value);
@@ -287,13 +344,12 @@ taken_consume(hfi_decoding *at, PyObject *key, const hf_entry *entry, PyObject *
 }
 
 int
-hfi_decoding_take(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
-    return taken_consume(at, key, entry, decode_key(at, key, entry));
-}
-
-int
 hfi_decoding_take_group(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
-    return taken_consume(at, key, entry, decode_group(at, key));
+    PyObject *values = decode_group(at, key);
+    if (!values)
+        return note_group_absent(at, key, entry);
+    Py_DECREF(values);
+    return 0;
 }
 
 PyObject *

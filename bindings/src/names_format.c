@@ -103,9 +103,7 @@ hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
     hfi_meta_put_text(&meta, "type", type, strlen(type));
     hfi_meta_put_text(&meta, "group", text, (size_t)size);
     hfi_entry_sink_clear(sink);
-    hf_status status =
-        sink->base.set_meta(&sink->base, meta.buffer.data, meta.buffer.size, &error);
-    hfi_meta_writer_fini(&meta);
+    hf_status status = hfi_meta_writer_finish(&meta, &sink->base, &error);
     if (status == HF_OK)
         return 0;
     hfi_raise(state, status, &error);

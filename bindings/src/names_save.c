@@ -95,23 +95,25 @@ report(const save *at, const hfi_names *names, PyObject *prepared,
         (unsigned long long)at->pages_overlooked, "seconds", seconds);
 }
 
+/* 0 with an exception. What was published, but not noted, is kept for the next try. */
 static int
-is_current(hfi_state *state, const hfi_names *names) {
+knows_current(hfi_state *state, hfi_names *names) {
+    if (hfi_names_take_published(state, names) < 0)
+        return 0;
     uint64_t now = hf_session_generation(names->attachment->session);
     uint64_t known = hf_snapshot_generation(names->snapshot);
-    if (now != known)
-        PyErr_Format(
-            state->conflict_error,
-            "generation %llu was published; what is known here is %llu: adopt it "
-            "first",
-            (unsigned long long)now, (unsigned long long)known);
-    return now == known;
+    if (now == known)
+        return 1;
+    hfi_names_drop_pending(names);
+    PyErr_Format(state->conflict_error,
+                 "generation %llu was published; what is known here is %llu: adopt it "
+                 "first",
+                 (unsigned long long)now, (unsigned long long)known);
+    return 0;
 }
 
 static PyObject *
 save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
-    if (!is_current(state, names))
-        return NULL;
     PyObject *result = NULL, *before = NULL, *prepared = NULL;
     int failed = hfi_changes_init(&at->changes, state, names) < 0;
     failed |= hfi_encoder_init(&at->encoder, &at->changes) < 0;
@@ -154,9 +156,11 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
                           .verify = verify}};
     PyObject *result = NULL;
     if (at.wanted.hidden && hfi_names_begin(names) == 0) {
-        result = save_names(&at, hfi_state_of(Py_TYPE(self)), names, extra);
-        if (!result)
-            hfi_names_drop_pending(names);
+        if (knows_current(hfi_state_of(Py_TYPE(self)), names)) {
+            result = save_names(&at, hfi_state_of(Py_TYPE(self)), names, extra);
+            if (!result)
+                hfi_names_drop_pending(names);
+        }
         hfi_names_end(names);
     }
     Py_XDECREF(at.wanted.hidden);

@@ -83,16 +83,14 @@ names_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* The prepared commit was published: its records hold now. -1 with an exception. */
+/* The prepared commit was published: its records hold now. -1 with an exception; then
+ * the next save tries it again. */
 static int
-take_prepared(hfi_state *state, hfi_names *names) {
+take_prepared(hfi_state *state, hfi_names *names, uint64_t generation) {
     if (hfi_names_begin(names) < 0)
         return -1;
-    int failed = hfi_names_advance(state, names) < 0;
-    if (!failed) {
-        failed = hfi_records_merge(&names->records, &names->pending) < 0;
-        hfi_names_drop_pending(names);
-    }
+    names->published = generation;
+    int failed = hfi_names_take_published(state, names) < 0;
     hfi_names_end(names);
     return failed ? -1 : 0;
 }
@@ -112,7 +110,7 @@ names_published(PyObject *self, PyObject *number) {
         return PyErr_Format(state->conflict_error,
                             "generation %llu is not the session's current one",
                             generation);
-    return take_prepared(state, names) < 0 ? NULL : Py_NewRef(Py_None);
+    return take_prepared(state, names, generation) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---- methods -------------------------------------------------------------------- */

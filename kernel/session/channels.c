@@ -173,8 +173,13 @@ open_ipc(hfi_channels *channels, hfi_connection *connection, int channel,
     if (fd < 0)
         return hf_error_set_errno(reterr, errno, "cannot bind %s", endpoint);
     channels->ipc_path[channel] = strdup(path);
-    set_option(channels->socket[channel], ZMQ_USE_FD, fd); /* which libzmq closes */
-    return HF_OK;
+    if (channels->ipc_path[channel] != NULL &&
+        zmq_setsockopt(channels->socket[channel], ZMQ_USE_FD, &fd, sizeof fd) == 0)
+        return HF_OK; /* libzmq closes it */
+    if (channels->ipc_path[channel] == NULL)
+        (void)unlink(path);
+    close(fd);
+    return hf_error_set(reterr, HF_E_NOMEM, "no memory to listen at %s", endpoint);
 }
 
 static hf_status

@@ -207,6 +207,7 @@ main_died(hf_kernel *kernel, const char *name, const char *exit_reason) {
         hfi_trace_name_rescued(kernel, &text);
     hfi_handles_lose_main(kernel);
     forget_main(kernel);
+    hfi_handover_lose_main(kernel);
     if (ran)
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);

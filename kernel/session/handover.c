@@ -148,6 +148,14 @@ hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
 }
 
 void
+hfi_handover_lose_main(hf_kernel *kernel) {
+    if (kernel->cell.state == HFI_CELL_FORKING)
+        go_to_cell_worker(kernel,
+                          hfi_part_text("the notebook's process ended before it could "
+                                        "report a fork for the cell"));
+}
+
+void
 hfi_handover_refused(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     (void)worker;
     if (!hfi_cell_has_begun(&kernel->cell))

@@ -25,6 +25,9 @@ void hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *map);
 void hfi_handover_refused(hf_kernel *kernel, hfi_worker *worker,
                           const msgpack_object *map);
+/* The main worker is dead. A fork for the cell that it may have made, and hasn't
+ * reported, gets no cell: a cell worker runs it. */
+void hfi_handover_lose_main(hf_kernel *kernel);
 /* A cell worker gets the running cell, with `is_fresh` one that is forked now if none
  * is ready; no process: the cell fails. */
 void hfi_handover_start_cell(hf_kernel *kernel, int is_fresh);

@@ -65,8 +65,10 @@ begin_frame(hf_kernel *kernel, hfi_frame *frame, hfi_request *request, size_t mo
 static void
 send_frame(hfi_control *channel, hfi_frame *frame, const char *type) {
     hf_error error = HF_ERROR_INIT;
-    if (hfi_control_send_consume(channel, frame, NULL, 0, &error) != HF_OK)
+    if (hfi_control_send_consume(channel, frame, NULL, 0, &error) != HF_OK) {
         hfi_log("%s: %s", type, error.message);
+        hfi_control_end(channel); /* nobody would answer it */
+    }
 }
 
 int

@@ -42,10 +42,15 @@ struct hfi_workers {
 };
 
 static void
-fini(hf_kernel *kernel) {
-    for (char **at = kernel->workers->argv; at != NULL && *at != NULL; at++)
+free_argv(char **argv) {
+    for (char **at = argv; at != NULL && *at != NULL; at++)
         free(*at);
-    free(kernel->workers->argv);
+    free(argv);
+}
+
+static void
+fini(hf_kernel *kernel) {
+    free_argv(kernel->workers->argv);
 }
 
 const hfi_owner hfi_workers_owner = {offsetof(hf_kernel, workers),
@@ -67,7 +72,10 @@ copy_argv(const char *const *argv) {
         count++;
     char **copy = calloc(count + 1, sizeof *copy);
     for (size_t i = 0; copy != NULL && i < count; i++)
-        copy[i] = strdup(argv[i]);
+        if ((copy[i] = strdup(argv[i])) == NULL) {
+            free_argv(copy);
+            return NULL;
+        }
     return copy;
 }
 
@@ -205,8 +213,10 @@ hfi_workers_send_main(hf_kernel *kernel, hfi_frame *frame) {
     if (kernel->workers->main == NULL || kernel->workers->main->control == NULL)
         hfi_frame_fini(frame);
     else if (hfi_control_send_consume(kernel->workers->main->control, frame, NULL, 0,
-                                      &error) != HF_OK)
+                                      &error) != HF_OK) {
         hfi_log("main worker: %s", error.message);
+        hfi_control_end(kernel->workers->main->control);
+    }
 }
 
 void

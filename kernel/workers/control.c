@@ -143,6 +143,18 @@ send_piece(int fd, const pending *item) {
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
+void
+hfi_control_end(hfi_control *control) {
+    (void)shutdown(control->fd, SHUT_RDWR);
+}
+
+/* As in unix(7): the system lacks memory, or room for descriptors on their way. */
+static int
+is_passing(int err) {
+    return err == EAGAIN || err == EWOULDBLOCK || err == ENOMEM || err == ENOBUFS ||
+           err == ETOOMANYREFS;
+}
+
 hf_status
 hfi_control_flush(hfi_control *control, hf_error *reterr) {
     while (control->first != NULL) {
@@ -151,11 +163,13 @@ hfi_control_flush(hfi_control *control, hf_error *reterr) {
         if (size < 0) {
             if (errno == EINTR)
                 continue;
-            if (errno == EAGAIN || errno == EWOULDBLOCK)
+            if (is_passing(errno))
                 return HF_OK;
             if (errno == EPIPE || errno == ECONNRESET)
                 return hf_error_set(reterr, HF_E_GONE, "the peer is gone");
-            return hf_error_set_errno(reterr, errno, "writing to a worker");
+            int err = errno;
+            hfi_control_end(control); /* what waits here would come out of order */
+            return hf_error_set_errno(reterr, err, "writing to a worker");
         }
         drop_fds(item);
         item->done += (size_t)size;

@@ -40,6 +40,9 @@ HF_CHECK hf_status hfi_control_send_consume(hfi_control *control, hfi_frame *fra
                                             const int *fds, size_t fd_count,
                                             hf_error *reterr);
 HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
+/* The peer misses a frame that it can't do without: end the channel on both sides. The
+ * peer leaves, and the end is read here like that of a peer that died. */
+void hfi_control_end(hfi_control *control);
 
 /* Read the bytes that wait, a bounded amount. HF_E_GONE at the end of the stream;
  * frames that came before it are still given by hfi_control_next. */

@@ -186,15 +186,14 @@ hfi_reaper_start(hfi_reaper *reaper, const char *connection_path, long seconds,
         close(fds[1]);
         return hf_error_set_errno(reterr, err, "can't fork");
     }
-    reaper->pid = pid;
-    reaper->channel = fds[1];
+    *reaper = (hfi_reaper){.pid = pid, .channel = fds[1]};
     return HF_OK;
 }
 
-static void
+/* 0 if that can't be: without a reaper collecting frees the session. */
+static int
 send_word(const hfi_reaper *reaper, const void *data, size_t size) {
-    ssize_t ignored = send(reaper->channel, data, size, MSG_NOSIGNAL);
-    (void)ignored; /* without a reaper collecting frees it */
+    return send(reaper->channel, data, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
 void
@@ -203,7 +202,7 @@ hfi_reaper_watch(hfi_reaper *reaper, const char *session_name) {
     if (reaper->pid == 0)
         return;
     snprintf(name, sizeof name, "%s", session_name);
-    send_word(reaper, name, sizeof name);
+    reaper->watches = send_word(reaper, name, sizeof name);
 }
 
 void
@@ -211,13 +210,14 @@ hfi_reaper_end(hfi_reaper *reaper, int is_left) {
     if (reaper->pid == 0)
         return;
     struct pollfd end = {reaper->channel, POLLIN, 0};
-    if (!is_left) {
-        send_word(reaper, "x", 1);
-        if (poll(&end, 1, END_WAIT_MS) == 0) /* somebody has stopped it */
+    if (!is_left &&
+        reaper->watches) { /* else it takes the word for a name's beginning */
+        if (!send_word(reaper, "x", 1) ||
+            poll(&end, 1, END_WAIT_MS) == 0) /* somebody has stopped it */
             kill(reaper->pid, SIGKILL);
-        while (waitpid(reaper->pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
     }
     close(reaper->channel);
-    reaper->pid = 0;
+    while (!is_left && waitpid(reaper->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    *reaper = (hfi_reaper){.pid = 0};
 }

@@ -13,6 +13,7 @@
 typedef struct hfi_reaper {
     pid_t pid;   /* 0: there is none */
     int channel; /* its end of file is our death, or the reaper's */
+    int watches; /* it knows the session */
 } hfi_reaper;
 
 /* Fork it: the first one before this process has threads. It frees the session `seconds` after this

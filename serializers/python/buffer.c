@@ -162,9 +162,7 @@ array_set_meta(const hfi_array_view *view, uint64_t offset, int is_own, PyObject
     if (pickle != Py_None)
         hfi_meta_put_bytes(&meta, "descr", PyBytes_AS_STRING(pickle),
                            (size_t)PyBytes_GET_SIZE(pickle));
-    hf_status status = sink->set_meta(sink, meta.buffer.data, meta.buffer.size, reterr);
-    hfi_meta_writer_fini(&meta);
-    return status;
+    return hfi_meta_writer_finish(&meta, sink, reterr);
 }
 
 /* Put the owner's memory where it belongs; gives the offset of the first element. */
@@ -238,9 +236,7 @@ exporter_set_meta(PyObject *typecode, kind which, const Py_buffer *buffer,
     hfi_meta_put_number(&meta, "offset", offset);
     hfi_meta_put_number(&meta, "bytes", (uint64_t)buffer->len);
     hfi_meta_put_number(&meta, "writeable", !buffer->readonly);
-    hf_status status = sink->set_meta(sink, meta.buffer.data, meta.buffer.size, reterr);
-    hfi_meta_writer_fini(&meta);
-    return status;
+    return hfi_meta_writer_finish(&meta, sink, reterr);
 }
 
 static hf_status

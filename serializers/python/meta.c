@@ -17,16 +17,32 @@
 
 enum { DEPTH_MAX = 31 }; /* msgpack-c's embedded stack holds 32 */
 
-void
-hfi_meta_writer_init(hfi_meta_writer *writer, size_t pairs) {
-    msgpack_sbuffer_init(&writer->buffer);
-    msgpack_packer_init(&writer->packer, &writer->buffer, msgpack_sbuffer_write);
-    msgpack_pack_map(&writer->packer, pairs);
+/* A map with a hole would be a whole one of other keys: after a failure nothing more is
+ * written. */
+static int
+append(void *context, const char *data, size_t size) {
+    hfi_meta_writer *writer = context;
+    writer->failed =
+        writer->failed || msgpack_sbuffer_write(&writer->buffer, data, size) != 0;
+    return writer->failed ? -1 : 0;
 }
 
 void
-hfi_meta_writer_fini(hfi_meta_writer *writer) {
+hfi_meta_writer_init(hfi_meta_writer *writer, size_t pairs) {
+    msgpack_sbuffer_init(&writer->buffer);
+    msgpack_packer_init(&writer->packer, writer, append);
+    writer->failed = 0;
+    msgpack_pack_map(&writer->packer, pairs);
+}
+
+hf_status
+hfi_meta_writer_finish(hfi_meta_writer *writer, hf_sink *sink, hf_error *reterr) {
+    hf_status status =
+        writer->failed
+            ? hf_error_set(reterr, HF_E_NOMEM, "no memory for an entry's meta")
+            : sink->set_meta(sink, writer->buffer.data, writer->buffer.size, reterr);
     msgpack_sbuffer_destroy(&writer->buffer);
+    return status;
 }
 
 void
@@ -75,6 +91,7 @@ hfi_meta_init(hfi_meta *ret_meta, const void *data, size_t size, hf_error *reter
         }
         break;
     case MSGPACK_UNPACK_NOMEM_ERROR:
+        msgpack_unpacked_destroy(&ret_meta->unpacked);
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for an entry's meta");
     default:
         break;

@@ -16,11 +16,16 @@
 typedef struct hfi_meta_writer {
     msgpack_sbuffer buffer;
     msgpack_packer packer;
+    int failed; /* out of memory, from then on */
 } hfi_meta_writer;
 
-/* Start a map of `pairs` pairs; end with hfi_meta_writer_fini. */
+/* Start a map of `pairs` pairs; end with hfi_meta_writer_finish. It stays where it is
+ * until then. */
 void hfi_meta_writer_init(hfi_meta_writer *writer, size_t pairs);
-void hfi_meta_writer_fini(hfi_meta_writer *writer);
+/* Give the map to the sink. HF_E_NOMEM also if an earlier call had no memory; or what
+ * the sink says. */
+HF_CHECK hf_status hfi_meta_writer_finish(hfi_meta_writer *writer, hf_sink *sink,
+                                          hf_error *reterr);
 void hfi_meta_put_key(hfi_meta_writer *writer, const char *key);
 void hfi_meta_put_text(hfi_meta_writer *writer, const char *key, const char *text,
                        size_t size);

@@ -58,8 +58,7 @@ module_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
         hfi_meta_writer_init(&meta, 2);
         hfi_meta_put_text(&meta, "type", "module", 6);
         hfi_meta_put_text(&meta, "name", text, (size_t)size);
-        status = sink->set_meta(sink, meta.buffer.data, meta.buffer.size, reterr);
-        hfi_meta_writer_fini(&meta);
+        status = hfi_meta_writer_finish(&meta, sink, reterr);
     }
     Py_XDECREF(found);
     Py_DECREF(name);

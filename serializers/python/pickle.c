@@ -80,6 +80,7 @@ pickle_accepts(const hf_codec *codec, void *value) {
 static hf_status
 set_meta(PyObject *value, PyObject *classes, hf_sink *sink, hf_error *reterr) {
     const char *type = Py_TYPE(value)->tp_name;
+    hf_status status = HF_OK;
     hfi_meta_writer meta;
     hfi_meta_writer_init(&meta, 2);
     hfi_meta_put_text(&meta, "type", type, strlen(type));
@@ -89,13 +90,12 @@ set_meta(PyObject *value, PyObject *classes, hf_sink *sink, hf_error *reterr) {
         Py_ssize_t size = 0;
         const char *text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(classes, i), &size);
         if (!text)
-            PyErr_Clear();
+            status = hfi_error_from_python(HF_DECLINED, reterr);
         msgpack_pack_str(&meta.packer, (size_t)size);
         msgpack_pack_str_body(&meta.packer, text, (size_t)size);
     }
-    hf_status status = sink->set_meta(sink, meta.buffer.data, meta.buffer.size, reterr);
-    hfi_meta_writer_fini(&meta);
-    return status;
+    hf_status given = hfi_meta_writer_finish(&meta, sink, reterr);
+    return status ? status : given;
 }
 
 static hf_status

@@ -430,3 +430,32 @@ def test_percent_holdfast(kernel):
     assert "value" in shown and "generator" in shown
     phases = [line.split()[0] for line in kernel.plain("%holdfast last").text().splitlines()]
     assert phases == ["in", "run", "out", "It"]
+
+
+FAIL_ONCE = """
+def fail_once():
+    import gc
+    main = next(one for one in gc.get_objects() if type(one).__name__ == "MainWorker")
+    class Names:
+        def __init__(self, names):
+            self._names = names
+        def __getattr__(self, name):
+            return getattr(self._names, name)
+        def adopt(self, namespace):
+            main.names = self._names
+            raise MemoryError
+    main.names = Names(main.names)
+fail_once()
+del fail_once
+"""
+
+
+def test_an_adoption_that_failed_is_done_before_the_next_cell(kernel):
+    """Else the notebook goes on with the values from before the cell, and no commit works any more."""
+    kernel.plain("x = [1]")
+    kernel.commit()
+    kernel.plain(FAIL_ONCE)
+    kernel.instrumented("x.append(2)")
+    assert kernel.plain("x").result == "[1, 2]"
+    kernel.plain("x.append(3)")
+    assert "prepared" in kernel.commit()

@@ -168,7 +168,8 @@ typedef struct tally {
     long calls, points, ok, failed, killed, bad;
 } tally;
 
-/* The call number `at` of a scenario; 0 where there are fewer. */
+/* The call number `at` of a scenario; 0 where there are fewer. Some calls are places to
+ * be killed at only. */
 static int
 try_point(const scenario *what, long at, tally *t) {
     int how;
@@ -180,6 +181,7 @@ try_point(const scenario *what, long at, tally *t) {
         run_once(what);
     CHECK(waitpid(pid, &how, 0) == pid);
     int failed = atomic_load(&this_trial.results->calls.failed) > 0;
+    long counted = atomic_load(&this_trial.results->calls.counted);
     if (how != 0) {
         fprintf(stderr, "%s: call %ld, %s, %s%s: status %x\n", what->name, at,
                 this_trial.results->calls.name,
@@ -191,9 +193,9 @@ try_point(const scenario *what, long at, tally *t) {
         t->points++;
         *(this_trial.fault.err ? this_trial.results->status ? &t->failed : &t->ok
                                : &t->killed) += 1;
-    } else if (atomic_load(&this_trial.results->calls.counted) > t->calls)
-        t->calls = atomic_load(&this_trial.results->calls.counted);
-    return failed;
+    } else if (counted > t->calls)
+        t->calls = counted;
+    return counted >= at;
 }
 
 static const hft_fault kinds[] = {

@@ -5,62 +5,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static hft_calls unseen;
-hft_calls *hft_calls_seen = &unseen;
-
-static _Atomic int is_armed;
-static long fails_at;
-static hft_fault fault;
 static _Atomic long blocks;
-
-void
-hft_calls_arm(long at, hft_fault how) {
-    fails_at = at;
-    fault = how;
-    atomic_store(&hft_calls_seen->counted, 0);
-    atomic_store(&hft_calls_seen->failed, 0);
-    hft_calls_seen->name[0] = 0;
-    atomic_store(&is_armed, 1);
-}
-
-void
-hft_calls_disarm(void) {
-    atomic_store(&is_armed, 0);
-}
 
 long
 hft_calls_blocks(void) {
     return atomic_load(&blocks);
-}
-
-/* The errno of this call, or 0. */
-static int
-pass(const char *name, int may_fail) {
-    if (!atomic_load(&is_armed))
-        return 0;
-    long number = atomic_fetch_add(&hft_calls_seen->counted, 1) + 1;
-    if (!fails_at || number < fails_at || (number > fails_at && !fault.ever))
-        return 0;
-    if (fault.err && !may_fail)
-        return 0;
-    if (atomic_fetch_add(&hft_calls_seen->failed, 1) == 0)
-        strncpy(hft_calls_seen->name, name, sizeof hft_calls_seen->name - 1);
-    if (!fault.err)
-        kill(getpid(), SIGKILL);
-    return fault.err;
 }
 
 /* ---- allocations ---- */
@@ -88,7 +48,7 @@ count_block(void *block) {
 
 static int
 has_no_memory(const char *name) {
-    int err = pass(name, 1);
+    int err = hft_calls_pass(name, 1);
     if (err)
         errno = ENOMEM;
     return err != 0;
@@ -126,7 +86,7 @@ __wrap_strdup(const char *text) {
 
 char *
 __wrap_realpath(const char *path, char *resolved) {
-    if ((errno = pass("realpath", 1)))
+    if ((errno = hft_calls_pass("realpath", 1)))
         return NULL;
     return count_block(__real_realpath(path, resolved));
 }
@@ -139,7 +99,7 @@ __wrap_realpath(const char *path, char *resolved) {
     type __wrap_##name parameters;                                                     \
     type __wrap_##name##64 parameters;                                                 \
     type __wrap_##name parameters {                                                    \
-        int err = pass(#name, 1);                                                      \
+        int err = hft_calls_pass(#name, 1);                                            \
         if (err) {                                                                     \
             errno = err;                                                               \
             return failed;                                                             \
@@ -151,7 +111,7 @@ __wrap_realpath(const char *path, char *resolved) {
     type __real_##name parameters;                                                     \
     type __wrap_##name parameters;                                                     \
     type __wrap_##name parameters {                                                    \
-        int err = pass(#name, 1);                                                      \
+        int err = hft_calls_pass(#name, 1);                                            \
         if (err) {                                                                     \
             errno = err;                                                               \
             return failed;                                                             \
@@ -204,7 +164,7 @@ void *__wrap_mremap(void *from, size_t size, size_t wanted, int flags, ...);
 /* The store makes no file by open(), so there is never a mode. */
 int
 __wrap_open(const char *path, int flags, ...) {
-    int err = pass("open", 1);
+    int err = hft_calls_pass("open", 1);
     if (!err)
         return __real_open(path, flags);
     errno = err;
@@ -228,7 +188,7 @@ __wrap_fcntl(int fd, int command, ...) {
     va_start(list, command);
     uintptr_t argument = last_argument(list);
     va_end(list);
-    int err = pass("fcntl", 1);
+    int err = hft_calls_pass("fcntl", 1);
     if (!err)
         return __real_fcntl(fd, command, argument);
     errno = err;
@@ -250,7 +210,7 @@ __wrap_ioctl(int fd, unsigned long request, ...) {
     va_start(list, request);
     uintptr_t argument = last_argument(list);
     va_end(list);
-    int err = pass("ioctl", 1);
+    int err = hft_calls_pass("ioctl", 1);
     if (!err)
         return __real_ioctl(fd, request, argument);
     errno = err;
@@ -263,7 +223,7 @@ __wrap_mremap(void *from, size_t size, size_t wanted, int flags, ...) {
     va_start(list, flags);
     uintptr_t argument = last_argument(list);
     va_end(list);
-    int err = pass("mremap", 1);
+    int err = hft_calls_pass("mremap", 1);
     if (!err)
         return __real_mremap(from, size, wanted, flags, argument);
     errno = err;
@@ -289,7 +249,7 @@ fail_stream(FILE *file, int err) {
 
 size_t
 __wrap_fread(void *data, size_t size, size_t count, FILE *file) {
-    int err = pass("fread", 1);
+    int err = hft_calls_pass("fread", 1);
     if (!err)
         return __real_fread(data, size, count, file);
     fail_stream(file, err);
@@ -298,7 +258,7 @@ __wrap_fread(void *data, size_t size, size_t count, FILE *file) {
 
 size_t
 __wrap_fwrite(const void *data, size_t size, size_t count, FILE *file) {
-    int err = pass("fwrite", 1);
+    int err = hft_calls_pass("fwrite", 1);
     if (!err)
         return __real_fwrite(data, size, count, file);
     fail_stream(file, err);
@@ -307,7 +267,7 @@ __wrap_fwrite(const void *data, size_t size, size_t count, FILE *file) {
 
 int
 __wrap_fclose(FILE *file) {
-    int err = pass("fclose", 1), result = __real_fclose(file);
+    int err = hft_calls_pass("fclose", 1), result = __real_fclose(file);
     if (!err)
         return result;
     errno = err;
@@ -323,12 +283,12 @@ int __wrap_close(int fd);
 
 int
 __wrap_munmap(void *at, size_t size) {
-    (void)pass("munmap", 0);
+    (void)hft_calls_pass("munmap", 0);
     return __real_munmap(at, size);
 }
 
 int
 __wrap_close(int fd) {
-    (void)pass("close", 0);
+    (void)hft_calls_pass("close", 0);
     return __real_close(fd);
 }

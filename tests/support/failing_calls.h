@@ -1,8 +1,8 @@
 /* failing_calls.h - system calls and allocations that fail or kill at a chosen one.
  *
  * A test program is linked with failing_calls.c and with --wrap for each function in
- * it (failing_calls_link_args in tests/meson.build), so that every call of the store,
- * and none of the C library's own, passes here. The calls are counted from
+ * it, so that every call of the store, and none of the C library's own, passes here.
+ * For a Python interpreter there is a library to be preloaded, failing_preload.c. The calls are counted from
  * hft_calls_arm() on. What fails doesn't happen, except close() and fclose(), which
  * end what they are given in any case. Calls whose failure nobody could answer (free,
  * munmap, close) are places to be killed at, and don't fail.
@@ -32,6 +32,11 @@ extern hft_calls *hft_calls_seen;
  * counted. */
 void hft_calls_arm(long at, hft_fault fault);
 void hft_calls_disarm(void);
+/* Go on after hft_calls_disarm(), with the count as it was. */
+void hft_calls_resume(void);
+/* Each wrapper asks: the errno with which this call fails, or 0. A call that can't fail
+ * (`may_fail` is 0) is a place to be killed at only. */
+int hft_calls_pass(const char *name, int may_fail);
 /* Blocks that were allocated and not freed. */
 long hft_calls_blocks(void);
 

@@ -88,6 +88,7 @@ class MainWorker(Worker):
         self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
         self._must_privatize = False  # whether something published is mapped shared still
+        self._must_adopt = False  # whether a generation of another process isn't taken over yet
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         device_lease.leases.answers = True
@@ -293,6 +294,7 @@ class MainWorker(Worker):
         if self.names is None:
             self.channel.send("reply", report={}, unserializable={}, **reply)
             return
+        self._catch_up()
         stays = self.run_mode.choose(frame)
         if stays is not None:
             if self.rollback.has_all():
@@ -425,7 +427,16 @@ class MainWorker(Worker):
         self.session.privatize(threads_stopped=self.rollback.is_alone())
         self._must_privatize = False
 
+    def _catch_up(self) -> None:
+        """Have what was published, where taking it over has failed."""
+        if self._must_adopt:
+            with _finalizers.living_on(self.shell.user_ns):
+                adopted = self._adopt()
+            self._note_owed(adopted["changed"])
+            self.touched.learn({})
+
     async def _run_cell(self, frame: Frame, message: Message) -> Frame:
+        self._catch_up()
         if self._must_privatize:
             self._privatize()
         return await super()._run_cell(frame, message)
@@ -491,11 +502,16 @@ class MainWorker(Worker):
             shell.execution_count = number + 1
 
     def _adopt(self, has_state: bool = True) -> _store._Adopted:
-        """Take over what differs in the current generation; what Names.adopt reports."""
+        """Take over what differs in the current generation; what Names.adopt reports.
+
+        If it fails, the next cell or commit tries again, and fails if that does.
+        """
+        self._must_adopt = True
         if has_state:  # of the process: where modules are found, which decoding imports
             new = _store.Names(self.session).extra("state")
             state.apply(new, self._committed_state, self.shell)
         adopted = self.names.adopt(self.shell.user_ns)
+        self._must_adopt = False
         for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
             adopted["changed"] += found
             adopted["code"] |= part["code"]
