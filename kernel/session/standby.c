@@ -27,7 +27,8 @@
  * their caches), and a cell that runs in-process needs none of it. One that lives but
  * never gets ready is killed after HOLDFAST_READY_SECONDS, 30 unless the environment
  * says otherwise, counted from its fork; a cell that waits for it is given a fresh one
- * once. After two in a row that failed none is started until a cell asks.
+ * once. After two in a row that failed none is started until a cell asks, or until
+ * there is another fork server.
  *
  * Nobody waits where no client has asked for anything for a while (rest.c): each holds
  * memory of its own. The first request of any kind, which may be one to complete what
@@ -127,6 +128,7 @@ hfi_standby_replenish(hf_kernel *kernel) {
 
 void
 hfi_standby_begin(hf_kernel *kernel, long long now_ns) {
+    kernel->standby->failures = 0; /* those were forks of another fork server */
     kernel->standby->due_ns = now_ns + FIRST_CELL_NS;
     hfi_standby_tick(kernel, now_ns);
 }

@@ -102,9 +102,10 @@ def lazy(tmp_path):
     return path
 
 
-def lazy_kernel(start_plain, lazy, number):
+def lazy_kernel(start_plain, lazy, number, **env):
     let_fail(lazy, number)
-    return start_plain(env={"HOLDFAST_READY_SECONDS": "1", "PLAIN_WORKER_LAZY": str(lazy)})
+    env |= {"HOLDFAST_READY_SECONDS": "1", "PLAIN_WORKER_LAZY": str(lazy)}
+    return start_plain(env=env)
 
 
 def test_one_that_never_gets_ready_is_replaced(start_plain, lazy):
@@ -122,6 +123,16 @@ def test_two_that_never_get_ready_are_an_error(start_plain, lazy):
     let_fail(lazy, 0)
     outcome = kernel.run(CELL + "role")
     assert outcome.result == "'cell'", outcome.content
+
+
+def test_another_fork_server_is_asked_again(start_plain, lazy):
+    """None is forked any more once two in a row have never got ready."""
+    kernel = lazy_kernel(start_plain, lazy, WANTED + 1, HOLDFAST_REST_SECONDS="600")
+    kernel.run("role")
+    until(lambda: lazy.read_text() == "0")
+    await_count(kernel, 1)  # both are given up
+    os.kill(kernel.fork_server(), signal.SIGKILL)
+    await_count(kernel, 1 + WANTED)
 
 
 def test_the_fork_server_imports_what_startup_files_do(start_kernel, tmp_path):
