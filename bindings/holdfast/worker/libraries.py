@@ -6,16 +6,18 @@ import functools
 import os
 import site
 import sys
-import sysconfig
 
 
 @functools.lru_cache(maxsize=4)
 def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
     """The directories of libraries, by `sys.path` as it is: each of hundreds of modules is asked
-    about."""
-    paths = sysconfig.get_paths()
-    roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    roots.update(site.getsitepackages())
+    about. `sysconfig` knows them as well, but imports 1,000 settings to say so."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    roots = {
+        os.path.dirname(os.__file__),
+        os.path.join(sys.base_exec_prefix, sys.platlibdir, version),
+        *site.getsitepackages(),
+    }
     roots.update(path for path in search if path.endswith(("site-packages", "dist-packages")))
     return tuple(os.path.realpath(root) + os.sep for root in roots)
 

@@ -11,7 +11,6 @@ user code.
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import ctypes
 import faulthandler
@@ -20,6 +19,9 @@ import random
 import signal
 import sys
 import typing as t
+
+if t.TYPE_CHECKING:
+    import asyncio
 
 _EXIT_SECONDS = 5.0
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -69,6 +71,8 @@ class Unshared:
 
     def restore(self, loop: asyncio.AbstractEventLoop) -> None:
         """In the fork: go on in the event loop that ran in the parent."""
+        import asyncio  # this file is needed before `postponed` can keep TLS away from it
+
         random.setstate(self._random)
         asyncio._set_running_loop(loop)
         asyncio.set_event_loop(loop)

@@ -32,9 +32,16 @@ _TABLE = {
         "_ESTIMATOR_ID_COUNTER.count",
     ),
 }
+_COUNTING = (itertools.count, types.MethodWrapperType)
 _GAP_MAX = 1_000_000  # numbers; beyond, the process drew at random where to begin (rich)
 _OPERATORS = [name for _, name in opcode._nb_ops]  # type: ignore[attr-defined]
-_IN_PLACE = tuple(bytes((dis.opmap["BINARY_OP"], _OPERATORS.index(name))) for name in ("+=", "-="))
+_IN_PLACE = re.compile(
+    b"|".join(
+        re.escape(bytes((dis.opmap["BINARY_OP"], _OPERATORS.index(name)))) for name in ("+=", "-=")
+    )
+)
+_STORES = (dis.opmap["STORE_GLOBAL"], dis.opmap["STORE_ATTR"])
+_BETWEEN = (dis.opmap["CACHE"], dis.opmap["SWAP"], dis.EXTENDED_ARG)
 _NEXT = re.compile(r"count\((-?\d+)(?:, (\d+))?\)")
 
 Places = dict[str, tuple[str, ...]]  # by module: names in it
@@ -122,7 +129,7 @@ def _counters_in(module: types.ModuleType) -> list[str]:
                 numbers.setdefault(name, []).append(prefix + name)
             elif kind is types.FunctionType or kind in (classmethod, staticmethod, property):
                 functions.append(one)
-            elif _counted(one) is not None:
+            elif kind in _COUNTING and _counted(one) is not None:
                 found.append(prefix + name)
     if numbers:
         for name in _added_to(functions, numbers.keys()):
@@ -138,22 +145,25 @@ def _added_to(functions: list[t.Any], names: t.Collection[str]) -> set[str]:
     while codes:
         code = codes.pop()
         codes += [one for one in code.co_consts if type(one) is types.CodeType]
-        if not any(name in names for name in code.co_names):
-            continue
-        steps = code.co_code
-        if not any(one in steps for one in _IN_PLACE):
-            continue
-        last = ""  # the operation in place
-        for step in dis.get_instructions(code):
-            if step.opname == "BINARY_OP":
-                last = step.argrepr
-            elif step.opname in ("STORE_GLOBAL", "STORE_ATTR"):
-                if step.argval in names and last:
-                    (added if last == "+=" else taken).add(step.argval)
-                last = ""
-            elif step.opname not in ("SWAP", "CACHE"):
-                last = ""
-    return added - taken
+        if any(name in names for name in code.co_names):
+            for operation, name in _changed_in_place(code):
+                (added if operation == "+=" else taken).add(name)
+    return (added - taken) & set(names)
+
+
+def _changed_in_place(code: types.CodeType) -> t.Iterator[tuple[str, str]]:
+    """The operation, and the name of the global or attribute. Most code has none, and `dis` takes long."""
+    steps = code.co_code
+    for found in _IN_PLACE.finditer(steps):
+        place, argument = found.end(), 0
+        while place < len(steps) and found.start() % 2 == 0:
+            step, argument = steps[place], argument << 8 | steps[place + 1]
+            if step in _STORES:
+                yield _OPERATORS[found[0][1]], code.co_names[argument]
+            if step not in _BETWEEN:
+                break
+            argument = argument if step == dis.EXTENDED_ARG else 0
+            place += 2
 
 
 def _code_of(one: t.Any) -> types.CodeType | None:
