@@ -39,13 +39,24 @@ struct hfi_definitions {
     void *note_context;
 };
 
+static uint64_t
+mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+/* By words: a recording hashes 200 bytes for each function that it meets. */
 static uint32_t
 hash_bytes(const void *bytes, size_t size, uint32_t seed) {
-    const unsigned char *at = bytes; /* FNV-1a */
-    uint32_t hash = 2166136261u ^ seed;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ at[i]) * 16777619u;
-    return hash;
+    const unsigned char *at = bytes;
+    uint64_t hash = seed + size, word;
+    for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = mix(hash, word);
+    }
+    word = 0;
+    memcpy(&word, at, size);
+    return (uint32_t)mix(hash, word);
 }
 
 static hf_status
@@ -151,7 +162,7 @@ hfi_definitions_add_string(hfi_definitions *definitions, const char *text,
         if (found->hash != hash || found->kind != HFI_DEFINITION_STRING)
             continue;
         const char *known = definitions->strings[found->id];
-        if (strlen(known) == length && memcmp(known, text, length) == 0) {
+        if (strncmp(known, text, length) == 0 && known[length] == '\0') {
             *ret_id = found->id;
             return HF_OK;
         }

@@ -83,21 +83,32 @@ hfi_region_names_shown(PyObject *file) {
     return shown ? shown : file;
 }
 
-/* UTF-8 bytes of a str, lone surrogates escaped. NULL, without an error set, for what
- * is not a str. */
-static PyObject *
+/* The UTF-8 of a str, lone surrogates escaped. */
+typedef struct text {
+    const char *chars; /* NULL, without an error set, for what is not a str */
+    PyObject *bytes;   /* that hold them; NULL: the str itself does */
+} text;
+
+static text
 text_of(PyObject *value) {
+    text found = {0};
     if (!value || !PyUnicode_Check(value))
-        return NULL;
-    PyObject *bytes = PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace");
-    if (!bytes)
+        return found;
+    if (PyUnicode_IS_COMPACT_ASCII(value)) {
+        found.chars = PyUnicode_DATA(value);
+        return found;
+    }
+    found.bytes = PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace");
+    if (found.bytes)
+        found.chars = PyBytes_AS_STRING(found.bytes);
+    else
         PyErr_Clear();
-    return bytes;
+    return found;
 }
 
 static const char *
-chars_of(PyObject *bytes, const char *otherwise) {
-    return bytes ? PyBytes_AS_STRING(bytes) : otherwise;
+chars_of(const text *text, const char *otherwise) {
+    return text->chars ? text->chars : otherwise;
 }
 
 /* The rule for a file's code; NULL if it is recorded. */
@@ -116,8 +127,8 @@ exclusion_of(const char *file) {
 /* module:function or module.Class:method; the caller frees. */
 static char *
 join_name(const char *module, const char *qualname) {
-    size_t size = strlen(module) + strlen(qualname) + 2;
-    char *name = malloc(size);
+    size_t before = strlen(module), size = strlen(qualname) + 1;
+    char *name = malloc(before + 1 + size);
     if (!name)
         return NULL;
     const char *dot = strrchr(qualname, '.');
@@ -125,10 +136,12 @@ join_name(const char *module, const char *qualname) {
     size_t owner = dot ? (size_t)(dot - qualname) : 0;
     bool is_local = owner >= sizeof locals - 1 &&
                     strncmp(dot - (sizeof locals - 1), locals, sizeof locals - 1) == 0;
-    if (dot && !is_local && dot[1] != '\0')
-        snprintf(name, size, "%s.%.*s:%s", module, (int)owner, qualname, dot + 1);
-    else
-        snprintf(name, size, "%s:%s", module, qualname);
+    bool has_class = dot && !is_local && dot[1] != '\0';
+    memcpy(name, module, before);
+    memcpy(name + before + 1, qualname, size);
+    name[before] = has_class ? '.' : ':';
+    if (has_class)
+        name[before + 1 + owner] = ':';
     return name;
 }
 
@@ -171,31 +184,31 @@ define(hfi_definitions *definitions, char *name_consume, const char *file,
 static uint32_t
 define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
             const char *file, const char *cell) {
-    PyObject *module = text_of(PyDict_GetItemString(globals, "__name__"));
-    PyObject *qualname = text_of(code->co_qualname);
+    text module = text_of(PyDict_GetItemString(globals, "__name__"));
+    text qualname = text_of(code->co_qualname);
     uint32_t line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
     char *path = cell ? strdup(cell) : join_file(file);
     char *name =
-        join_name(chars_of(module, "<unknown>"), chars_of(qualname, "<unknown>"));
+        join_name(chars_of(&module, "<unknown>"), chars_of(&qualname, "<unknown>"));
     uint32_t region = define(definitions, name, path, line, HFI_REGION_FUNCTION);
     free(path);
-    Py_XDECREF(qualname);
-    Py_XDECREF(module);
+    Py_XDECREF(qualname.bytes);
+    Py_XDECREF(module.bytes);
     return region;
 }
 
 static uint32_t
 define_unless_excluded(hfi_definitions *definitions, PyCodeObject *code,
                        PyObject *globals) {
-    PyObject *file = text_of(code->co_filename);
+    text file = text_of(code->co_filename);
     PyObject *shown = hfi_region_names_shown(code->co_filename);
-    PyObject *cell = shown == code->co_filename ? NULL : text_of(shown);
-    const exclusion *rule = cell ? NULL : exclusion_of(chars_of(file, ""));
+    text cell = text_of(shown == code->co_filename ? NULL : shown);
+    const exclusion *rule = cell.chars ? NULL : exclusion_of(chars_of(&file, ""));
     uint32_t region = rule ? rule->region
-                           : define_code(definitions, globals, code, chars_of(file, ""),
-                                         chars_of(cell, NULL));
-    Py_XDECREF(cell);
-    Py_XDECREF(file);
+                           : define_code(definitions, globals, code,
+                                         chars_of(&file, ""), cell.chars);
+    Py_XDECREF(cell.bytes);
+    Py_XDECREF(file.bytes);
     return region;
 }
 
@@ -212,11 +225,11 @@ hfi_code_is_statement(PyCodeObject *code) {
 
 uint32_t
 hfi_region_of_cell(hfi_definitions *definitions, PyObject *shown) {
-    PyObject *text = text_of(shown);
-    const char *cell = chars_of(text, "<unknown>");
+    text found = text_of(shown);
+    const char *cell = chars_of(&found, "<unknown>");
     uint32_t region =
         define(definitions, join_cell(cell), cell, 1, HFI_REGION_FUNCTION);
-    Py_XDECREF(text);
+    Py_XDECREF(found.bytes);
     return region;
 }
 
@@ -234,9 +247,9 @@ hfi_region_of_code(hfi_definitions *definitions, PyCodeObject *code,
 static void
 c_function_owner(PyObject *function, char *owner, size_t size) {
     PyObject *self = PyCFunction_GET_SELF(function);
-    PyObject *module = text_of(((PyCFunctionObject *)function)->m_module);
-    if (module) {
-        snprintf(owner, size, "%s", PyBytes_AS_STRING(module));
+    text module = text_of(((PyCFunctionObject *)function)->m_module);
+    if (module.chars) {
+        snprintf(owner, size, "%s", module.chars);
     } else if (self && PyModule_Check(self)) {
         const char *name = PyModule_GetName(self);
         PyErr_Clear();
@@ -248,7 +261,7 @@ c_function_owner(PyObject *function, char *owner, size_t size) {
     } else {
         snprintf(owner, size, "<unknown>");
     }
-    Py_XDECREF(module);
+    Py_XDECREF(module.bytes);
 }
 
 uint32_t

@@ -156,7 +156,7 @@ class Recording:
             report |= usage.end(own_seconds, self._experiment)
             after = (time.monotonic_ns() - ended_ns) / 1e9
             counts, closing = self.close()
-            nested = counts.pop("events_nested", 0)
+            nested, functions = counts.pop("events_nested", 0), counts.pop("functions", 0)
         report["seconds_run"] = ran
         report["seconds_out"] = after + closing
         report["seconds_trace"] = closing
@@ -164,7 +164,7 @@ class Recording:
         report["recorder"] = self._recorded_by
         if self._recorded_by == "builtin" and counts["events"]:
             report["seconds_out"] += self._measure_now()
-        report["seconds_recorder"] = self._overhead(counts, nested)
+        report["seconds_recorder"] = self._overhead(counts, nested, functions)
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
@@ -179,11 +179,12 @@ class Recording:
         self.measure()
         return time.perf_counter() - started
 
-    def _overhead(self, counts: Counts, nested: int) -> float:
+    def _overhead(self, counts: Counts, nested: int, functions: int) -> float:
         """Seconds that the cell stood still for its events; 0 if that isn't known."""
         if self._recorded_by != "builtin" or not event_cost.known:
             return 0.0
-        return event_cost.of(counts["events"], nested) + counts.get("seconds_flushed", 0.0)
+        took = event_cost.of(counts["events"], nested, functions)
+        return took + counts.get("seconds_flushed", 0.0)
 
     def close(self) -> tuple[Counts, float]:
         """End the recording, if there is one: the report's counts, the seconds that it took."""
@@ -214,6 +215,7 @@ class Recording:
         return {
             "events": result["events"],
             "events_nested": result["nested"],
+            "functions": result["regions"] - 1,  # one is the cell
             "events_others": result["others"],
             "events_lost": result["lost"],
             "events_rewound": result["rewound"],

@@ -38,6 +38,7 @@ class Counts(t.TypedDict, total=False):
 
     events: int
     events_nested: int  # of deep calls; not in a report
+    functions: int  # that were met; likewise
     events_others: int
     events_lost: int
     events_rewound: int

@@ -30,6 +30,7 @@ import struct
 import tempfile
 import threading
 import time
+import types
 import typing as t
 
 # As they are now: what a cell puts in their place isn't called by us.
@@ -230,20 +231,35 @@ def best(work, rounds, calls, clock):
 
 def both(*measured):
     return [best(work, *measured) for work in (flat, deep)]
+
+def once(functions, clock):
+    started = clock()
+    for function in functions:
+        function(0)
+    return clock() - started
 """,
     "<what an event costs>",
     "exec",
 )
+# Functions that are called for the first time, with a file's name as long as a library's.
+_FUNCTIONS = 200
+_FILE = os.path.join(os.path.dirname(os.__file__), "what", "a_function_costs.py")
+_MANY = compile(
+    "".join(f"def some_function_{number}(value): pass\n" for number in range(_FUNCTIONS)),
+    _FILE,
+    "exec",
+)
 
 
-_COSTS = struct.Struct("dd")  # of an event, of a nested one
+_COSTS = struct.Struct("ddd")  # of an event, of a nested one, of a function
 
 
 class EventCost:
-    """Seconds that recording an event takes; of a fork server and its forks.
+    """Seconds that recording takes; of a fork server and its forks.
 
-    There are two kinds. On Python 3.11 each recorded call takes some of the C stack, so those of a
-    deep recursion cost up to twice as much as others.
+    There are two kinds of events. On Python 3.11 each recorded call takes some of the C stack, so those
+    of a deep recursion cost up to twice as much as others. And each function takes its time when a
+    recording meets it first: a cell that calls hundreds of a library's a few times pays most for that.
     """
 
     def __init__(self) -> None:
@@ -254,10 +270,11 @@ class EventCost:
         """Whether somebody has measured it."""
         return _COSTS.unpack_from(self._shared)[0] > 0
 
-    def of(self, events: int, nested: int) -> float:
-        """Seconds that so many events took, of which some are nested ones."""
-        flat_cost, nested_cost = _COSTS.unpack_from(self._shared)
-        return (events - nested) * flat_cost + nested * nested_cost
+    def of(self, events: int, nested: int, functions: int) -> float:
+        """Seconds that so many events took, of which some are nested ones, of so many functions."""
+        flat_cost, nested_cost, function_cost = _COSTS.unpack_from(self._shared)
+        events_cost = (events - nested) * flat_cost + nested * nested_cost
+        return events_cost + functions * function_cost
 
     def measure(self, recorder: t.Any) -> None:
         """In a process that waits: a recording of nothing, in a directory of its own."""
@@ -265,6 +282,8 @@ class EventCost:
         exec(_PROBE, probe)  # noqa: S102
         measured = (_ROUNDS, _CALLS, time.thread_time)
         plain = probe["both"](*measured)
+        functions = _new_functions()
+        known = probe["once"](functions, time.thread_time)
         directory = tempfile.mkdtemp(prefix="holdfast-")
         settings = {name: os.environ.pop(name) for name in _measurement_settings()}
         try:
@@ -272,6 +291,7 @@ class EventCost:
             try:
                 recorder.enable()
                 recorded = probe["both"](*measured)
+                met = probe["once"](functions, time.thread_time)
             finally:
                 recorder.disable()
                 counted = recorder.close()
@@ -279,8 +299,15 @@ class EventCost:
             os.environ.update(settings)
             shutil.rmtree(directory, ignore_errors=True)
         if counted["events"] >= 4 * _CALLS * _ROUNDS:
-            costs = (max(a - b, 0) / (2 * _CALLS) for a, b in zip(recorded, plain, strict=True))
+            costs = [max(a - b, 0) / (2 * _CALLS) for a, b in zip(recorded, plain, strict=True)]
+            costs.append((met - known) / _FUNCTIONS - 2 * costs[0])
             _COSTS.pack_into(self._shared, 0, *(max(cost, 1e-12) for cost in costs))
+
+
+def _new_functions() -> list[t.Any]:
+    names: dict[str, t.Any] = {"__name__": "some.module"}
+    exec(_MANY, names)  # noqa: S102
+    return [one for one in names.values() if isinstance(one, types.FunctionType)]
 
 
 def _measurement_settings() -> list[str]:
