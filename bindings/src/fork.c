@@ -2,10 +2,13 @@
  * and the process of a cell.
  *
  * All of them are made by a helper: a process that shares the caller's memory (CLONE_VM,
- * as vfork does, but has descriptors of its own), calls fork() and ends. Its child
- * belongs to the nearest subreaper then, which is the frontend
- * (kernel/workers/children.c). So a worker outlives the fork server, and dies with the
- * frontend: PDEATHSIG is that of its parent.
+ * as vfork does, but has descriptors of its own), calls fork() and ends. The helper is
+ * the caller's sibling (CLONE_PARENT), a child of the frontend, which waits for it as
+ * for all orphans (kernel/workers/children.c). Its child belongs to the frontend, too,
+ * once the helper has ended, since that is the nearest subreaper. So a worker outlives
+ * the fork server, and dies with the frontend: PDEATHSIG is that of its parent. And the
+ * notebook has no child that it didn't make: RUSAGE_CHILDREN would show the memory and
+ * the time of a helper that it had waited for.
  *
  * _fork(session, moves, frontend, kept) makes the rollback. The parent goes on with the
  * fork's pid. The fork sleeps, with a memory that stays as it is now, until its control
@@ -29,11 +32,11 @@
  * worker or to run a cell: the call returns 0 in it. Its parent lives on, and all
  * descriptors are shared as after any fork().
  *
- * The helper dies with the parent: handlers of pthread_atfork wait for threads
- * (OpenBLAS does for its pool), which are dead then, and it would keep all of the
- * memory for ever. It runs on a stack of its own. Its child goes back to the frame that
- * the parent waits in: the child's memory has a copy of it, as it was when the helper
- * began. Signals are blocked meanwhile, since the helper has none of its own.
+ * The helper runs on a stack of its own. Its child goes back to the frame that the
+ * caller waits in: the child's memory has a copy of it, as it was when the helper
+ * began. Signals are blocked meanwhile, since the helper has no handlers of its own. It
+ * ends after HELPER_SECONDS in any case: handlers of pthread_atfork wait for threads
+ * (OpenBLAS does for its pool), and if the caller is killed just then, these are gone.
  *
  * If there is no clone(), the fork is an ordinary child.
  */
@@ -82,8 +85,9 @@ typedef struct fork_plan {
         *places; /* of files, as they are at the fork: soon the parent moves on */
     size_t place_count;
     pid_t frontend;
-    pid_t helper; /* written by it */
-    int sleeps;   /* until it is needed */
+    pid_t helper;   /* written by it, */
+    double seconds; /* and how much of a processor it used */
+    int sleeps;     /* until it is needed */
 } fork_plan;
 
 /* ---- descriptors ---- */
@@ -210,28 +214,49 @@ arrange_descriptors(const fork_plan *plan) {
 /* ---- forking ---- */
 
 #ifdef __linux__
-#define STACK_SIZE (256u << 10) /* for the handlers of pthread_atfork, too */
+#define STACK_SIZE     (256u << 10) /* for the handlers of pthread_atfork, too */
+#define HELPER_SECONDS 10
 
 typedef struct forking {
     void *frame[5]; /* of __builtin_setjmp */
     fork_plan *plan;
-    pid_t parent;
+    struct sigaction on_alarm; /* the program's */
     volatile pid_t pid;
     volatile int error;
 } forking;
 
+/* The helper's signals are its own, and its child's are as they were. */
+static void
+arrange_alarm(forking *at, int in_child) {
+    const struct sigaction ends = {.sa_handler = SIG_DFL};
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    if (in_child) {
+        pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+        sigaction(SIGALRM, &at->on_alarm, NULL);
+        return;
+    }
+    sigaction(SIGALRM, &ends, &at->on_alarm);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm(HELPER_SECONDS);
+}
+
 static int
 fork_and_end(void *context) {
     forking *at = context;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* which its child doesn't inherit */
-    if (getppid() != at->parent)
-        _exit(1);
+    struct timespec used = {0};
     at->plan->helper = getpid();
+    arrange_alarm(at, 0);
     pid_t pid = arrange_descriptors(at->plan) < 0 ? -1 : fork();
-    if (pid == 0)
+    if (pid == 0) {
+        arrange_alarm(at, 1);
         __builtin_longjmp(at->frame, 1);
+    }
     at->pid = pid;
     at->error = pid < 0 ? errno : 0;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    at->plan->seconds = (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
     _exit(0);
 }
 
@@ -242,15 +267,11 @@ fork_aside(fork_plan *plan) {
     if (__builtin_setjmp(at.frame))
         return 0;
     at.plan = plan;
-    at.parent = getpid();
     at.pid = -1;
-    at.error = 0;
-    pid_t helper =
-        clone(fork_and_end, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &at);
-    if (helper < 0)
+    at.error = ECANCELED; /* unless the helper gets as far as that */
+    if (clone(fork_and_end, stack + sizeof stack,
+              CLONE_VM | CLONE_VFORK | CLONE_PARENT, &at) < 0)
         return -1;
-    while (waitpid(helper, NULL, __WALL) < 0 && errno == EINTR)
-        continue;
     errno = at.error;
     return at.pid;
 }
@@ -417,7 +438,7 @@ make_fork(hf_session *session, fork_plan *plan) {
     return pid;
 }
 
-/* The fork's pid, 0 in it. `object`: a session, or None. */
+/* The fork's pid, 0 in it, and the helper's seconds. `object`: a session, or None. */
 static PyObject *
 fork_session(PyObject *module, PyObject *object, fork_plan *plan) {
     hf_session *session = NULL;
@@ -442,7 +463,8 @@ fork_session(PyObject *module, PyObject *object, fork_plan *plan) {
     errno = err;
     if (status != HF_OK)
         return hfi_raise(PyModule_GetState(module), status, &error);
-    return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(pid);
+    return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError)
+                   : Py_BuildValue("id", (int)pid, plan->seconds);
 }
 
 static PyObject *
@@ -473,8 +495,8 @@ succeed(PyObject *module, PyObject *object) {
 
 PyMethodDef hfi_fork_functions[] = {
     {"_fork", fork_process, METH_VARARGS,
-     "_fork(session, moves, frontend, kept=None): fork; the fork's pid, or 0 in it. "
-     "`moves`: pairs of descriptors, each to be moved from the first to the second in "
+     "_fork(session, moves, frontend, kept=None): fork; the fork's pid, or 0 in it, and "
+     "the processor time of the process that made it. `moves`: pairs of descriptors, each to be moved from the first to the second in "
      "the fork, its control channel's first; `frontend`: the process that becomes its "
      "parent. With `kept`, it sleeps until it is needed, and of the other descriptors "
      "keeps only these."},

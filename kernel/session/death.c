@@ -59,19 +59,12 @@ fini(hf_kernel *kernel) {
 const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi_death),
                                    NULL, fini};
 
-/* Which state the notebook has now, and what is not in it. */
+/* What the commit that the notebook goes on with doesn't have. */
 static void
-write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
+write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
     const char *name;
     json_t *reason;
     int first = 1;
-    hfi_textbuf_format(text,
-                       "; its variables are those of the last commit (generation %llu)",
-                       (unsigned long long)hf_session_generation(kernel->store));
-    if (hfi_commits_missing(kernel) > 0)
-        hfi_textbuf_format(
-            text, ", without what the %lld plain cell%s since then changed",
-            hfi_commits_missing(kernel), hfi_commits_missing(kernel) == 1 ? "" : "s");
     json_object_foreach(hfi_commits_unserializable(kernel), name, reason) {
         /* Others than variables have words for a name. */
         int is_variable = strncmp(name, "_:", 2) != 0;
@@ -81,14 +74,29 @@ write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     }
 }
 
-/* The same where the rollback has it. */
+/* Which state the notebook has now, and what is not in it. */
 static void
-write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
+write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
+    hfi_textbuf_format(text,
+                       "; its variables are those of the last commit (generation %llu)",
+                       (unsigned long long)hf_session_generation(kernel->store));
+    if (hfi_commits_missing(kernel) > 0)
+        hfi_textbuf_format(
+            text, ", without what the %lld plain cell%s since then changed",
+            hfi_commits_missing(kernel), hfi_commits_missing(kernel) == 1 ? "" : "s");
+    write_unserializable(kernel, text);
+}
+
+/* The same where the rollback has it, or had it and could only commit. */
+static void
+write_rollback(const hf_kernel *kernel, int is_whole, hfi_textbuf *text) {
     long long cells = hfi_rollback_cells(kernel);
     hfi_textbuf_format(text, "; its variables are as they were before %s",
                        cells == 0 ? "the cell" : "the last cells");
     if (cells > 0)
         hfi_textbuf_format(text, ", without what %lld of them changed", cells);
+    if (!is_whole)
+        write_unserializable(kernel, text);
 }
 
 /* Clean up the state that the main worker had, however it ended. */
@@ -161,7 +169,7 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
     if (outcome == HFI_ROLLBACK_FAILED)
         write_main_loss(kernel, text);
     else
-        write_rollback(kernel, text);
+        write_rollback(kernel, outcome == HFI_ROLLBACK_SUCCEEDS, text);
     if (outcome == HFI_ROLLBACK_SUCCEEDS) {
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         return;

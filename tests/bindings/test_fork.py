@@ -9,21 +9,32 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs clone()")
 
+# A process in the frontend's place, which waits for all, and one that forks.
 PROLOGUE = """
-import ctypes, os, socket, sys, time
+import ctypes, os, resource, socket, struct, sys, time
 from holdfast import _store
+ended, says = os.pipe()
+frontend = os.getpid()
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # the parent of forks whose helper has ended
+inner = os.fork()
+while inner:
+    pid, status = os.wait()
+    if pid == inner:
+        os._exit(os.waitstatus_to_exitcode(status) & 255)
+    os.write(says, struct.pack("ii", pid, os.waitstatus_to_exitcode(status)))
 near, far = socket.socketpair()
 channel = socket.socketpair()[0]
 report = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 def sleep(session=None, kept=()):
-    pid = _store._fork(session, ((far.fileno(), channel.fileno()),), os.getpid(), kept)
+    pid, _ = _store._fork(session, ((far.fileno(), channel.fileno()),), frontend, kept)
     if pid:
         far.close()
     return pid
 def end(pid, word=b"wake"):
     near.send(word) if word else near.close()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    while (found := struct.unpack("ii", os.read(ended, 8)))[0] != pid:
+        pass
+    return found[1]
 """
 
 
@@ -57,42 +68,75 @@ def test_it_leaves_at_the_end_of_its_channel(tmp_path):
     assert run(tmp_path, "pid = sleep()\nprint(end(pid, word=b'') if pid else 'awake')") == ["0"]
 
 
-def test_it_is_its_process_own_child_only_by_the_reaper(tmp_path):
-    """The helper between them has ended, so no SIGCHLD came; here the process reaps by itself."""
+def test_it_is_no_child_of_its_process(tmp_path):
+    """Nor is the helper between them: no SIGCHLD comes, and what children used is as it was."""
     code = """
-    import signal
+    import signal, subprocess
+    memory = bytearray(b"x" * (64 << 20))
+    subprocess.run(["true"])
     seen = []
     signal.signal(signal.SIGCHLD, lambda *_: seen.append(1))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     pid = sleep()
     if pid == 0:
         os._exit(5)
-    time.sleep(0)
-    print(len(seen), end(pid))
+    print(end(pid), len(seen), resource.getrusage(resource.RUSAGE_CHILDREN) == used)
+    try:
+        os.wait()
+    except ChildProcessError:
+        print("none")
     """
-    assert run(tmp_path, code) == ["0", "5"]
+    assert run(tmp_path, code) == ["5", "0", "True", "none"]
 
 
-def test_the_helper_dies_with_its_process(tmp_path):
-    """While it waits in a handler of a library's for what only that process could do."""
+def test_its_signals_are_as_they_were(tmp_path):
+    """The helper has an alarm."""
     code = """
     import signal
-    libc = ctypes.CDLL(None)
-    pid = os.fork()
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(9))
+    signal.setitimer(signal.ITIMER_REAL, 50)
+    pid = sleep()
     if pid == 0:
-        libc.__register_atfork(ctypes.cast(libc.pause, ctypes.c_void_p), None, None, None)
-        sleep()
-    children = f"/proc/{pid}/task/{pid}/children"
-    while not (helper := open(children).read().split()):
-        pass
-    while open(f"/proc/{helper[0]}/stat").read().rpartition(")")[2].split()[0] != "S":
-        pass
-    os.kill(pid, signal.SIGKILL)
-    left = {pid, int(helper[0])}
-    while left:  # this process is the helper's next parent
-        left.discard(os.wait()[0])
-    print("none")
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        signal.alarm(1)
+        signal.pause()
+    assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 50
+    print(end(pid))
     """
-    assert run(tmp_path, code) == ["none"]
+    assert run(tmp_path, code) == ["9"]
+
+
+# A process whose helper waits in a handler of a library's.
+WAITS = """
+import signal
+caller = os.fork()
+if not caller:
+    libc = ctypes.CDLL(None)
+    libc.__register_atfork(ctypes.cast(libc.pause, ctypes.c_void_p), None, None, None)
+    try:
+        sleep()
+    except OSError as error:
+        print(error.strerror, flush=True)
+    os._exit(0)
+children = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
+while not (others := {int(pid) for pid in open(children).read().split()} - {caller}):
+    pass
+(helper,) = others
+while open(f"/proc/{helper}/stat").read().rpartition(")")[2].split()[0] != "S":
+    pass
+"""
+
+
+def test_a_helper_that_is_killed_is_an_error(tmp_path):
+    code = WAITS + "os.kill(helper, signal.SIGKILL); os.waitpid(caller, 0)"
+    assert run(tmp_path, code) == ["Operation", "canceled"]
+
+
+def test_a_helper_ends_by_itself(tmp_path):
+    """It waits for what only the process that was killed could do."""
+    code = WAITS + "os.kill(caller, signal.SIGKILL); print(os.waitpid(helper, 0)[1])"
+    assert run(tmp_path, code) == ["14"]  # SIGALRM
 
 
 def test_pipes_end_and_files_stay_where_they_are(tmp_path):
@@ -179,7 +223,7 @@ def test_wrong_arguments():
 
     for moves, kept in (((), ()), (((1, 2),) * 17, ()), (((1, 2),), (1,) * 17)):
         with pytest.raises(ValueError, match="descriptors"):
-            _store._fork(None, moves, os.getpid(), kept)
+            _store._fork(None, moves, os.getppid(), kept)
 
 
 def test_locks_of_our_own_threads_are_free_in_it(tmp_path):

@@ -147,7 +147,8 @@ def test_a_notebook_with_a_thread_is_committed(kernel):
         "thread.start(); kept = {'a': [1, 2]}; alias = kept['a']"
     )
     outcome = kernel.run(ISOLATED + "kept['a'].append(3)\n" + DIE)
-    assert "its variables are as they were before the cell" in outcome.content["evalue"]
+    assert "its variables are as they were before the cell; lost: " in outcome.content["evalue"]
+    assert "thread (" in outcome.content["evalue"] and "kept" not in outcome.content["evalue"]
     assert kernel.run("kept, alias is kept['a']").result == "({'a': [1, 2]}, True)"
     assert kernel.run("thread").content["ename"] == "NameError"
 
@@ -325,3 +326,14 @@ def test_the_notebook_outlives_many_deaths(kernel):
     assert set(kernel.run("kept").result) <= set("[0, 1234]")
     assert kernel.run(ISOLATED + "kept = 'new'").status == "ok"
     assert Path("/proc", kernel.run("import os; os.getpid()").result).exists()
+
+
+@pytest.mark.parametrize("head", ["", "%%isolated\n", "%%execute_with_scorep\n"])
+def test_what_children_used_is_without_forks(kernel, head):
+    kernel.run("import os, resource, subprocess; subprocess.run(['true'])")
+    kernel.run("memory = bytearray(b'x' * (64 << 20)); used = resource.getrusage(-1), os.times()[2:4]")
+    for _ in range(4):
+        assert kernel.run(f"{head}memory[0] += 1").status == "ok"
+    kernel.settle()
+    now = kernel.run(f"{head}(resource.getrusage(-1), os.times()[2:4]) == used")
+    assert now.result == "True"

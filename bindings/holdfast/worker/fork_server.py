@@ -121,7 +121,7 @@ class ForkServer:
         _look_ahead(anew=False)  # cells in a row leave no quiet moment after an import
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        pid = _store._fork(None, ((control, control),), self._frontend)
+        pid, _ = _store._fork(None, ((control, control),), self._frontend)
         if pid == 0:
             status = 1
             try:

@@ -121,7 +121,7 @@ class Forked:
         try:
             unshared = Unshared()
             with main.shell.history_manager.at_rest():
-                pid = _store._fork(main.session, moves, self._frontend)
+                pid, _ = _store._fork(main.session, moves, self._frontend)
         finally:
             Forks.goes_on = False
             recorder._forget_in_fork(False)

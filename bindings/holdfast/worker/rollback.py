@@ -27,7 +27,6 @@ import bisect
 import contextlib
 import ctypes
 import os
-import resource
 import sys
 import threading
 import time
@@ -49,7 +48,7 @@ _DESCRIPTORS = "/proc/self/fd"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
 _PATIENCE_SECONDS = 2.0  # with threads that run, or would run if they got a processor
 _GLANCE_SECONDS = 0.05  # with those that are new, where no fork depends on them
-_SPIN_SECONDS = 0.1  # of a processor: a pool that spins goes to sleep before
+_SPIN_SECONDS = 0.5  # of a processor: a pool that spins goes to sleep before
 _LOOK_SECONDS = 0.002
 _ASIDE_BYTES = 16 << 20  # of which page tables are given up at once: 1 ms
 # Libraries whose thread pools end before a fork, or begin anew in it.
@@ -64,6 +63,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._owners: dict[int, str] = {}  # by thread: the library whose code it runs
+        self._busy: set[int] = set()  # those that nobody waits for any more
 
     def obstacle(self) -> str:
         """Why a fork of this process couldn't go on as a program; "" if it could."""
@@ -110,21 +110,25 @@ class Threads:
     def _find_owners(
         self, tasks: set[int], maps: _Maps, patience: float = _PATIENCE_SECONDS
     ) -> None:
-        """Of threads that are new. One that runs shows no stack. OpenBLAS's threads spin for some
-        30 ms before they sleep, so the search waits until a thread sleeps or has used more of a
-        processor than that. On a busy machine it may get none for a long time meanwhile."""
+        """Of threads that are new. One that runs shows no stack. OpenBLAS's threads spin for 2**26 to
+        2**28 ticks before they sleep, some 30 to 130 ms, so the search waits until a thread sleeps or has
+        used more of a processor than that. On a busy machine it may get none for a long time meanwhile.
+        One that has used more is looked at, and not waited for again."""
         self._owners = {task: self._owners.get(task, "") for task in tasks}
+        self._busy &= tasks
         begun = {task: _used_seconds(task) for task in tasks}
         deadline = time.monotonic() + patience
         while True:
-            works = False
+            waits = False
             for task in [task for task, owner in self._owners.items() if not owner]:
                 self._owners[task] = maps.owner(task)
                 if not self._owners[task] and not _lives(task):
                     del self._owners[task]
-                elif not self._owners[task]:
-                    works = works or _used_seconds(task) - begun[task] > _SPIN_SECONDS
-            if all(self._owners.values()) or works or time.monotonic() > deadline:
+                elif not self._owners[task] and task not in self._busy:
+                    waits = True
+                    if _used_seconds(task) - begun[task] > _SPIN_SECONDS:
+                        self._busy.add(task)
+            if not waits or time.monotonic() > deadline:
                 return
             time.sleep(_LOOK_SECONDS)
 
@@ -219,12 +223,6 @@ def _stack(task: int) -> t.Iterator[int]:
     yield from words[: len(words) // 8 * 8].cast("Q")
 
 
-def _processor_seconds() -> float:
-    """Of this process and the helper that forks, which it has waited for."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
-
-
 def descriptor_moves(main: MainWorker, control: int, stdout: int, stderr: int) -> tuple:
     """Which descriptors a fork of the main worker puts in the place of that one's own."""
     spares = main.shell.health.spares
@@ -257,14 +255,14 @@ class Rollback:
     def make(self, control: int, stdout: int, stderr: int) -> Frame:
         """Fork; what is reported to the frontend. Takes the descriptors. In a fork that wakes the
         call returns as well: the process is the main worker then, or has ended."""
-        main, started = self._main, _processor_seconds()
+        main, started = self._main, time.process_time()
         obstacle = self.threads.obstacle()
         moves = descriptor_moves(main, control, stdout, stderr)
         unshared = Unshared()
         Forks.goes_on = True  # in the fork, when its hooks run
         try:
             with main.shell.history_manager.at_rest():
-                pid = _store._fork(main.session, moves, self._frontend, self._kept())
+                pid, forking = _store._fork(main.session, moves, self._frontend, self._kept())
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:
@@ -282,7 +280,7 @@ class Rollback:
             return {}
         self._has_all = self._is_still() and not unshared.has_timers()
         self._pages.begin()
-        seconds = _processor_seconds() - started
+        seconds = time.process_time() - started + forking
         return {"pid": pid, "obstacle": obstacle, "seconds": seconds}
 
     def _kept(self) -> tuple[int, ...]:
