@@ -107,8 +107,8 @@ text_of(PyObject *value) {
 }
 
 static const char *
-chars_of(const text *text, const char *otherwise) {
-    return text->chars ? text->chars : otherwise;
+chars_of(const text *given, const char *otherwise) {
+    return given->chars ? given->chars : otherwise;
 }
 
 /* The rule for a file's code; NULL if it is recorded. */
@@ -204,9 +204,9 @@ define_unless_excluded(hfi_definitions *definitions, PyCodeObject *code,
     PyObject *shown = hfi_region_names_shown(code->co_filename);
     text cell = text_of(shown == code->co_filename ? NULL : shown);
     const exclusion *rule = cell.chars ? NULL : exclusion_of(chars_of(&file, ""));
-    uint32_t region = rule ? rule->region
-                           : define_code(definitions, globals, code,
-                                         chars_of(&file, ""), cell.chars);
+    uint32_t region =
+        rule ? rule->region
+             : define_code(definitions, globals, code, chars_of(&file, ""), cell.chars);
     Py_XDECREF(cell.bytes);
     Py_XDECREF(file.bytes);
     return region;

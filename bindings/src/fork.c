@@ -269,8 +269,8 @@ fork_aside(fork_plan *plan) {
     at.plan = plan;
     at.pid = -1;
     at.error = ECANCELED; /* unless the helper gets as far as that */
-    if (clone(fork_and_end, stack + sizeof stack,
-              CLONE_VM | CLONE_VFORK | CLONE_PARENT, &at) < 0)
+    if (clone(fork_and_end, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PARENT,
+              &at) < 0)
         return -1;
     errno = at.error;
     return at.pid;
@@ -495,11 +495,12 @@ succeed(PyObject *module, PyObject *object) {
 
 PyMethodDef hfi_fork_functions[] = {
     {"_fork", fork_process, METH_VARARGS,
-     "_fork(session, moves, frontend, kept=None): fork; the fork's pid, or 0 in it, and "
-     "the processor time of the process that made it. `moves`: pairs of descriptors, each to be moved from the first to the second in "
-     "the fork, its control channel's first; `frontend`: the process that becomes its "
-     "parent. With `kept`, it sleeps until it is needed, and of the other descriptors "
-     "keeps only these."},
+     "_fork(session, moves, frontend, kept=None): fork; the fork's pid, or 0 in it, "
+     "and the processor time of the process that made it. `moves`: pairs of "
+     "descriptors, each to be moved from the first to the second in the fork, its "
+     "control channel's first; `frontend`: the process that becomes its parent. With "
+     "`kept`, it sleeps until it is needed, and of the other descriptors keeps only "
+     "these."},
     {"_succeed", succeed, METH_O,
      "_succeed(session): in a fork, go on in the dead parent's place; GoneError where "
      "it can't."},

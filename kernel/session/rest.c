@@ -3,8 +3,9 @@
  * When nothing was to be done for 50 ms, what plain cells changed is committed, so that
  * the death of the main worker costs little. A commit that took long pauses this until
  * an instrumented cell has waited for one: a person who types must not wait for a copy.
- * Then the main worker makes the fork that the next recorded cell needs (rollback.c),
- * and the fork server imports what the notebook has imported (standby.c).
+ * Then the main worker makes the fork that the next recorded cell needs, which it made
+ * without the 50 ms if such cells follow each other (rollback.c), and the fork server
+ * imports what the notebook has imported (standby.c).
  *
  * When nobody uses the notebook for half a minute, first the main worker commits, also
  * where that takes so long that it isn't done at once: what was deleted since the last

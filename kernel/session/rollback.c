@@ -27,9 +27,9 @@
  * nobody has used the notebook for a moment (rest.c), a fork is made for it, and the
  * main worker takes the pages that cells write. If in-process cells follow each other,
  * as in "Run All", it is made as soon as one has ended: the client reads the reply
- * meanwhile, and what the cell has made is safe at once. Whether it still has the notebook as it
- * is when that cell comes, the main worker says with its answer to the commit
- * ("protected"): it knows whether anything has run since.
+ * meanwhile, and what the cell has made is safe at once. Whether it still has the
+ * notebook as it is when that cell comes, the main worker says with its answer to the
+ * commit ("protected"): it knows whether anything has run since.
  *
  * Plain cells are protected by the same means where they follow each other so fast that
  * the idle commit (rest.c) doesn't come between. A fork and the page faults after

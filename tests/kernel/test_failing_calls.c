@@ -443,12 +443,15 @@ run_in_child(const scenario *what) {
 }
 
 typedef struct tally {
+    const scenario *what;
     long calls, points, killed, bad;
 } tally;
 
 /* The call number `at`; 0 where there are fewer. */
 static int
-try_point(const scenario *what, long at, tally *t) {
+try_point(void *context, hft_fault given, long at) {
+    tally *t = context;
+    const scenario *what = t->what;
     int how;
     hf_session *base;
     const hf_session_options options = {.struct_size = sizeof options,
@@ -458,6 +461,7 @@ try_point(const scenario *what, long at, tally *t) {
     session_made_before = hf_session_fd(base);
     memset(results, 0, sizeof *results);
     fails_at = at;
+    fault = given;
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0)
@@ -483,32 +487,14 @@ try_point(const scenario *what, long at, tally *t) {
     return counted >= at;
 }
 
-static const hft_fault faults[] = {
-    {0, 0},      {ENOSPC, 0}, {ENOMEM, 0}, {EIO, 0}, {EINTR, 0},
-    {EMFILE, 0}, {ENOSPC, 1}, {ENOMEM, 1}, {EIO, 1}, {EMFILE, 1},
-};
-
 static tally
 try_scenario(const scenario *what, long stride) {
-    tally t = {0};
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        long at = 1 + (long)(i * 7) % stride;
-        fault = faults[i];
-        while (try_point(what, at, &t))
-            at += stride;
-    }
+    tally t = {.what = what};
+    hft_calls_try(stride, try_point, &t);
     printf("%-12s %5ld calls, %5ld points: %4ld killed, %ld bad\n", what->name, t.calls,
            t.points, t.killed, t.bad);
     fflush(stdout);
     return t;
-}
-
-static int
-is_asked_for(const char *name, int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0 || strcmp(argv[i], "all") == 0)
-            return 1;
-    return argc == 1;
 }
 
 int
@@ -519,7 +505,7 @@ main(int argc, char **argv) {
     CHECK((void *)results != MAP_FAILED);
     hft_calls_seen = results;
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        if (is_asked_for(scenarios[i].name, argc, argv)) {
+        if (hft_calls_are_asked_for(scenarios[i].name, argc, argv)) {
             tally t = try_scenario(&scenarios[i], argc > 1 ? 1 : SAMPLE_STRIDE);
             points += t.points;
             bad += t.bad;

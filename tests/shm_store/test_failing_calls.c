@@ -165,16 +165,20 @@ run_once(const scenario *what) {
 }
 
 typedef struct tally {
+    const scenario *what;
     long calls, points, ok, failed, killed, bad;
 } tally;
 
 /* The call number `at` of a scenario; 0 where there are fewer. Some calls are places to
  * be killed at only. */
 static int
-try_point(const scenario *what, long at, tally *t) {
+try_point(void *context, hft_fault given, long at) {
+    tally *t = context;
+    const scenario *what = t->what;
     int how;
     this_trial.at = at;
     memset(this_trial.results, 0, sizeof(report));
+    this_trial.fault = given;
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0)
@@ -198,35 +202,16 @@ try_point(const scenario *what, long at, tally *t) {
     return counted >= at;
 }
 
-static const hft_fault kinds[] = {
-    {0, 0},      {ENOSPC, 0}, {ENOMEM, 0}, {EIO, 0}, {EINTR, 0},
-    {EMFILE, 0}, {ENOSPC, 1}, {ENOMEM, 1}, {EIO, 1}, {EMFILE, 1},
-};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
 /* `stride`: one of so many calls, others for each fault. */
 static tally
 try_scenario(const scenario *what, long stride) {
-    tally t = {0};
-    for (size_t i = 0; i < KINDS; i++) {
-        long at = 1 + (long)(i * 7) % stride;
-        this_trial.fault = kinds[i];
-        while (try_point(what, at, &t))
-            at += stride;
-    }
+    tally t = {.what = what};
+    hft_calls_try(stride, try_point, &t);
     printf("%-16s %4ld calls, %5ld points: %5ld done all the same, %5ld errors, "
            "%4ld killed, %ld bad\n",
            what->name, t.calls, t.points, t.ok, t.failed, t.killed, t.bad);
     fflush(stdout);
     return t;
-}
-
-static int
-is_asked_for(const char *name, int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0 || strcmp(argv[i], "all") == 0)
-            return 1;
-    return argc == 1;
 }
 
 int
@@ -240,7 +225,7 @@ main(int argc, char **argv) {
     snprintf(this_trial.directory, sizeof this_trial.directory,
              "/tmp/holdfast-failing-%ld", (long)getpid());
     for (size_t i = 0; i < scenario_count; i++)
-        if (is_asked_for(scenarios[i].name, argc, argv)) {
+        if (hft_calls_are_asked_for(scenarios[i].name, argc, argv)) {
             tally t = try_scenario(&scenarios[i], argc > 1 ? 1 : SAMPLE_STRIDE);
             points += t.points;
             bad += t.bad;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -291,4 +292,28 @@ int
 __wrap_close(int fd) {
     (void)hft_calls_pass("close", 0);
     return __real_close(fd);
+}
+
+/* ---- trying all ---- */
+
+void
+hft_calls_try(long stride, int (*try_point)(void *context, hft_fault fault, long at),
+              void *context) {
+    static const hft_fault faults[] = {
+        {0, 0},      {ENOSPC, 0}, {ENOMEM, 0}, {EIO, 0}, {EINTR, 0},
+        {EMFILE, 0}, {ENOSPC, 1}, {ENOMEM, 1}, {EIO, 1}, {EMFILE, 1},
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        long at = 1 + (long)(i * 7) % stride;
+        while (try_point(context, faults[i], at))
+            at += stride;
+    }
+}
+
+int
+hft_calls_are_asked_for(const char *name, int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], name) == 0 || strcmp(argv[i], "all") == 0)
+            return 1;
+    return argc == 1;
 }

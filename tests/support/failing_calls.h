@@ -2,10 +2,10 @@
  *
  * A test program is linked with failing_calls.c and with --wrap for each function in
  * it, so that every call of the store, and none of the C library's own, passes here.
- * For a Python interpreter there is a library to be preloaded, failing_preload.c. The calls are counted from
- * hft_calls_arm() on. What fails doesn't happen, except close() and fclose(), which
- * end what they are given in any case. Calls whose failure nobody could answer (free,
- * munmap, close) are places to be killed at, and don't fail.
+ * For a Python interpreter there is a library to be preloaded, failing_preload.c. The
+ * calls are counted from hft_calls_arm() on. What fails doesn't happen, except close()
+ * and fclose(), which end what they are given in any case. Calls whose failure nobody
+ * could answer (free, munmap, close) are places to be killed at, and don't fail.
  *
  * Allocations are counted, too: what a program has allocated and not freed.
  * Any thread; armed by one.
@@ -39,5 +39,14 @@ void hft_calls_resume(void);
 int hft_calls_pass(const char *name, int may_fail);
 /* Blocks that were allocated and not freed. */
 long hft_calls_blocks(void);
+
+/* Try each way in which calls fail or kill at one of `stride` calls, others for each
+ * way; `try_point` returns 0 behind the last call. */
+void hft_calls_try(long stride,
+                   int (*try_point)(void *context, hft_fault fault, long at),
+                   void *context);
+/* Whether a scenario is wanted by a program's arguments: its name or "all"; without
+ * arguments each is. */
+int hft_calls_are_asked_for(const char *name, int argc, char **argv);
 
 #endif
