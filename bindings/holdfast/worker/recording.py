@@ -215,7 +215,7 @@ class Recording:
         return {
             "events": result["events"],
             "events_nested": result["nested"],
-            "functions": result["regions"] - 1,  # one is the cell
+            "functions": max(result["regions"] - 1, 0),  # one is the cell
             "events_others": result["others"],
             "events_lost": result["lost"],
             "events_rewound": result["rewound"],
