@@ -125,4 +125,4 @@ def test_what_became_of_each():
     }
     assert bound.lost({"opaque": "why"}, {"same"}) == {}
     assert list(bound.lost({"opaque": "why"}, None)) == ["opaque"]
-    assert bound.gone() == ["gone"]
+    assert bound.gone({}) == ["gone"]

@@ -68,3 +68,16 @@ def test_a_cell_undoes_a_patch(isolated_kernel, tmp_path):
     )
     assert isolated_kernel.run(shown).stream() == "True True original 1 False\n"
     assert isolated_kernel.run(ISOLATED + shown).stream() == "True True original 1 False\n"
+
+
+def test_a_forked_cell_takes_back_what_isnt_carried(kernel):
+    kernel.run(
+        "import colorsys, threading; was = colorsys.rgb_to_hsv\n"
+        "class Mine:\n"
+        "    def __init__(self): self.lock = threading.Lock()\n"
+        "    def __call__(self, *values): return 'mine'\n"
+        "colorsys.rgb_to_hsv = Mine()"
+    )
+    assert kernel.run("%%isolated --run=forked\ncolorsys.rgb_to_hsv(1, 1, 1)").result == "'mine'"
+    kernel.run("%%isolated --run=forked\ncolorsys.rgb_to_hsv = was")
+    assert kernel.run("colorsys.rgb_to_hsv is was").result == "True"

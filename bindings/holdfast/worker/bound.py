@@ -99,9 +99,16 @@ class Bound:
             return _MAYBE if may_be_touched else None
         return _CHANGED if now != before else None
 
-    def gone(self) -> list[str]:
-        """After the cell: those that it deleted."""
-        return [name for name in self._before if name not in self._namespace]
+    def gone(self, kept: t.Container[str]) -> list[str]:
+        """After the cell: those that it deleted, and the patches that it took back.
+
+        Parameters
+        ----------
+        kept : container of str
+            What is saved now, or isn't carried.
+        """
+        deleted = [name for name in self._before if name not in self._namespace]
+        return deleted + [name for name in self._patches if name not in kept]
 
 
 def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:

@@ -234,7 +234,7 @@ class Forked:
         for number, fd in handles.table.hand_over().items():
             main.channel.send_handle(number, fd)
         report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}
-        report["names_gone"] = bound.gone()
+        report["names_gone"] = bound.gone(saved["unserializable"].keys() | set(saved["saved"]))
         report["raised"] = not main.shell.last_execution_succeeded
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:

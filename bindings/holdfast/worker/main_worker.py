@@ -468,7 +468,8 @@ class MainWorker(Worker):
         self.lost |= self.last_report.pop("names_lost", {})
         settings = self.last_report.pop("settings", b"")
         numbers = self.last_report.pop("numbers", {})
-        for name in self.last_report.pop("names_gone", ()):
+        gone = self.last_report.pop("names_gone", ())
+        for name in gone:
             self.shell.user_ns.pop(name, None)
         raised = self.last_report.pop("raised", False)
         if raised:
@@ -480,6 +481,7 @@ class MainWorker(Worker):
         if self.names is not None and not nothing:
             with _finalizers.living_on(self.shell.user_ns):
                 adopted = self._adopt()
+            self.shell.patches.apply(gone)  # those of them that are any
             self.addresses.note(adopted["changed"], numbers)
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()

@@ -89,7 +89,7 @@ def _apply_backend(new: Settings, shell: t.Any) -> None:
     backend_inline = importlib.import_module(_INLINE)
     backend = new["backend"]
     if backend is not None and (backend != _backend(matplotlib) or not known):
-        if backend != "inline" or not _is_set_up(shell, backend_inline):
+        if backend != "inline" or known or not _is_set_up(shell, backend_inline):
             pylabtools.activate_matplotlib(backend)
             backend_inline.configure_inline_support(shell, backend)
     matplotlib.interactive(new["interactive"])
