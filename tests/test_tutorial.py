@@ -54,14 +54,15 @@ def test_the_page_and_the_readme_quote_it(shown):
 def plain(text):
     """An output without what another run, machine or version of Python may have otherwise.
 
-    Of a table of functions the head and the first row: the rows are sorted by time, and only the
-    longest is longest in each run. Of the line below a cell the words, without the causes that only
+    Of a table of functions the head and the first row, without the widths that other rows give them: the
+    rows are sorted by time, and only the longest is longest in each run. Of the line below a cell the words, without the causes that only
     a slow hand-over has.
     """
     if TABLE.search(text):
         title, head, first = text.splitlines()[:3]
         assert re.search(r"^(and \d+ more|The noise is unknown)", text, re.M)
-        return FIGURES.sub("#", "\n".join([title, head, " ".join(first.split())]))
+        rows = (" ".join(row.split()) for row in (head, first))
+        return FIGURES.sub("#", "\n".join([title, *rows]))
     if " cores; memory up to " in text:
         text = re.sub(r"; in .*, out ", "; in #, out ", text)
         text = re.sub(r"recording (took|not measured)[^;]*", "recording", text)

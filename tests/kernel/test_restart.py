@@ -93,6 +93,7 @@ def test_killed_around_commits(start_kernel, head):
     for turn in range(KILLS):
         pid = int(cell(kernel, "os.getpid()").result)
         before = int(cell(kernel, "len(steps)").result)
+        kernel.settle()  # short cells that follow each other have no fork and no commit
         sent = kernel.client.execute(head + f"steps.append({turn})")
         time.sleep(0.006 * turn)
         kill(pid)
