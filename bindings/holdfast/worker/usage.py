@@ -244,11 +244,6 @@ def once(functions, clock):
 # Functions that are called for the first time, with a file's name as long as a library's.
 _FUNCTIONS = 200
 _FILE = os.path.join(os.path.dirname(os.__file__), "what", "a_function_costs.py")
-_MANY = compile(
-    "".join(f"def some_function_{number}(value): pass\n" for number in range(_FUNCTIONS)),
-    _FILE,
-    "exec",
-)
 
 
 _COSTS = struct.Struct("ddd")  # of an event, of a nested one, of a function
@@ -305,8 +300,10 @@ class EventCost:
 
 
 def _new_functions() -> list[t.Any]:
+    """Compiled here: at import it would be 200 functions' time of each start."""
     names: dict[str, t.Any] = {"__name__": "some.module"}
-    exec(_MANY, names)  # noqa: S102
+    source = "".join(f"def some_function_{n}(value): pass\n" for n in range(_FUNCTIONS))
+    exec(compile(source, _FILE, "exec"), names)  # noqa: S102
     return [one for one in names.values() if isinstance(one, types.FunctionType)]
 
 
