@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from needed import needed
-from waiting import at_rest, state, until
+from processes import state
+from waiting import at_rest, until
 
 _PATH = Path(__file__).resolve().parent.parent / "support" / "frontend.py"
 _SPEC = importlib.util.spec_from_file_location("holdfast_test_frontend", _PATH)

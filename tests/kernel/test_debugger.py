@@ -1,10 +1,9 @@
 """The debugger, as JupyterLab uses it: breakpoints in plain and in instrumented cells."""
 
-import os
-import signal
 import time
 
 import pytest
+from processes import kill
 from waiting import until
 
 from holdfast.worker.debug import debuggee
@@ -163,7 +162,7 @@ def test_an_end_of_the_assistant_is_reported(kernel):
     new = kernel.workers() - before
     assert new
     for each in new:  # a standby may be among them, which is nobody's loss
-        os.kill(each, signal.SIGKILL)
+        kill(each)
     while new & kernel.workers():
         time.sleep(0.01)
     # The frontend may not have heard of it yet: then this is refused, and no answer is lost.

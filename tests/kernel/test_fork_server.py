@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from waiting import begun, complete, state, until
+from processes import kill, name, oldest, state
+from waiting import begun, complete, until
 
 PLAIN, ISOLATED, RECORDED = "", "%%isolated\n", "%%execute_with_scorep\n"
 CLEAN = "%%isolated --run=isolated\n"
@@ -34,7 +35,7 @@ WAIT = "\nprint('on', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.
 def kill_server(kernel):
     """Kill the fork server, and wait until another one is there; its pid."""
     server = until(kernel.fork_server)
-    os.kill(server, signal.SIGKILL)
+    kill(server)
     return until(lambda: (found := kernel.fork_server()) != server and found)
 
 
@@ -77,7 +78,7 @@ def test_at_rest(start):
 def test_before_another_is_ready(start):
     kernel = start()
     for _ in range(3):
-        os.kill(until(kernel.fork_server), signal.SIGKILL)
+        kill(until(kernel.fork_server))
     assert kernel.run(CLEAN + "shared[0]").result == "1"
     assert kernel.run(CHECK).status == "ok"
 
@@ -117,14 +118,13 @@ def test_at_the_moment_of_a_fork(start, head):
 
     def only_main():
         for pid in kernel.workers() - main:  # also one whose helper was at work just now
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            kill(pid)
         return kernel.workers() == main
 
     until(only_main)
     sent = kernel.client.execute(head + "shared.append(2)")
     time.sleep(0.05)
-    os.kill(server, signal.SIGKILL)
+    kill(server)
     assert kernel.finish(sent).status == "ok"
     assert kernel.run("shared").result == "[1, 2]"
     assert kernel.run(CHECK).status == "ok"
@@ -146,17 +146,12 @@ def test_the_rollback_wakes_without_it(start):
     """Both are killed in a cell, the fork server first."""
     kernel = start()
     sent = begun(kernel, ISOLATED + "shared.append(2)" + WAIT)
-    os.kill(kernel.fork_server(), signal.SIGKILL)
-    os.kill(int(kernel_main(kernel)), signal.SIGKILL)
+    kill(kernel.fork_server())
+    kill(oldest(kernel.workers()))
     outcome = kernel.finish(sent)
     assert "its variables are as they were before the cell" in outcome.content["evalue"]
     assert kernel.run("shared, next(numbers)").result == "([1], 1)"
     assert kernel.run(CLEAN + "shared").result == "[1]"
-
-
-def kernel_main(kernel):
-    """The main worker: the oldest of the workers."""
-    return min(kernel.workers(), key=lambda pid: psutil.Process(pid).create_time())
 
 
 def test_a_fork_that_commits(start):
@@ -164,9 +159,9 @@ def test_a_fork_that_commits(start):
     kernel = start()
     kernel.run("stop = threading.Event(); threading.Thread(target=stop.wait, daemon=True).start()")
     sent = begun(kernel, ISOLATED + "shared.append(2)" + WAIT)
-    main = kernel_main(kernel)
-    os.kill(main, signal.SIGKILL)
-    os.kill(kernel.fork_server(), signal.SIGKILL)
+    main = oldest(kernel.workers())
+    kill(main)
+    kill(kernel.fork_server())
     outcome = kernel.finish(sent)
     assert "its variables are as they were before the cell" in outcome.content["evalue"]
     until(lambda: kernel.fork_server() and main not in kernel.workers())
@@ -189,7 +184,7 @@ def test_a_killed_frontend_leaves_its_reaper(start, head, code):
     begun(kernel, head + code)
     kill_server(kernel)
     below = psutil.Process(kernel.pid).children(recursive=True)
-    reaper = [one for one in below if one.name() == "holdfast-reaper"]
+    reaper = [one for one in below if name(one.pid) == "holdfast-reaper"]
     os.kill(kernel.pid, signal.SIGKILL)
     until(lambda: all(state(one.pid) == "Z" for one in below if one not in reaper))
     assert len(reaper) == 1 and len(below) >= 4
@@ -208,7 +203,7 @@ def test_a_shutdown_leaves_no_process(start, busy):
     if busy:
         begun(kernel, BLOCKED["loop"])
     below = psutil.Process(kernel.pid).children(recursive=True)
-    assert "sleep" in [one.name() for one in below]
+    assert "sleep" in [name(one.pid) for one in below]
     assert kernel.control("shutdown_request", {"restart": False})["content"]["status"] == "ok"
     until(lambda: all(not Path(f"/proc/{one.pid}").exists() for one in below))
 
@@ -223,7 +218,7 @@ def test_what_a_dead_notebook_left_ends_with_it(start):
     assert kernel.run(CHECK).status == "ok" and state(sleeps) != "Z"
     kernel.settle()
     for pid in kernel.workers():
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
     until(lambda: state(sleeps) == "Z")
     outcome = kernel.run("shared")
     assert outcome.status == "ok" or kernel.run("shared").result == "[1]"
@@ -239,15 +234,11 @@ def test_orphans_are_waited_for(start):
 
 
 def zombies(kernel):
-    return [one for one in psutil.Process(kernel.pid).children() if one.status() == "zombie"]
+    return [one for one in psutil.Process(kernel.pid).children() if state(one.pid) == "Z"]
 
 
 def sleeping(kernel):
-    found = []
-    for one in psutil.Process(kernel.pid).children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found += [one] * (one.name() == "sleep")
-    return found
+    return [one for one in psutil.Process(kernel.pid).children() if name(one.pid) == "sleep"]
 
 
 def test_the_next_one_imports_the_same(kernel):
@@ -281,7 +272,7 @@ def test_at_any_moment(start):
         sent = kernel.client.execute(head + f"shared.append({turn}); time.sleep(0.02)")
         time.sleep(choose.random() * 0.1)
         if server := kernel.fork_server():
-            os.kill(server, signal.SIGKILL)
+            kill(server)
         outcome = kernel.finish(sent)
         assert outcome.status == "ok", outcome.content
         expected.append(turn)

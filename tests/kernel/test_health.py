@@ -5,11 +5,10 @@ and an instrumented cell that use what it broke. Where a process can't be kept, 
 and the variables are those of the last commit.
 """
 
-import contextlib
 import os
-import signal
 
 import pytest
+from processes import kill
 from waiting import until
 
 HEADS = {
@@ -119,8 +118,7 @@ def kernel(kernels):
     """It, with a main worker that no test before has touched: its sleeping fork was touched, too."""
     for _ in range(2):  # a fork may have been made meanwhile
         for pid in kernels.workers():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            kill(pid)
         until(lambda: kernels.run("kept = 5").status == "ok")
     assert kernels.run(HEADS["isolated"] + "kept").status == "ok"  # which commits it
     return kernels

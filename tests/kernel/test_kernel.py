@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from processes import name, state
 from waiting import asleep, complete, until
 
 
@@ -21,21 +22,11 @@ def children(pid):
 
 
 def alive(pids):
-    return [pid for pid in pids if Path(f"/proc/{pid}").exists() and not is_zombie(pid)]
-
-
-def is_zombie(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+    return [pid for pid in pids if state(pid) != "Z"]
 
 
 def is_reaper(pid):
-    try:
-        return Path(f"/proc/{pid}/comm").read_text() == "holdfast-reaper\n"
-    except OSError:  # it has ended
-        return False
+    return name(pid) == "holdfast-reaper"
 
 
 def segment_of(pid):

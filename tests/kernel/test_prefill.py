@@ -1,9 +1,7 @@
 """Memory for what a recorded cell makes: there when somebody has paused, given back at rest."""
 
-import os
-import signal
-
 import pytest
+from processes import kill
 from waiting import until
 
 from holdfast.store import Session
@@ -48,7 +46,7 @@ def test_memory_waits_for_what_a_cell_makes(notebook):
     assert int(kernel.run("faults").result) <= SIZE // 4096 // 8
     assert until(lambda: free() >= SIZE, session.info)  # for the next one
     for pid in kernel.workers() - {main}:
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
     info = session.info()  # others may hold it already, to look what is missing
     assert SIZE <= info["free_bytes"] + info["reserved_bytes"] < 2 * SIZE  # it was nobody's
     kept = (1 + turns) * SIZE + 8 * MIB

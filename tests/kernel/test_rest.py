@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from waiting import state, until
+from processes import state
+from waiting import until
 
 from holdfast.store import CorruptError, Session
 

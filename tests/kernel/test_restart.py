@@ -3,16 +3,14 @@
 What kills it from outside says nothing of the notebook. What ends by itself is given less to do.
 """
 
-import contextlib
-import os
 import re
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from jupyter_client.restarter import KernelRestarter
+from processes import kill
 from waiting import until
 
 KILLS = 14
@@ -39,11 +37,6 @@ def next_worker(kernel, known):
     pid = until(lambda: kernel.workers() - known, "no worker", pause=0.0005).pop()
     known.add(pid)
     return pid
-
-
-def kill(pid):
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
 
 
 def attempt(kernel, code):

@@ -2,11 +2,11 @@
 
 import fcntl
 import os
-import signal
 import time
 from pathlib import Path
 
 import pytest
+from processes import kill
 from waiting import until
 
 CELL = "%%execute_with_scorep\n"
@@ -52,7 +52,7 @@ def kill_standbys(kernel):
     until(lambda: len(kernel.workers()) >= 2)
     killed = kernel.workers() - {main}
     for pid in killed:
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
     return len(killed)
 
 
@@ -131,7 +131,7 @@ def test_another_fork_server_is_asked_again(start_plain, lazy):
     kernel.run("role")
     until(lambda: lazy.read_text() == "0")
     await_count(kernel, 1)  # both are given up
-    os.kill(kernel.fork_server(), signal.SIGKILL)
+    kill(kernel.fork_server())
     await_count(kernel, 1 + WANTED)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from jupyter_client.restarter import KernelRestarter
-from waiting import state, until
+from processes import state
+from waiting import until
 
 STATE = """
 import os

@@ -2,7 +2,8 @@
 
 import os
 import time
-from pathlib import Path
+
+from processes import state
 
 # More than anything takes where four tests share a processor: a test that waits for longer has failed.
 SECONDS = 60
@@ -62,11 +63,3 @@ def asleep(kernel, code):
     sent = begun(kernel, code)
     at_rest(kernel.workers)
     return sent
-
-
-def state(pid):
-    """A process's state as ps shows it; Z once it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return "Z"

@@ -1,0 +1,38 @@
+"""Processes that other processes start and end: any of them may be gone when it is looked at."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+
+def kill(pid):
+    """Kill it, if it is still there."""
+    assert pid > 0  # of others the system kills more than one process
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def state(pid):
+    """A process's state as ps shows it; Z once it is gone."""
+    return _fields(pid, "Z")[0]
+
+
+def oldest(pids):
+    """That which began first of those that are still there."""
+    began = {pid: int(fields[19]) for pid in pids if len(fields := _fields(pid)) > 19}
+    return min(began, key=lambda pid: (began[pid], pid))
+
+
+def name(pid):
+    """Its name as ps shows it; empty once it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().removesuffix("\n")
+    return ""
+
+
+def _fields(pid, gone=""):
+    """What /proc/PID/stat has behind its name."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return [gone]
