@@ -50,7 +50,8 @@ class Kernel:
         """Seconds from request to idle, what came on the way, and the reply."""
         messages = []
         start = time.perf_counter()
-        request = self.client.execute(code, silent=silent, stop_on_error=False)
+        # Nobody answers an input(): it is an error then, and not a cell that waits for ever.
+        request = self.client.execute(code, silent=silent, stop_on_error=False, allow_stdin=False)
         while True:
             message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
             if message["parent_header"].get("msg_id") != request:

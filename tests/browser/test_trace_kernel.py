@@ -2,6 +2,8 @@
 
 import re
 
+from waiting import until
+
 from tests.browser.test_views import CHANGES, MARKED
 
 RECORDED = """%%execute_with_scorep
@@ -103,7 +105,7 @@ def test_without_its_kernel_a_view_names_the_command(opened):
     x = trace.joined()
     trace.zoom_in()
     trace.status.filter(has_text=re.compile(r"%trace 1 --range [\d.]+:[\d.]+")).wait_for()
-    assert any(JOINED.match(note) for note in trace.around(x))
+    until(lambda: any(JOINED.match(note) for note in trace.around(x)))
 
 
 def test_a_loop_of_short_calls_is_summed_and_looks_joined(opened):
