@@ -276,8 +276,7 @@ def test_what_ipythons_history_writes_isnt_the_cells(in_process_kernel, tmp_path
     text = summary(
         kernel.run(
             CELL + "import time\n"
-            "while history.db_input_cache: time.sleep(0.01)\n"  # until the lines above are taken
-            "with history.at_rest(): pass\n"  # and written
+            "while history.db_input_cache: time.sleep(0.01)\n"  # until the lines above are written
             "import os\nwith open('own', 'wb', 0) as file: _ = file.write(b'x' * 3000)"
         )
     )

@@ -51,6 +51,7 @@ _PAGE = mmap.PAGESIZE
 _CALLS = 3000
 _ROUNDS = 12
 _DEPTH = 200  # of calls that call each other
+_LOOKS = 10  # at I/O while a thread of ours writes: its waits for the disk are long
 
 
 def _of_children() -> float:
@@ -138,6 +139,17 @@ class Aside:
                     read, written = read + now[0] - before[0], written + now[1] - before[1]
             return read, written
 
+    def io_of_others(self) -> tuple[int, int] | None:
+        """What the process has read and written but for them; None if the system doesn't say. Both are
+        counted one after the other: if a thread of ours did something meanwhile, look again."""
+        ours = self.io
+        for _ in range(_LOOKS):
+            before, everything = ours, _transferred()
+            ours = self.io
+            if ours == before:
+                break
+        return (everything[0] - ours[0], everything[1] - ours[1]) if any(everything) else None
+
     @contextlib.contextmanager
     def counted(self) -> t.Iterator[None]:
         """All that this thread does in the block."""
@@ -171,7 +183,7 @@ class Usage:
     def begin(self) -> None:
         """Before its code."""
         _forget_peak()
-        self._resident, self._io, self._aside = resident(), _transferred(), aside.io
+        self._resident, self._io = resident(), aside.io_of_others()
         self._children = _of_children()
 
     def end(self, own_seconds: float, experiment: str = "") -> reports.Usage:
@@ -190,14 +202,9 @@ class Usage:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             found["bytes_peak"] = max(peak, memory, self._resident)
             found["bytes_grown"] = memory - self._resident
-        now = _transferred()
-        if any(now):
-            read, written = (
-                max(0, end - begin - (later - earlier))
-                for end, begin, later, earlier in zip(
-                    now, self._io, aside.io, self._aside, strict=True
-                )
-            )
+        now = aside.io_of_others()
+        if now and self._io:
+            read, written = (max(0, b - a) for a, b in zip(self._io, now, strict=True))
             found["bytes_read"] = read
             found["bytes_written"] = max(0, written - _written_by_recorders(experiment))
         return found

@@ -141,7 +141,7 @@ class History(HistoryManager):
             self._awake = False  # before it looks: a line that comes now wakes it again
         if not self.enabled:
             return
-        with self._writing, aside.counted():  # counted by the time that it is at rest
+        with aside.counted(), self._writing:
             with self.db_input_cache_lock:
                 lines = list(self.db_input_cache)
                 self.db_input_cache.clear()
