@@ -16,6 +16,7 @@ import hung
 import hypothesis
 import pytest
 from jupyter_client.connect import LocalPortCache
+from processes import fields_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 import ports  # noqa: E402
@@ -177,11 +178,10 @@ class Notebook:
     def _below(self):
         """The processes that live, by the pid of their parent: pid, and process group."""
         below = {}
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                state, parent, group = path.read_text().rpartition(")")[2].split()[:3]
-                if state != "Z":
-                    below.setdefault(int(parent), []).append((int(path.parent.name), int(group)))
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            state, parent, group = fields_of(pid)[:3] or ("Z", 0, 0)
+            if state != "Z":
+                below.setdefault(int(parent), []).append((pid, int(group)))
         return below
 
     def workers(self):

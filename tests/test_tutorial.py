@@ -54,9 +54,9 @@ def test_the_page_and_the_readme_quote_it(shown):
 def plain(text):
     """An output without what another run, machine or version of Python may have otherwise.
 
-    Of a table of functions the head and the first row, without the widths that other rows give them: the
-    rows are sorted by time, and only the longest is longest in each run. Of the line below a cell the words, without the causes that only
-    a slow hand-over has.
+    Of a table of functions the head and the first row, without the widths that other rows give them:
+    the rows are sorted by time, and only the longest is longest in each run. Of the line below a cell
+    the words, without the causes that only a slow hand-over has.
     """
     if TABLE.search(text):
         title, head, first = text.splitlines()[:3]

@@ -2,11 +2,11 @@
 
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from holdfast.worker import prefault as module
 from holdfast.worker.prefault import Prefault
+from processes import fields_of
 from test_worker_cell import kernel  # noqa: F401
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's pagemap shows it")
@@ -152,5 +152,5 @@ def _faults_of_a_waiting_worker(kernel):  # noqa: F811
 
 def _state(pid):
     """Whether it sleeps, and how many faults it has taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = fields_of(pid)
     return fields[0], fields[7]

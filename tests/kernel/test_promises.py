@@ -12,6 +12,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from processes import state
 from waiting import begun, until
 
 
@@ -338,10 +339,9 @@ def marked(marker):
             continue
         try:
             environ = Path(f"/proc/{entry}/environ").read_bytes()
-            state = Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
-        if marker.encode() in environ and state != "Z":
+        if marker.encode() in environ and state(entry) != "Z":
             found.append(int(entry))
     return found
 

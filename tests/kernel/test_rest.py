@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import state
+from processes import fields_of, state
 from waiting import until
 
 from holdfast.store import CorruptError, Session
@@ -24,7 +24,7 @@ def rested(start_kernel):
 
 
 def processor_ticks(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    fields = fields_of(pid)
     return int(fields[11]) + int(fields[12])
 
 

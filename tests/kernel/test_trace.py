@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import fields_of
 from waiting import until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bindings"))
@@ -51,7 +52,7 @@ def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory, 
     pid, path = (tmp_path / "opened").read_text().split()
     assert Path(path).is_file() and Path(path).name == "traces.otf2"
     assert f"Vampir opens {path}\n" in outcome.stream()
-    status = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    status = fields_of(pid)
     assert int(status[3]) == int(pid)  # a session of its own, which nothing of the kernel's ends
     assert int(status[1]) in (1, kernel.pid)  # an orphan: the frontend waits for those
     os.kill(int(pid), signal.SIGKILL)

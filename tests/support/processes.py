@@ -15,12 +15,12 @@ def kill(pid):
 
 def state(pid):
     """A process's state as ps shows it; Z once it is gone."""
-    return _fields(pid, "Z")[0]
+    return (fields_of(pid) or "Z")[0]
 
 
 def oldest(pids):
     """That which began first of those that are still there."""
-    began = {pid: int(fields[19]) for pid in pids if len(fields := _fields(pid)) > 19}
+    began = {pid: int(fields[19]) for pid in pids if (fields := fields_of(pid))}
     return min(began, key=lambda pid: (began[pid], pid))
 
 
@@ -31,8 +31,8 @@ def name(pid):
     return ""
 
 
-def _fields(pid, gone=""):
-    """What /proc/PID/stat has behind its name."""
+def fields_of(pid):
+    """What its /proc/PID/stat has behind the name, its state first (proc(5)); nothing once it is gone."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return [gone]
+    return []
