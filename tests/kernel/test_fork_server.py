@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from processes import kill, name, oldest, state
-from waiting import begun, complete, until
+from waiting import at_rest, begun, complete, until
 
 PLAIN, ISOLATED, RECORDED = "", "%%isolated\n", "%%execute_with_scorep\n"
 CLEAN = "%%isolated --run=isolated\n"
@@ -257,6 +257,8 @@ def test_the_next_one_imports_the_same(kernel):
     kernel.run("import xxlimited")  # CPython's example, which nothing else needs
     for _ in range(2):
         until(lambda: has_imported(kernel.fork_server()))
+        # It says so after 50 ms in which it was asked nothing; a new standby may have it before.
+        at_rest(lambda: [kernel.fork_server(), kernel.pid])
         until(standbys_have_it)
         complete(kernel)
         kill_server(kernel)
