@@ -64,11 +64,22 @@ def _untouched(name: str, make: str, count: int) -> Row:
     return Row(name, 15, f"n = 0; many = {make}", "n += 1", "n += 1", count=count)
 
 
+def _table(name: str, more: str) -> Row:
+    """An element of a table by its labels; pandas writes the whole column if there are columns of another kind."""
+    setup = TABLE + more
+    return Row(name, 15, setup, "df.loc[1, 'c1'] += 1", "df.loc[0, 'c0'] += 1", count=1_000_000)
+
+
 def _one_key(name: str, count: int, run: str) -> Row:
     setup = f"n = 0; many = {DICT}"
     return Row(name, 15, setup, "n = many['7']", "many['7'] = n + 1", count=count, run=run)
 
 
+TABLE = (
+    "import numpy as np, pandas as pd\n"
+    "df = pd.DataFrame({{f'c{{i}}': np.arange({count} * 1.0) for i in range(10)}})\n"
+)
+STRINGS = "df['s1'] = [f'text {{i % 1000}}' for i in range({count})]; df['s2'] = [f'other {{i}}' for i in range({count})]"
 DICT = "{{str(k): k for k in range({count})}}"
 LIST = "[(k, str(k)) for k in range({count})]"
 ROWS = [
@@ -84,6 +95,8 @@ ROWS = [
         "n = df['d'].iat[5]; df.iat[7, 2] = n",
         count=1_000_000,
     ),
+    _table("table", ""),
+    _table("table with strings", STRINGS),
     _untouched("dict of a million", DICT, 1_000_000),
     _untouched("list of a million", LIST, 1_000_000),
     _untouched("dict of ten million", DICT, 10_000_000),
