@@ -38,6 +38,10 @@
  * ends after HELPER_SECONDS in any case: handlers of pthread_atfork wait for threads
  * (OpenBLAS does for its pool), and if the caller is killed just then, these are gone.
  *
+ * Who kills the helper kills the caller: fork() takes locks of malloc() and others, and
+ * nobody would release them. So the caller doesn't wait for them for ever, but ends as
+ * its helper did, and what holds for a process that was killed holds for it.
+ *
  * If there is no clone(), the fork is an ordinary child.
  */
 #include "module_functions.h"
@@ -225,10 +229,19 @@ typedef struct forking {
     volatile int error;
 } forking;
 
+static forking the_fork; /* the caller holds the GIL */
+
+static void
+give_up_forking(int signal_number) {
+    (void)signal_number;
+    the_fork.error = ETIMEDOUT;
+    _exit(0);
+}
+
 /* The helper's signals are its own, and its child's are as they were. */
 static void
 arrange_alarm(forking *at, int in_child) {
-    const struct sigaction ends = {.sa_handler = SIG_DFL};
+    const struct sigaction ends = {.sa_handler = give_up_forking};
     sigset_t alarms;
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
@@ -263,17 +276,19 @@ fork_and_end(void *context) {
 static pid_t
 fork_aside(fork_plan *plan) {
     static char stack[STACK_SIZE] __attribute__((aligned(64)));
-    static forking at; /* the caller holds the GIL */
-    if (__builtin_setjmp(at.frame))
+    forking *at = &the_fork;
+    if (__builtin_setjmp(at->frame))
         return 0;
-    at.plan = plan;
-    at.pid = -1;
-    at.error = ECANCELED; /* unless the helper gets as far as that */
+    at->plan = plan;
+    at->pid = -1;
+    at->error = ECANCELED; /* unless the helper gets as far as that */
     if (clone(fork_and_end, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PARENT,
-              &at) < 0)
+              at) < 0)
         return -1;
-    errno = at.error;
-    return at.pid;
+    if (at->error == ECANCELED) /* who killed it killed us */
+        kill(getpid(), SIGKILL);
+    errno = at->error;
+    return at->pid;
 }
 #else
 static pid_t

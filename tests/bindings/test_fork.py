@@ -128,15 +128,20 @@ while open(f"/proc/{helper}/stat").read().rpartition(")")[2].split()[0] != "S":
 """
 
 
-def test_a_helper_that_is_killed_is_an_error(tmp_path):
-    code = WAITS + "os.kill(helper, signal.SIGKILL); os.waitpid(caller, 0)"
-    assert run(tmp_path, code) == ["Operation", "canceled"]
+def test_who_kills_a_helper_kills_its_caller(tmp_path):
+    """The helper had locks that the caller shares, and would wait for."""
+    code = WAITS + "os.kill(helper, signal.SIGKILL); print(os.waitpid(caller, 0)[1])"
+    assert run(tmp_path, code) == ["9"]
 
 
 def test_a_helper_ends_by_itself(tmp_path):
     """It waits for what only the process that was killed could do."""
     code = WAITS + "os.kill(caller, signal.SIGKILL); print(os.waitpid(helper, 0)[1])"
-    assert run(tmp_path, code) == ["14"]  # SIGALRM
+    assert run(tmp_path, code) == ["0"]
+
+
+def test_a_helper_that_waits_too_long_is_an_error(tmp_path):
+    assert run(tmp_path, WAITS + "os.waitpid(caller, 0)") == ["Connection", "timed", "out"]
 
 
 def test_pipes_end_and_files_stay_where_they_are(tmp_path):
