@@ -16,7 +16,7 @@ import hung
 import hypothesis
 import pytest
 from jupyter_client.connect import LocalPortCache
-from processes import fields_of
+from processes import fields_of, forks_for_another
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 import ports  # noqa: E402
@@ -186,13 +186,15 @@ class Notebook:
 
     def workers(self):
         """The processes that the fork server or the main worker has forked and that live: children of
-        the frontend, and of a fork server that is their parent itself."""
+        the frontend, and of a fork server that is their parent itself. Without those that are there
+        only to fork: who kills one kills what it works for."""
         below = self._below()
         children = below.get(self.pid, [])
         servers = {pid for pid, group in children if pid == group}
         for server in servers:
             children = children + below.get(server, [])
-        return {pid for pid, _ in children if pid not in servers}
+        found = {pid for pid, _ in children if pid not in servers}
+        return {pid for pid in found if not forks_for_another(pid)}
 
     def fork_server(self):
         """The pid of the fork server that lives; 0: none does. It leads its process group."""

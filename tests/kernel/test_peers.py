@@ -206,7 +206,8 @@ SHELL = [
     "list(range(2000))",
     "'y' * 300_000",
     "print('a', flush=True); os.write(1, b'') and None; print('b')",
-    "import subprocess; subprocess.run(['echo', 'child']).returncode",
+    # A thread of ipykernel's reads what the child writes: it needs a moment before the cell's end.
+    "import subprocess, time; ended = subprocess.run(['echo', 'child']); time.sleep(0.5); ended.returncode",
     "subprocess.check_output('echo $HOLDFAST_PEER', shell=True)",
     "def broken(:\n",
     "    indented = 1\n",

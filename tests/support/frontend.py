@@ -293,13 +293,16 @@ class Frontend:
 
 
 def wait(pid, timeout=TIMEOUT):
-    """Wait for a child; its raw wait status."""
+    """Wait for a child, or for what will be one once the helper that made it has ended; its raw wait
+    status."""
     deadline = time.monotonic() + timeout
-    while (found := os.waitpid(pid, os.WNOHANG)) == (0, 0):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"process {pid} lives")
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ChildProcessError):
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                return status
         time.sleep(0.001)
-    return found[1]
+    raise TimeoutError(f"process {pid} lives, or is nobody's child")
 
 
 def _json(value):

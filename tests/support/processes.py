@@ -24,6 +24,17 @@ def oldest(pids):
     return min(began, key=lambda pid: (began[pid], pid))
 
 
+def forks_for_another(pid):
+    """Whether it is a helper (bindings/src/fork.c), which a worker's program makes for each fork, and
+    which ends at once. All that could interrupt it is blocked, but its alarm."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        blocked = int(status.partition("SigBlk:")[2].split()[0], 16)
+        bits = [blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGALRM)]
+        return bits == [1, 0]
+    return False
+
+
 def name(pid):
     """Its name as ps shows it; empty once it is gone."""
     with contextlib.suppress(OSError):
