@@ -122,3 +122,46 @@ def test_a_pool_without_a_processor_is_waited_for():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["/lib/libopenblas.so", "'' True"]
+
+
+ABOVE = """
+import ctypes, mmap, os, platform
+from holdfast.worker import rollback
+
+SIZE = 1 << 20
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+place = libc.mmap(None, 2 * SIZE, 3, 0x22, -1, 0)
+code = ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p).value
+(ctypes.c_size_t * (SIZE // 8)).from_address(place + SIZE)[:] = [code] * (SIZE // 8)
+if BOUNDARY:
+    assert libc.mprotect(ctypes.c_void_p(place + SIZE), ctypes.c_size_t(SIZE), 1) == 0
+elif platform.machine() != "x86_64" or not platform.libc_ver()[0]:
+    raise SystemExit("no mark")
+attributes = ctypes.create_string_buffer(256)
+assert libc.pthread_attr_init(attributes) == 0
+assert libc.pthread_attr_setstack(attributes, ctypes.c_void_p(place), ctypes.c_size_t(SIZE)) == 0
+thread = ctypes.c_ulong()
+assert libc.pthread_create(ctypes.byref(thread), attributes, libc.pause, None) == 0
+(task,) = rollback._unknown_tasks()
+maps = rollback._Maps()
+while not (words := list(maps._stack(task))):  # until it sleeps
+    pass
+print(maps.owner(task) or "nobody", 0 < len(words) < rollback._STACK_BYTES // 8)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
+@pytest.mark.parametrize("boundary", [True, False], ids=["another mapping", "the same mapping"])
+def test_what_lies_above_a_stack_is_not_of_it(boundary):
+    """Python's objects, for example, which are full of addresses of Python's code."""
+    program = f"BOUNDARY = {boundary}\n{ABOVE}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    if "no mark" in done.stderr:
+        pytest.skip("the control block has no mark here")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["nobody True"]

@@ -46,6 +46,7 @@ if t.TYPE_CHECKING:
 _TASKS = "/proc/self/task"
 _DESCRIPTORS = "/proc/self/fd"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
+_CONTROL_BLOCK_BYTES = 2048  # glibc's has 2,304 or more, and what is looked for in the first 1,700
 _PATIENCE_SECONDS = 2.0  # with threads that run, or would run if they got a processor
 _GLANCE_SECONDS = 0.05  # with those that are new, where no fork depends on them
 _SPIN_SECONDS = 0.5  # of a processor: a pool that spins goes to sleep before
@@ -175,10 +176,11 @@ def _is(path: str, name: str) -> bool:
 
 
 class _Maps:
-    """The code in this process's memory, by address."""
+    """What is in this process's memory, by address: the code, and where mappings end."""
 
     def __init__(self) -> None:
         self._code: list[tuple[int, int, str]] = []
+        self._ends: list[int] = []  # of all mappings, in the order of their addresses
         self._device = ""
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
             for line in maps:
@@ -186,9 +188,10 @@ class _Maps:
                 path = fields[5].rstrip("\n") if len(fields) > 5 else ""
                 if path.startswith(_DEVICES):
                     self._device = path
+                start, end = (int(address, 16) for address in fields[0].split("-"))
+                self._ends.append(end)
                 if "x" in fields[1] and path.startswith("/"):
-                    start, end = fields[0].split("-")
-                    self._code.append((int(start, 16), int(end, 16), path))
+                    self._code.append((start, end, path))
         self._starts = [start for start, _, _ in self._code]  # in the order of their addresses
 
     def device(self) -> str:
@@ -199,7 +202,7 @@ class _Maps:
         """The library that started this thread: on its stack, the outermost code that isn't C's
         library itself. "" if that can't be seen."""
         owner = ""
-        for address in _stack(task):
+        for address in self._stack(task):
             place = bisect.bisect_right(self._starts, address) - 1
             if place >= 0 and address < self._code[place][1]:
                 path = self._code[place][2]
@@ -207,20 +210,30 @@ class _Maps:
                     owner = path
         return owner
 
-
-def _stack(task: int) -> t.Iterator[int]:
-    """The words on a thread's stack, from where it waits in the kernel."""
-    try:
-        with open(f"{_TASKS}/{task}/syscall", encoding="ascii") as file:
-            fields = file.read().split()
-        if len(fields) < 3:
-            return  # it runs
-        with open("/proc/self/mem", "rb", buffering=0) as memory:
-            memory.seek(int(fields[-2], 16))
-            words = memoryview(memory.read(_STACK_BYTES))
-    except OSError:
-        return
-    yield from words[: len(words) // 8 * 8].cast("Q")
+    def _stack(self, task: int) -> t.Iterator[int]:
+        """The words on a thread's stack, from where it waits in the kernel, and of the control block above
+        it. Its first and its third word are its own address (glibc's tcbhead_t, x86-64), and it has the
+        address of the thread's function, which may be in no frame. What lies above is anybody's."""
+        try:
+            with open(f"{_TASKS}/{task}/syscall", encoding="ascii") as file:
+                fields = file.read().split()
+            if len(fields) < 3:
+                return  # it runs
+            place = int(fields[-2], 16)
+            following = bisect.bisect_right(self._ends, place)
+            end = self._ends[following] if following < len(self._ends) else place
+            with open("/proc/self/mem", "rb", buffering=0) as memory:
+                memory.seek(place)
+                words = memoryview(memory.read(min(end - place, _STACK_BYTES)))
+        except OSError:
+            return
+        found = words[: len(words) // 8 * 8].cast("Q").tolist()
+        for number, word in enumerate(found):
+            at = place + 8 * number
+            if word == at and found[number + 2 : number + 3] == [at]:
+                found = found[: number + _CONTROL_BLOCK_BYTES // 8]
+                break
+        yield from found
 
 
 def descriptor_moves(main: MainWorker, control: int, stdout: int, stderr: int) -> tuple:
