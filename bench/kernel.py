@@ -42,7 +42,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -84,7 +84,11 @@ class Turn(Kernel):
 
     def finish(self, *requests: str, idle: bool = True) -> None:
         """Wait until each request has its reply and its idle status, or TimeoutError."""
-        left = {(request, kind) for request in requests for kind in ("reply", "idle")[: 1 + idle]}
+        self.await_each(requests, ("reply", "idle")[: 1 + idle])
+
+    def await_each(self, requests: Sequence[str], kinds: Sequence[str]) -> None:
+        """Wait until each request has an answer of each kind, or TimeoutError."""
+        left = {(request, kind) for request in requests for kind in kinds}
         deadline = time.monotonic() + PATIENCE_S
         while left:
             if time.monotonic() > deadline:
@@ -138,8 +142,9 @@ def display(mib: int, kernel: Turn, args: argparse.Namespace) -> dict[str, list[
 
 
 def interrupt(kernel: Turn, args: argparse.Namespace) -> dict[str, list[float]]:
-    request = kernel.client.execute(f"import time; time.sleep({SLEEP_S})", stop_on_error=False)
-    time.sleep(0.5)
+    code = f"import time; print('on', flush=True); time.sleep({SLEEP_S})"
+    request = kernel.client.execute(code, stop_on_error=False)
+    kernel.await_each([request], ["stream"])
 
     def ask() -> str:
         kernel.manager.interrupt_kernel()

@@ -110,7 +110,8 @@ def test_each_row_is_measured_for_each_kernel(tmp_path, environment):
     for label, measured in results.items():
         wanted = {"holdfast"} if label in OURS_ALONE else {"holdfast", "python3"}
         assert set(measured) == wanted | ({"limit"} if label in LIMITED else set())
-        assert all(0 < value < float("inf") for values in measured.values() for value in values)
+        for values in measured.values():
+            assert all(0 < value < float("inf") for value in values), (label, measured)
 
 
 PEERS = {"python", "ipykernel", "python 4K", "ipykernel 4K"}

@@ -74,8 +74,9 @@ def test_zooming_in_fetches_more_and_a_range_is_counted_in_the_trace(opened):
     x = trace.joined()
     trace.zoom_in()
     page.wait_for_function("told => told.textContent === ''", arg=trace.status.element_handle())
-    found = trace.around(x)
-    assert found
+    # At x itself the system may have run something else: then there is no call for some pixels.
+    places = [x + 30 * at for at in (0, -1, 1, -2, 2, -3, 3)]
+    found = until(lambda: next(filter(None, map(trace.around, places)), None))
     for note in found:
         assert note.startswith("__main__:leaf") and re.search(r"lasts\s*[\d.]+ .?s", note)
     assert not [error for error in trace.errors if "omm" in error], "JupyterLab hears the answers"

@@ -27,11 +27,15 @@ def oldest(pids):
 def forks_for_another(pid):
     """Whether it is a helper (bindings/src/fork.c), which a worker's program makes for each fork, and
     which ends at once. All that could interrupt it is blocked, but its alarm."""
+    return blocks(pid, signal.SIGINT) and not blocks(pid, signal.SIGALRM)
+
+
+def blocks(pid, number):
+    """Whether it lives and has a signal blocked, as a sleeping fork has all."""
     with contextlib.suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text()
         blocked = int(status.partition("SigBlk:")[2].split()[0], 16)
-        bits = [blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGALRM)]
-        return bits == [1, 0]
+        return bool(blocked >> (number - 1) & 1) and state(pid) not in "ZX"
     return False
 
 
