@@ -14,7 +14,7 @@
  * has to know of every thread, not only of the interpreter's: a thread of C code that
  * fills an array may write at any time. The worker counts all threads of the process,
  * and lets only those of known libraries' pools pass, which write while a call waits for
- * them (worker/rollback.py, Threads.are_pools). Rejected: comparing after the mapping,
+ * them (worker/native_threads.py, are_pools). Rejected: comparing after the mapping,
  * since by then the old pages are gone; holding them in a pipe by vmsplice(), since a
  * thread that reads what it wrote would see the older value for a moment.
  *
