@@ -118,6 +118,13 @@ ROWS = [
         "y = np.ones({size} // 8)",
         size=GIB,
     ),
+    Row(
+        "product of matrices",
+        20,
+        "import numpy as np\na = np.ones((400, 400))",
+        "n = a[5, 5]",
+        "b = a @ a",
+    ),
     Row("reading", 60, ARRAY, "x[i] = n", "n = x.sum()", size=GIB),
     Row("writing", 400, ARRAY, "n = x[i]", "x += 1", size=GIB),
     Row("writing 256 MiB", 100, ARRAY, "n = x[i]", "x += 1", size=GIB // 4),
