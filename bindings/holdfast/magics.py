@@ -48,6 +48,7 @@ _PARTS_CLEAN = {
 }
 _PARTS_IN = {
     "in-process": {
+        "commit_ms": "waiting for the notebook's process",
         "wait_ms": "the fork and the start",
         "prepare_ms": "making memory ready",
         "bind_ms": "opening the recording",

@@ -199,7 +199,8 @@ write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
         const char *words;
         double ms;
     } parts[] = {
-        {"saving variables", times->commit_ms},
+        {is_in_process ? "waiting for the notebook's process" : "saving variables",
+         times->commit_ms},
         {is_isolated ? "waiting for a process and the start" : "the fork and the start",
          times->wait_ms},
         {is_in_process ? "opening the recording" : "binding variables", times->bind_ms},
@@ -231,7 +232,8 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const msgpack_object *
     end_term(line, "Hand-over to the cell: from the request until its code began. %s",
              is_in_process
                  ? "Most of it is the fork that brings the notebook back after "
-                   "a crash, and what IPython does before the code. A cause that took "
+                   "a crash, for which the notebook's process is waited for if it has "
+                   "begun it, and what IPython does before the code. A cause that took "
                    "half of it is named."
                  : "The bytes are those of variables that were mapped without "
                    "a copy. A cause that took half of it is named.");

@@ -226,6 +226,19 @@ def test_a_long_way_in_has_its_cause(kernel):
     assert outcome.cost[parts[cause]] >= outcome.cost["hand_over_in_ms"] / 2 - 1
 
 
+def test_an_in_process_cell_saves_no_variables(in_process_kernel):
+    """Where it waits until the notebook's process has made the fork, the line and the command say so."""
+    kernel, causes = in_process_kernel, set()
+    kernel.run("import numpy as np; rows = np.ones(1 << 24)")
+    for number in range(10):
+        outcome = kernel.run(CELL + f"rows[::512] = {number}")
+        causes.update(re.findall(r"\(([a-z' ]+) [\d.]+ m?s\), out", summary(outcome)))
+    parts = ("waiting for the notebook's process", "the fork and the start")
+    assert causes <= {*parts, "making memory ready", "opening the recording"}
+    line = kernel.run("%holdfast last").stream().splitlines()[0]
+    assert re.findall(rf"; {parts[0]} [\d.]+ ms, {parts[1]} [\d.]+ ms", line), line
+
+
 def test_cells_that_fail_have_it_and_others_dont(kernel):
     assert "2 events" in summary(kernel.run(CELL + "1 / 0"))
     assert summary(kernel.run("1")) is None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _COSTS = (
     ("hand_over_in_ms", "hand-over in", "ms"),
-    ("commit_ms", "of it saving variables", "ms"),
+    ("commit_ms", "of it saving variables, or waiting for the notebook's process", "ms"),
     ("wait_ms", "of it the fork, or waiting for a process, and the start", "ms"),
     ("bind_ms", "of it binding variables, or opening the recording", "ms"),
     ("run_ms", "the cell's code", "ms"),
