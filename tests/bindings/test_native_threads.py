@@ -172,7 +172,7 @@ assert libc.pthread_create(ctypes.byref(thread), attributes, libc.pause, None) =
 maps = native_threads._Maps()
 while not (words := maps._stack(task)):  # until it sleeps
     pass
-print(maps.owner(task) or "nobody", len(words) < native_threads._STACK_BYTES // 8)
+print(maps.owner(task) or "nobody", len(words) < native_threads._STACK_BYTES // 8, flush=True)
 os._exit(0)
 """
 

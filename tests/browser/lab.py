@@ -265,10 +265,11 @@ class Notebook:
 
     def breakpoint(self, number, line):
         """Click beside a line, counted from 1, of a cell that is debugged."""
+        before = self.page.locator(".jp-DebuggerBreakpoint").count()
         text = self.cell(number).locator(".cm-line").nth(line - 1).bounding_box()
         gutter = self.cell(number).locator(".cm-gutter.cm-breakpoint-gutter").bounding_box()
         self.page.mouse.click(gutter["x"] + gutter["width"] / 2, text["y"] + text["height"] / 2)
-        self.page.locator(".jp-DebuggerBreakpoint").first.wait_for()
+        self.page.locator(".jp-DebuggerBreakpoint").nth(before).wait_for()
 
     def dialogs(self):
         return self.page.locator(".jp-Dialog").count()

@@ -133,21 +133,20 @@ def test_a_cell_that_dies(opened):
     assert notebook.dialogs() == 0
 
 
-def test_debugger_stops_at_a_breakpoint(opened):
-    notebook = opened("total = 0\nfor step in range(3):\n    total += step\nprint('sum', total)")
+def test_debugger_stops_at_breakpoints(opened):
+    lines = ["total = 0", *(f"total += {step}" for step in (1, 2, 3)), "print('sum', total)"]
+    notebook = opened("\n".join(lines))
     info = notebook.kernel_info()
     if not info.get("debugger") and "debugger" not in info.get("supported_features", ()):
         pytest.skip("the kernel says that it has no debugger")
     notebook.debug()
-    notebook.breakpoint(0, line=3)
+    for line in (2, 3, 4):
+        notebook.breakpoint(0, line)
     notebook.run(0)
-    stopped = notebook.page.locator(".jp-DebuggerEditor-highlight")
-    for _ in range(3):
-        stopped.first.wait_for()
-        assert "total += step" in stopped.first.inner_text()
+    for line in lines[1:4]:
+        notebook.page.locator(".jp-DebuggerEditor-highlight", has_text=line).first.wait_for()
         notebook.page.locator("[data-command='debugger:continue']").first.click()
-        stopped.first.wait_for(state="detached")
-    notebook.shown(0, "sum 3")
+    notebook.shown(0, "sum 6")
 
 
 def test_notebook_7(opened):

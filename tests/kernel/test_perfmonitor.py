@@ -85,7 +85,9 @@ def test_reports_after_the_stop(cells):
     assert raised["I/O Write (MB/s; MB)"][3] == pytest.approx(50, abs=0.5)
     assert "Cell 3, In [4]: raised." in text
     for cell, used in ((2, 0.02), (4, 0.3)):
-        assert report(cell)[1]["CPU Time (s)"][3] == pytest.approx(used, rel=0.05, abs=0.001)
+        found = report(cell)[1]["CPU Time (s)"][3]
+        # What IPython does around the code takes longer where others use the caches.
+        assert 0.95 * used <= found <= 1.05 * used + 0.005
     text, _ = report(5)
     assert "Cell 5, In [6]: died." in text
     _, grown = report(6)
