@@ -186,8 +186,8 @@ class Notebook:
 
     def workers(self):
         """The processes that the fork server or the main worker has forked and that live: children of
-        the frontend, and of a fork server that is their parent itself. Without those that are there
-        only to fork: who kills one kills what it works for."""
+        the frontend, and of a fork server that is their parent itself. Without helpers, which
+        are there only to fork: if one is killed, the process that it forks for ends as well."""
         below = self._below()
         children = below.get(self.pid, [])
         servers = {pid for pid, group in children if pid == group}

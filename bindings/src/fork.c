@@ -38,9 +38,9 @@
  * ends after HELPER_SECONDS in any case: handlers of pthread_atfork wait for threads
  * (OpenBLAS does for its pool), and if the caller is killed just then, these are gone.
  *
- * Who kills the helper kills the caller: fork() takes locks of malloc() and others, and
- * nobody would release them. So the caller doesn't wait for them for ever, but ends as
- * its helper did, and what holds for a process that was killed holds for it.
+ * If the helper is killed, the caller ends, too. fork() takes locks of malloc() and
+ * others; a helper that dies with them never releases them, and the caller would wait
+ * for them for ever. So it ends by SIGKILL, and is treated like any killed process.
  *
  * If there is no clone(), the fork is an ordinary child.
  */
@@ -285,7 +285,7 @@ fork_aside(fork_plan *plan) {
     if (clone(fork_and_end, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PARENT,
               at) < 0)
         return -1;
-    if (at->error == ECANCELED) /* who killed it killed us */
+    if (at->error == ECANCELED) /* it was killed, and may have died with locks */
         kill(getpid(), SIGKILL);
     errno = at->error;
     return at->pid;

@@ -128,7 +128,7 @@ while open(f"/proc/{helper}/stat").read().rpartition(")")[2].split()[0] != "S":
 """
 
 
-def test_who_kills_a_helper_kills_its_caller(tmp_path):
+def test_a_caller_ends_with_a_helper_that_is_killed(tmp_path):
     """The helper had locks that the caller shares, and would wait for."""
     code = WAITS + "os.kill(helper, signal.SIGKILL); print(os.waitpid(caller, 0)[1])"
     assert run(tmp_path, code) == ["9"]

@@ -16,6 +16,7 @@ import bisect
 import contextlib
 import ctypes
 import functools
+import operator
 import os
 import sys
 import threading
@@ -23,6 +24,7 @@ import time
 
 from holdfast._threads import is_service
 
+_LIBC = ctypes.CDLL(None)
 _TASKS = "/proc/self/task"
 _DESCRIPTORS = "/proc/self/fd"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
@@ -68,7 +70,7 @@ class Threads:
         for path in openmp:
             ctypes.CDLL(path).omp_pause_resource_all(_PAUSE_SOFT)
         for path in set(self._owners.values()) - openmp:
-            if not any(_is(path, name) for name in _HARMLESS):
+            if not _is(path, *_HARMLESS):
                 return f"a thread of {os.path.basename(path) or 'unknown code'}"
         return ""
 
@@ -83,15 +85,12 @@ class Threads:
             self._find_owners(others, _Maps(), _GLANCE_SECONDS)
         elif not all(self._owners.values()):
             self._find_owners(others, _Maps(), 0)
-        return all(
-            any(_is(self._owners.get(task, ""), name) for name in (*_HARMLESS, _OPENMP))
-            for task in others
-        )
+        return all(_is(self._owners.get(task, ""), *_HARMLESS, _OPENMP) for task in others)
 
     def _find_owners(
         self, tasks: set[int], maps: _Maps, patience: float = _PATIENCE_SECONDS
     ) -> None:
-        """Of threads that are new. One without a control block that runs can't be seen. OpenBLAS's threads
+        """Of threads that are new. One that runs can't be seen where the C library tells nothing. OpenBLAS's threads
         spin for 2**26 to 2**28 ticks before they sleep, some 30 to 130 ms, so the search waits until a
         thread sleeps or has used more of a processor than that. On a busy machine it may get none for a
         long time meanwhile. One that has used more is looked at, and not waited for again."""
@@ -151,8 +150,8 @@ def _used_seconds(task: int) -> float:
         return 0.0
 
 
-def _is(path: str, name: str) -> bool:
-    return os.path.basename(path).startswith(name)
+def _is(path: str, *names: str) -> bool:
+    return os.path.basename(path).startswith(names)
 
 
 class _Maps:
@@ -187,14 +186,15 @@ class _Maps:
 
     def _code_on_stack(self, task: int) -> list[int]:
         """The addresses of code on a thread's stack, the outermost first."""
-        code = [(start, end) for start, end, rights, _ in self._mappings if rights[2] == "x"]
-        starts = [start for start, _ in code]
+        return [address for address in reversed(self._stack(task)) if self._is_code(address)]
 
-        def is_code(address: int) -> bool:
-            place = bisect.bisect_right(starts, address) - 1
-            return place >= 0 and address < code[place][1]
+    @functools.cached_property
+    def _code(self) -> list[tuple[int, int]]:
+        return [(start, end) for start, end, rights, _ in self._mappings if rights[2] == "x"]
 
-        return [address for address in reversed(self._stack(task)) if is_code(address)]
+    def _is_code(self, address: int) -> bool:
+        place = bisect.bisect_right(self._code, address, key=operator.itemgetter(0)) - 1
+        return place >= 0 and address < self._code[place][1]
 
     def _stack(self, task: int) -> list[int]:
         """The words on a thread's stack, from where it waits in the kernel. Behind the mapping's end is
@@ -228,10 +228,10 @@ class _Object(ctypes.Structure):
 def _library(address: int) -> str:
     """The file of the code at an address; "" if there is none, or it is C's library itself."""
     found = _Object()
-    if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)):
+    if not _LIBC.dladdr(ctypes.c_void_p(address), ctypes.byref(found)):
         return ""
     path = os.fsdecode(found.path or b"")
-    return "" if _is(path, "libc.") or _is(path, "ld-") else path
+    return "" if _is(path, "libc.", "ld-") else path
 
 
 def _first_functions() -> dict[int, int]:
@@ -242,11 +242,10 @@ def _first_functions() -> dict[int, int]:
     be missing.
     """
     found: dict[int, int] = {}
-    libc = ctypes.CDLL(None)
     try:
-        link, task, function = (_place(libc, f"pthread_{name}") for name in _FIELDS)
-        heads = [_place(libc, f"rtld_global__dl_stack_{name}") for name in ("used", "user")]
-        lists = ctypes.addressof(ctypes.c_char.in_dll(libc, "_rtld_global"))
+        link, task, function = (_place(f"pthread_{name}") for name in _FIELDS)
+        heads = [_place(f"rtld_global__dl_stack_{name}") for name in ("used", "user")]
+        lists = ctypes.addressof(ctypes.c_char.in_dll(_LIBC, "_rtld_global"))
     except ValueError:  # another C library
         return found
     with (
@@ -268,6 +267,6 @@ def _first_functions() -> dict[int, int]:
     return found
 
 
-def _place(libc: ctypes.CDLL, name: str) -> int:
+def _place(name: str) -> int:
     """Where a field is, in bytes from its structure's begin: bits, elements and place are in a variable."""
-    return (ctypes.c_uint32 * 3).in_dll(libc, f"_thread_db_{name}")[2]
+    return (ctypes.c_uint32 * 3).in_dll(_LIBC, f"_thread_db_{name}")[2]
