@@ -18,7 +18,8 @@ print(isinstance(shell.kernel, ipykernel.ipkernel.IPythonKernel))
 print(ipykernel.kernelapp.IPKernelApp.instance() is shell.kernel.parent)
 print("IPKernelApp" in shell.config, sys.argv[0].endswith("ipykernel_launcher.py"))
 """
-# A library and two cells: the first imports, the second shows something.
+# A library and two cells: the first imports, the second shows something, which doesn't depend on how
+# long it took.
 SHOWS = {
     "altair": (
         "import altair, pandas",
@@ -42,7 +43,7 @@ SHOWS = {
     "plotly": ("import plotly.graph_objects as go", "go.Figure(go.Scatter(y=[1, 2]))"),
     "rich": ("from rich import print as rich_print", "rich_print('[bold red]x[/]')"),
     "seaborn": ("import seaborn, pandas", "seaborn.lineplot(pandas.DataFrame({'x': [1, 2]}))"),
-    "tqdm": ("from tqdm.auto import tqdm", "for i in tqdm(range(3)): pass"),
+    "tqdm": ("from tqdm.auto import tqdm", "for i in tqdm(range(3), mininterval=0): pass"),
 }
 
 
