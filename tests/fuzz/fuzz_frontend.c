@@ -221,8 +221,10 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0 || size > FUZZ_INPUT_MAX)
         return 0;
-    if (!connection_file[0])
+    if (!signer) {
+        make_directory();
         prepare();
+    }
     int before = count_descriptors(), events = 0;
     hf_kernel *kernel = make_kernel();
     ask(kernel, data[0]);

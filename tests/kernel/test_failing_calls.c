@@ -504,6 +504,7 @@ main(int argc, char **argv) {
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK((void *)results != MAP_FAILED);
     hft_calls_seen = results;
+    make_directory();
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         if (hft_calls_are_asked_for(scenarios[i].name, argc, argv)) {
             tally t = try_scenario(&scenarios[i], argc > 1 ? 1 : SAMPLE_STRIDE);

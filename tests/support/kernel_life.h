@@ -128,10 +128,13 @@ __wrap_hf_session_create(const hf_session_options *options, hf_session **ret_ses
 
 static hfi_signer *signer;
 static char directory[] = "/tmp/fuzz_frontend.XXXXXX", connection_file[64];
+static pid_t directory_maker;
 
 static void
-remove_directory(void) {
+clean_up(void) {
     hfi_signer_close(signer);
+    if (getpid() != directory_maker)
+        return;
     (void)unlink(connection_file);
     for (int port = 1; port <= 5; port++) {
         char path[64];
@@ -141,11 +144,19 @@ remove_directory(void) {
     (void)rmdir(directory);
 }
 
+/* Its maker removes it, whichever of its children are killed. */
+static void
+make_directory(void) {
+    CHECK(mkdtemp(directory));
+    directory_maker = getpid();
+    snprintf(connection_file, sizeof connection_file, "%s/c.json", directory);
+    CHECK(atexit(clean_up) == 0);
+}
+
+/* There is a directory. */
 static void
 prepare(void) {
-    CHECK(mkdtemp(directory));
     CHECK(hfi_signer_create(hfi_part_text(""), &signer, NULL) == HF_OK);
-    snprintf(connection_file, sizeof connection_file, "%s/c.json", directory);
     FILE *file = fopen(connection_file, "w");
     CHECK(file && fchmod(fileno(file), 0600) == 0);
     fprintf(file,
@@ -153,7 +164,7 @@ prepare(void) {
             "\"iopub_port\":2,\"stdin_port\":3,\"control_port\":4,\"hb_port\":5,"
             "\"signature_scheme\":\"hmac-sha256\"}",
             directory);
-    CHECK(fclose(file) == 0 && atexit(remove_directory) == 0);
+    CHECK(fclose(file) == 0);
     CHECK(unsetenv("JPY_PARENT_PID") == 0);
 }
 

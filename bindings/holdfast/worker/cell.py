@@ -90,7 +90,7 @@ class Cell(Worker):
 
     def _copy_ahead(self) -> None:
         """While nobody asks: have the pages that every cell writes (prefault.py), and know what
-        an event costs (usage.py). Not while a cell's code runs elsewhere."""
+        an event costs (event_cost.py). Not while a cell's code runs elsewhere."""
         if self._has_cell:
             return
         if computing.is_going_on():

@@ -23,9 +23,10 @@ from holdfast.scorep.children import follow
 
 from . import notices
 from .control import Frame
+from .event_cost import event_cost
 from .ipython import frames
 from .settings import census, figures, tables, tensors
-from .usage import Usage, event_cost
+from .usage import Usage
 
 if t.TYPE_CHECKING:
     from holdfast import _recorder
