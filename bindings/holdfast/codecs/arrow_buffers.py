@@ -35,10 +35,20 @@ class Buffer(Codec):
 
 
 class Columns(Codec):
-    """Arrays, batches, tables: pickled by pyarrow, down to their buffers."""
+    """Arrays, batches, tables: pickled by pyarrow, down to their buffers.
+
+    An array may have a bitmap for nulls, and none of these. pyarrow would leave that buffer out, and
+    `nbytes` would be another number; it doesn't where the nulls are not counted yet.
+    """
 
     types = ("pyarrow.lib.Array", "pyarrow.lib.ChunkedArray", "pyarrow.lib.RecordBatch",
              "pyarrow.lib.Table")  # fmt: skip
+
+    def reduce(self, value, pickler):
+        if not isinstance(value, pa.Array):
+            return NotImplemented
+        restore, (parts,) = value.__reduce__()
+        return restore, (_with_bitmaps(parts),)
 
     def shares(self, value):
         return addresses(buffers_of(value))
@@ -98,6 +108,16 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
 def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
     """The buffers' addresses; those without bytes share one address, and nothing."""
     return tuple({one.address for one in buffers if one is not None and one.size})
+
+
+def _with_bitmaps(parts):
+    """What pyarrow makes an array of, so that it keeps all buffers."""
+    kind, length, nulls, offset, buffers, children, dictionary = parts
+    if nulls == 0 and buffers[0] is not None:
+        nulls = -1  # not counted yet
+    children = [_with_bitmaps(child) for child in children]
+    dictionary = dictionary and _with_bitmaps(dictionary)
+    return kind, length, nulls, offset, buffers, children, dictionary
 
 
 def make_buffer(memory, writable=False):
