@@ -44,7 +44,7 @@ import typing
 import cloudpickle
 from cloudpickle import cloudpickle as _rules
 
-from . import _context, _patches, _restore, _store, _trial, codecs
+from . import _context, _owned, _patches, _restore, _store, _trial, codecs
 from .codecs import cached_functions
 
 # Memory below this size is not worth a buffer of its own: a page, and a mapping.
@@ -117,6 +117,15 @@ def _reduce_with_dict(value):
     if len(reduced) < 3 or reduced[2] is not value.__dict__ or hasattr(value, "__setstate__"):
         return reduced
     return *(*reduced, None, None)[:5], _restore.share_dict
+
+
+def _sort_as(attributes, in_class):
+    """Those of a class, which cloudpickle sorts by their names, in the class's own order. Special ones
+    come first: which of these there are at first is the interpreter's affair."""
+    names = {name: name for name in attributes}  # cloudpickle's texts, which are nobody else's
+    for name in in_class:
+        if name in names and not name.startswith("__"):
+            attributes[names[name]] = attributes.pop(name)
 
 
 def _reduce_finalized(value):
@@ -299,6 +308,9 @@ class Pickler(cloudpickle.Pickler):
         original = _patches.reduce(obj)
         if original is not None:
             return original
+        owned = _owned.reduce(obj, cls)
+        if owned is not None:
+            return owned
         codec = codecs.find(cls)
         if codec is not None:
             reduced = codec.reduce(obj, self)
@@ -359,6 +371,7 @@ class Pickler(cloudpickle.Pickler):
                     base.__dict__.get(name) is value for base in cls.__mro__[1:]
                 ):
                     attributes.setdefault(name, value)
+            _sort_as(attributes, cls.__dict__)
             if cls.__qualname__ != cls.__name__:  # of a class that a function made
                 attributes["__qualname__"] = cls.__qualname__
             if isinstance(cls, enum.EnumMeta):

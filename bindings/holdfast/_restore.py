@@ -281,7 +281,8 @@ def fill_class(cls, state):
     # the metaclass made (slots, the members of an enumeration) are not in the state.
     if not isinstance(cls, enum.EnumMeta):
         for name, value in list(cls.__dict__.items()):
-            made = name.startswith("_abc") or (name.startswith("__") and name.endswith("__"))
+            is_special = name.startswith("__") and name.endswith("__")
+            made = name.startswith("_abc") or (is_special and not isinstance(value, _METHOD_TYPES))
             kept = isinstance(value, _SLOT_TYPES) or is_field(value) or name in LAYOUT
             if name not in attributes and not made and not kept and name != "_fields_":
                 delattr(cls, name)
@@ -290,6 +291,7 @@ def fill_class(cls, state):
     return filled
 
 
+_METHOD_TYPES = (types.FunctionType, classmethod, staticmethod, property)
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 

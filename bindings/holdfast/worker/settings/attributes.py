@@ -76,7 +76,9 @@ def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
     """Those that the notebook or the cell has a name for; sys and builtins."""
     found = [sys, sys.modules["builtins"]]
     found += [value for value in shell.user_ns.values() if type(value) is types.ModuleType]
-    found += [sys.modules[word] for word in set(_WORD.findall(code)) if word in sys.modules]
+    for word in set(_WORD.findall(code)):
+        if isinstance(module := sys.modules.get(word), types.ModuleType):
+            found.append(module)  # None keeps a module from being imported
     return [
         module
         for module in {id(one): one for one in found}.values()

@@ -201,7 +201,7 @@ class Differences:
 
     def _find_in_holders(self, name: str, named: set[int], found: Found) -> None:
         """Its lists, dicts and sets with something else in them, and those that are variables."""
-        now = vars(sys.modules[name]) if name in sys.modules else {}
+        now = _attributes(name, {})
         for attribute, held in self._inside.get(name, {}).items():
             value = now.get(attribute)
             if value is not self._libraries[name][attribute]:
@@ -212,7 +212,7 @@ class Differences:
                 found[f"_{name}:{attribute}"] = value
 
     def _find_in_library(self, name: str, before: dict[str, t.Any], found: Found) -> None:
-        now = vars(sys.modules[name]) if name in sys.modules else before
+        now = _attributes(name, before)
         if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
             return
         for attribute in before.keys() | now.keys():
@@ -236,6 +236,8 @@ class Differences:
         inside: set[str],
     ) -> None:
         module = sys.modules.get(name)
+        if not isinstance(module, types.ModuleType):
+            return  # `sys.modules[name] = None` keeps it from being imported
         now = look_into(module)
         for path in looked.keys() | now.keys():
             if looked.get(path, _MISSING) == now.get(path, _MISSING):
@@ -245,6 +247,12 @@ class Differences:
             key = f"_{name}:{path}"
             found[key] = before.get(path, self._missing)
             inside.add(key)
+
+
+def _attributes(name: str, otherwise: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Of a module by its name, if there is one."""
+    module = sys.modules.get(name)
+    return vars(module) if isinstance(module, types.ModuleType) else otherwise
 
 
 class _InClass(t.NamedTuple):

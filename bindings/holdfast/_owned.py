@@ -1,0 +1,113 @@
+"""Objects that a module has, and that are no others in another process.
+
+A sentinel (`dataclasses.MISSING`, `UNSET = object()` of the user's own module) is compared by identity, and
+has nothing else. `os.environ`, Matplotlib's `rcParams`, PyTorch's generator are what their libraries look
+at, and what they hold is carried as settings of the process (worker/settings/). A variable
+that refers to one of these gets that of the process where it is bound: it is pickled as the module
+and the attribute.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import operator
+import struct
+import sys
+import types
+import typing as t
+
+# By the name of the type: where there are such objects whose contents are settings.
+_PLACES = {
+    "_Environ": (("os", "environ"), ("os", "environb")),
+    "RcParams": (("matplotlib", "rcParams"),),
+    "ColormapRegistry": (("matplotlib", "colormaps"),),
+    "Generator": (("torch", "default_generator"),),
+    "DictWrapper": (("pandas", "options"),),
+    "Manager": (("logging", "Logger.manager"),),
+    "Context": (("decimal", "DefaultContext"), ("decimal", "BasicContext"), ("decimal", "ExtendedContext")),
+}  # fmt: skip
+_NOT = frozenset(("__main__", "__mp_main__"))
+
+
+def reduce(value: t.Any, cls: type) -> t.Any:
+    """How such an object is pickled, or None if it is none."""
+    places = _PLACES.get(cls.__qualname__, ())
+    for module, attribute in places:
+        if module in sys.modules and _read(sys.modules[module], attribute) is value:
+            return find, (module, attribute)
+    if not places and cls.__module__ not in _NOT and _has_no_state(value, cls):
+        place = _sentinels.place_of(value)
+        if place is not None:
+            return find, place
+    return None
+
+
+def find(module: str, attribute: str) -> t.Any:
+    """The object of this process."""
+    return operator.attrgetter(attribute)(importlib.import_module(module))
+
+
+def _read(module: t.Any, attribute: str) -> t.Any:
+    for step in attribute.split("."):
+        module = getattr(module, "__dict__", {}).get(step)
+    return module
+
+
+def _has_no_state(value: t.Any, cls: type) -> bool:
+    """Whether it is nothing but itself: an object of a class of Python's that has no attributes, and
+    which no code of its class makes again."""
+    if cls is object:
+        return True
+    if not cls.__flags__ & _IS_HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
+        return False
+    return (
+        cls.__reduce_ex__ is object.__reduce_ex__
+        and cls.__reduce__ is object.__reduce__
+        and cls.__getstate__ is object.__getstate__  # type: ignore[attr-defined] # from 3.11 on
+        and cls.__eq__ is object.__eq__
+        and "__dict__" in cls.__dict__
+        and not hasattr(cls, "__getnewargs__")
+        and not hasattr(cls, "__getnewargs_ex__")
+        and object.__getstate__(value) is None  # type: ignore[attr-defined]
+    )
+
+
+_IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_SIZE_MAX = object.__basicsize__ + 2 * struct.calcsize("P")  # with a dict and weak references
+
+
+class _Sentinels:
+    """Objects without a state that are attributes of modules, by their ids. The modules are looked at
+    when the first such object is asked for, and those that came since when another one is."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, tuple[str, str]] = {}
+        self._count = 0  # of modules that were looked at
+
+    def place_of(self, value: t.Any) -> tuple[str, str] | None:
+        """Its module and its name there."""
+        self._look()
+        return self._known(value)
+
+    def _known(self, value: t.Any) -> tuple[str, str] | None:
+        place = self._places.get(id(value))
+        if place is None or _read(sys.modules.get(place[0]), place[1]) is not value:
+            return None
+        return place
+
+    def _look(self) -> None:
+        count = max(len(sys.modules) - self._count, 0)
+        new = list(itertools.islice(reversed(sys.modules.items()), count))
+        self._count = len(sys.modules)
+        for name, module in reversed(new):
+            if type(module) is not types.ModuleType or getattr(module, "__spec__", None) is None:
+                continue  # it can't be imported elsewhere
+            for attribute, value in list(vars(module).items()):
+                cls = type(value)
+                if (cls is object or cls.__flags__ & _IS_HEAP_TYPE) and _has_no_state(value, cls):
+                    if self._known(value) is None:
+                        self._places[id(value)] = name, attribute
+
+
+_sentinels = _Sentinels()
