@@ -23,7 +23,8 @@
 enum {
     SIDE_BY_SIDE = 9, /* LINEAR_PROBES */
     SHIFT = 5,        /* PERTURB_SHIFT */
-    SPARSE = 64,      /* slots for an element, at most */
+    SMALL = 1 << 14,  /* slots that any set may have */
+    SPARSE = 64,      /* slots for an element, at most, where there are more */
     STEPS_MAX = 1 << 12,
     LOG_MIN = 3,
     LOG_MAX = 40,
@@ -57,6 +58,12 @@ way_next(way *at) {
     }
     at->perturb >>= SHIFT;
     way_stand(at, (at->jump * 5 + 1 + at->perturb) & at->mask);
+}
+
+/* Such a table isn't worth its memory: the elements are inserted into a new one. */
+static int
+is_too_sparse(size_t slots, size_t count) {
+    return slots > SMALL && slots / SPARSE > count;
 }
 
 /* ---- writing --------------------------------------------------------------------- */
@@ -93,7 +100,7 @@ hfi_set_places(PyObject *set, size_t *ret_size) {
     unsigned char *places, *at;
 
     *ret_size = 0;
-    if (count == 0 || slots / SPARSE > count || is_as_inserted(from))
+    if (count == 0 || is_too_sparse(slots, count) || is_as_inserted(from))
         return NULL;
     *ret_size = 1;
     at = places = malloc(1 + (size_t)from->fill * ((sizeof slots * 8 + 6) / 7));
@@ -222,7 +229,7 @@ hfi_set_place(PyObject *set, PyObject *items, const unsigned char *places,
         return -1;
     if (to->fill || to->table != to->smalltable || Py_REFCNT(set) != 1 || size < 1 ||
         places[0] < LOG_MIN || places[0] > LOG_MAX ||
-        ((size_t)1 << places[0]) / SPARSE > count)
+        is_too_sparse((size_t)1 << places[0], count))
         return 0;
     size_t slots = (size_t)1 << places[0];
     setentry *table = PyMem_Calloc(slots, sizeof *table);

@@ -1,7 +1,7 @@
 """Codecs of Matplotlib's figures and of the callbacks that they hold.
 
 Matplotlib's own pickling keeps the callbacks that it marked, and drops the others: those of the notebook go
-with their figure. And a figure that pyplot has open is opened anew, under another number, by whoever reads
+with their figure, and those by which its parts hear of each other: a colour bar of its image. And a figure that pyplot has open is opened anew, under another number, by whoever reads
 its pickle, be it only to compare. Here it isn't: which figures are open is a setting
 (worker/settings/pyplot.py).
 """
@@ -27,6 +27,20 @@ class _Figures(Codec):
         return make, args, state, *rest
 
 
+# Of callbacks: the notebook's, methods of builtin types, what `functools.partial` made.
+_CARRIED = ("__main__", "None", "builtins", "functools")
+# They connect theirs anew, or hold a loop that is going on.
+_STAYING = ("backend", "pyplot", "_pylab", "animation")
+
+
+def _is_carried(call: t.Any) -> bool:
+    module = str(getattr(call, "__module__", None))
+    package, _, rest = module.partition(".")
+    if package in ("matplotlib", "mpl_toolkits"):
+        return not rest.startswith(_STAYING)
+    return module in _CARRIED
+
+
 class _Registries(Codec):
     types = ("matplotlib.cbook.CallbackRegistry",)
 
@@ -34,7 +48,8 @@ class _Registries(Codec):
         marked = getattr(value, "_pickled_cids", None)
         for calls in value.callbacks.values() if marked is not None else ():
             for number, reference in calls.items():
-                if getattr(reference(), "__module__", None) == "__main__":
+                call = reference()
+                if call is not None and _is_carried(call):
                     marked.add(number)
         return NotImplemented
 

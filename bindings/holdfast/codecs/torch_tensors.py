@@ -22,6 +22,9 @@ A restored storage lies in the mapped region and holds it. It can be written, an
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+
 import torch
 
 from . import Codec, register, torch_devices, torch_optimizers, torch_scripts
@@ -78,7 +81,19 @@ def _make_sparse(layout, parts, size, coalesced):
     if layout == torch.sparse_coo:
         tensor = torch.sparse_coo_tensor(*parts, size, check_invariants=False)
         return tensor._coalesced_(coalesced)
-    return torch.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=False)
+    with _no_warnings():  # that the layout is a new one PyTorch told who made the tensor
+        return torch.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=False)
+
+
+@contextlib.contextmanager
+def _no_warnings():
+    """As `warnings.catch_warnings`, which has each warning shown once more afterwards."""
+    ignores = ("ignore", None, Warning, None, 0)
+    warnings.filters.insert(0, ignores)
+    try:
+        yield
+    finally:
+        warnings.filters.remove(ignores)
 
 
 def _make_meta(dtype, size, stride):
@@ -100,6 +115,12 @@ def _make_tensor(make, args, cls, requires_grad, is_leaf):
         with torch.enable_grad():
             tensor = _GraphNotCarried.apply(anchor, [tensor])
     return tensor
+
+
+def _make_inference(*how):
+    """One that was made in `torch.inference_mode()`, which autograd refuses."""
+    with torch.inference_mode():
+        return _make_tensor(*how)
 
 
 def _fill_tensor(tensor, state):
@@ -187,7 +208,7 @@ def _is_whole_of(tensor, pickler):
         and type(tensor) is torch.Tensor
         and tensor.layout == torch.strided
         and not tensor.requires_grad
-        and not (tensor.is_conj() or tensor.is_neg())
+        and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference())
     ):
         return False
     storage = tensor.untyped_storage()
@@ -227,7 +248,8 @@ class _Tensors(Codec):
         if _is_whole_of(value, pickler):
             return _reduce_whole(value, pickler)
         how = *_how_to_make(value), type(value), value.requires_grad, value.is_leaf
-        return _make_tensor, how, _state_of(value), None, None, _fill_tensor
+        make = _make_inference if value.is_inference() else _make_tensor
+        return make, how, _state_of(value), None, None, _fill_tensor
 
     def shares(self, value):
         gradient = _gradient(value)

@@ -134,24 +134,41 @@ def _apply_rc(settings: Settings) -> None:
 
 
 def _changed(matplotlib: t.Any) -> Settings:
-    """The rcParams that differ from the defaults, as plain values.
+    """The rcParams that differ from the defaults and are plain values, but for the cycle of properties."""
+    changed = _differing(matplotlib)
+    if _CYCLE in changed:
+        changed[_CYCLE] = changed[_CYCLE].by_key()
+    return {key: value for key, value in changed.items() if _is_plain(value)}
+
+
+def objects() -> dict[str, t.Any]:
+    """Those that hold objects, such as the effects of `plt.xkcd()`."""
+    changed = _differing(sys.modules["matplotlib"])
+    return {key: one for key, one in changed.items() if key != _CYCLE and not _is_plain(one)}
+
+
+def set_objects(new: dict[str, t.Any]) -> None:
+    """Make them those; others that hold objects have their defaults again."""
+    matplotlib = sys.modules["matplotlib"]
+    for key in objects().keys() - new.keys():
+        matplotlib.rcParams[key] = matplotlib.rcParamsDefault[key]
+    matplotlib.rcParams.update(new)
+
+
+def _differing(matplotlib: t.Any) -> Settings:
+    """The rcParams that differ from the defaults.
 
     They are read as from a dict: Matplotlib's own access warns of old names, and sorts them all each time.
     """
+    if not hasattr(matplotlib, "rcParams"):  # it is being imported
+        return {}
     default = dict(dict.items(matplotlib.rcParamsDefault))
-    changed: Settings = {}
-    for key, value in sorted(
-        (key, value)
+    changed = {
+        key: value
         for key, value in dict.items(matplotlib.rcParams)
         if key in default and value is not (was := default[key]) and not value == was
-    ):
-        if key in _NOT_CARRIED:
-            continue
-        if key == _CYCLE:
-            value = value.by_key()
-        if _is_plain(value):
-            changed[key] = value
-    return changed
+    }
+    return {key: changed[key] for key in sorted(changed.keys() - _NOT_CARRIED)}
 
 
 def _is_plain(value: object) -> bool:

@@ -1,5 +1,5 @@
-"""State that pyplot and Matplotlib keep for the notebook: its open figures, its colour maps. Slots
-(kept.py).
+"""State that pyplot and Matplotlib keep for the notebook: its open figures, its colour maps, rcParams
+that hold objects. Slots (kept.py).
 
 Most notebooks have no open figure between cells: the inline backend shows and closes them. If one
 is open, `plt.gcf()` and `plt.figure(1)` give it, so a clean process and the main worker have the
@@ -15,12 +15,15 @@ import typing as t
 from holdfast._patches import MISSING, Slot
 from holdfast.codecs import widgets
 
+from . import figures
+
 
 def slots() -> dict[str, Slot]:
     """Those of this process."""
     return {
         "pyplot's figures": Slot("matplotlib.figure", _figures, _set_figures),
         "Matplotlib's colour maps": Slot("matplotlib", _maps, _set_maps),
+        "Matplotlib's rcParams that hold objects": Slot("matplotlib", _params, _set_params),
     }
 
 
@@ -81,6 +84,14 @@ def _set_figures(new: t.Any) -> None:
     for manager in found.values():
         if manager not in managers.values():
             manager.destroy()
+
+
+def _params() -> t.Any:
+    return figures.objects() or MISSING
+
+
+def _set_params(new: t.Any) -> None:
+    figures.set_objects({} if new is MISSING else new)
 
 
 def _maps() -> t.Any:

@@ -34,7 +34,7 @@ from holdfast._after_import import call_after_import
 from holdfast.scorep import messages
 
 from .. import imports, notices
-from . import figures, loggers, tables, tensors
+from . import figures, loggers, shell_options, tables, tensors
 from .asked import asked
 from .counters import counters
 from .located import located, working_directory
@@ -240,14 +240,6 @@ def _set_precision(new: str, old: str | None, shell: t.Any) -> None:
     shell.display_formatter.formatters["text/plain"].float_precision = new
 
 
-def _pretty(shell: t.Any) -> bool:
-    return shell.display_formatter.formatters["text/plain"].pprint
-
-
-def _set_pretty(new: bool, old: bool | None, shell: t.Any) -> None:
-    shell.display_formatter.formatters["text/plain"].pprint = new
-
-
 def _tracebacks(shell: t.Any) -> str:
     return shell.InteractiveTB.mode
 
@@ -324,7 +316,7 @@ _SETTINGS: dict[str, Setting] = {
     "numpy_random": Setting(_numpy_random, _set_numpy_random),
     "extensions": Setting(_extensions, _set_extensions),
     "precision": Setting(_precision, _set_precision),
-    "pretty": Setting(_pretty, _set_pretty),
+    "shell_options": Setting(shell_options.capture, shell_options.apply),
     "tracebacks": Setting(_tracebacks, _set_tracebacks),
     # After the precision, which sets a part of it.
     "numpy_print": Setting(_numpy_print, _set_numpy_print),
