@@ -151,7 +151,8 @@ def _is_made_here(module):
     """Whether the notebook has made it, and nothing says where to find it again (module.c)."""
     ways = ("__spec__", "__loader__", "__file__", "__path__")
     found = object.__getattribute__(module, "__dict__")
-    return all(found.get(way) is None for way in ways) and found.get("__name__") != "__main__"
+    homes = "__main__", type(module).__module__  # it may stand in its module's place (module.c)
+    return all(found.get(way) is None for way in ways) and found.get("__name__") not in homes
 
 
 class _Shell:

@@ -61,18 +61,22 @@ def _has_no_state(value: t.Any, cls: type) -> bool:
         return True
     if not cls.__flags__ & _IS_HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
         return False
+    if _defined(cls, "__dict__") is None or object.__getattribute__(value, "__dict__"):
+        return False
     return (
-        cls.__reduce_ex__ is object.__reduce_ex__
-        and cls.__reduce__ is object.__reduce__
-        and cls.__getstate__ is object.__getstate__  # type: ignore[attr-defined] # from 3.11 on
-        and cls.__eq__ is object.__eq__
-        and "__dict__" in cls.__dict__
-        and not hasattr(cls, "__getnewargs__")
-        and not hasattr(cls, "__getnewargs_ex__")
-        and object.__getstate__(value) is None  # type: ignore[attr-defined]
+        all(_defined(cls, name) is object.__dict__.get(name) for name in _MADE_BY)
+        and object.__getstate__(value) is None  # type: ignore[attr-defined] # no slots either
     )
 
 
+def _defined(cls: type, name: str) -> t.Any:
+    """What a class has under a name. To ask the class for it would run descriptors, of which those of
+    `MagicMock` make something."""
+    return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
+
+
+# Methods that say what an object is made of, and what it is equal to.
+_MADE_BY = "__reduce_ex__ __reduce__ __getstate__ __getnewargs__ __getnewargs_ex__ __eq__".split()
 _IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _SIZE_MAX = object.__basicsize__ + 2 * struct.calcsize("P")  # with a dict and weak references
 

@@ -21,6 +21,18 @@ module_accepts(const hf_codec *codec, void *value) {
     return PyModule_Check((PyObject *)value);
 }
 
+/* Whether it is an object that a module has put in its own place (torch.backends.cudnn):
+ * of a class that this module defines. */
+static int
+stands_for_its_module(PyObject *module, const char *name) {
+    PyObject *home = PyObject_GetAttrString((PyObject *)Py_TYPE(module), "__module__");
+    int stands = home && PyUnicode_Check(home) &&
+                 PyUnicode_CompareWithASCIIString(home, name) == 0;
+    Py_XDECREF(home);
+    PyErr_Clear();
+    return stands;
+}
+
 /* 1 if the notebook has made it (types.ModuleType) and nothing says where to find it
  * again. Packages that make modules of their own give them a path or a loader. */
 static int
@@ -33,7 +45,7 @@ is_made_here(PyObject *module, const char *name) {
         if (way && way != Py_None)
             return 0;
     }
-    return strcmp(name, "__main__") != 0;
+    return strcmp(name, "__main__") != 0 && !stands_for_its_module(module, name);
 }
 
 static hf_status

@@ -83,6 +83,7 @@ _BUILT_IN: dict[str, str] = {
     "keras": "keras_models",
     "tensorflow": "tensorflow_tensors",
     "torch": "torch_tensors",
+    "unittest": "standard_library",
     "weakref": "weak_references",
     "zipfile": "archives",
 }

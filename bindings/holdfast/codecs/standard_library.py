@@ -98,5 +98,26 @@ class _SystemGenerators(Codec):
         return random.SystemRandom, ()
 
 
-for _codec in (_Handlers(), _Parsers(), _Structs(), _Generators(), _SystemGenerators()):
+class _MockCalls(Codec):
+    """What a mock notes of a call. To look for `__setstate__` in one that is empty doesn't end."""
+
+    types = ("unittest.mock._Call",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        make = tuple.__new__, (type(value), tuple(value))
+        return *make, dict(vars(value)), None, None, _set_attributes
+
+
+def _set_attributes(value, attributes):
+    vars(value).update(attributes)
+
+
+for _codec in (
+    _Handlers(),
+    _Parsers(),
+    _Structs(),
+    _Generators(),
+    _SystemGenerators(),
+    _MockCalls(),
+):
     register(_codec)
