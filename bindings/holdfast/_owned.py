@@ -10,8 +10,9 @@ and the attribute.
 from __future__ import annotations
 
 import importlib
-import itertools
 import operator
+import os
+import site
 import struct
 import sys
 import types
@@ -78,21 +79,37 @@ def _defined(cls: type, name: str) -> t.Any:
 # Methods that say what an object is made of, and what it is equal to.
 _MADE_BY = "__reduce_ex__ __reduce__ __getstate__ __getnewargs__ __getnewargs_ex__ __eq__".split()
 _IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_LIBRARIES = ("built-in", "frozen", os.path.dirname(os.__file__), *site.getsitepackages())
 _SIZE_MAX = object.__basicsize__ + 2 * struct.calcsize("P")  # with a dict and weak references
 
 
 class _Sentinels:
-    """Objects without a state that are attributes of modules, by their ids. The modules are looked at
-    when the first such object is asked for, and those that came since when another one is."""
+    """Objects without a state that are attributes of modules, by their ids. A module is looked into once,
+    and one of the user's own again when it was loaded anew: it has another `__spec__` then."""
 
     def __init__(self) -> None:
         self._places: dict[int, tuple[str, str]] = {}
-        self._count = 0  # of modules that were looked at
+        self._specs: dict[str, object] = {}  # of the modules that were looked into
+        self._changing: list[str] = []  # modules that may be loaded anew
+        self._count = 0  # of all modules
 
     def place_of(self, value: t.Any) -> tuple[str, str] | None:
         """Its module and its name there."""
-        self._look()
+        if self._known(value) is None:
+            is_all = len(sys.modules) == self._count
+            for name in self._changing if is_all else list(sys.modules):
+                self._meet(name, sys.modules.get(name))
+            self._count = len(sys.modules)
         return self._known(value)
+
+    def _meet(self, name: str, module: t.Any) -> None:
+        spec = getattr(module, "__spec__", None) if type(module) is types.ModuleType else None
+        if spec is None or self._specs.get(name) is spec:
+            return  # without one it can't be imported in another process
+        if name not in self._specs and not str(getattr(spec, "origin", "")).startswith(_LIBRARIES):
+            self._changing.append(name)
+        self._specs[name] = spec
+        self._look_into(name, module)
 
     def _known(self, value: t.Any) -> tuple[str, str] | None:
         place = self._places.get(id(value))
@@ -100,18 +117,12 @@ class _Sentinels:
             return None
         return place
 
-    def _look(self) -> None:
-        count = max(len(sys.modules) - self._count, 0)
-        new = list(itertools.islice(reversed(sys.modules.items()), count))
-        self._count = len(sys.modules)
-        for name, module in reversed(new):
-            if type(module) is not types.ModuleType or getattr(module, "__spec__", None) is None:
-                continue  # it can't be imported elsewhere
-            for attribute, value in list(vars(module).items()):
-                cls = type(value)
-                if (cls is object or cls.__flags__ & _IS_HEAP_TYPE) and _has_no_state(value, cls):
-                    if self._known(value) is None:
-                        self._places[id(value)] = name, attribute
+    def _look_into(self, name: str, module: types.ModuleType) -> None:
+        for attribute, value in list(vars(module).items()):
+            cls = type(value)
+            if (cls is object or cls.__flags__ & _IS_HEAP_TYPE) and _has_no_state(value, cls):
+                if self._known(value) is None:
+                    self._places[id(value)] = name, attribute
 
 
 _sentinels = _Sentinels()

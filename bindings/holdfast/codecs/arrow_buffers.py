@@ -113,7 +113,7 @@ def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
 def _with_bitmaps(parts):
     """What pyarrow makes an array of, so that it keeps all buffers."""
     kind, length, nulls, offset, buffers, children, dictionary = parts
-    if nulls == 0 and buffers[0] is not None:
+    if nulls == 0 and buffers and buffers[0] is not None:
         nulls = -1  # not counted yet
     children = [_with_bitmaps(child) for child in children]
     dictionary = dictionary and _with_bitmaps(dictionary)

@@ -1,9 +1,9 @@
 """Codecs of Matplotlib's figures and of the callbacks that they hold.
 
-Matplotlib's own pickling keeps the callbacks that it marked, and drops the others: those of the notebook go
-with their figure, and those by which its parts hear of each other: a colour bar of its image. And a figure that pyplot has open is opened anew, under another number, by whoever reads
-its pickle, be it only to compare. Here it isn't: which figures are open is a setting
-(worker/settings/pyplot.py).
+Matplotlib's own pickling keeps the callbacks that it marked, and drops the others. Here the notebook's
+go with their figure, and those by which its parts hear of each other, as a colour bar of its image. And a
+figure that pyplot has open is opened anew, under another number, by whoever reads its pickle, be it only
+to compare. Here it isn't: which figures are open is a setting (worker/settings/pyplot.py).
 """
 
 from __future__ import annotations

@@ -81,19 +81,19 @@ def _make_sparse(layout, parts, size, coalesced):
     if layout == torch.sparse_coo:
         tensor = torch.sparse_coo_tensor(*parts, size, check_invariants=False)
         return tensor._coalesced_(coalesced)
-    with _no_warnings():  # that the layout is a new one PyTorch told who made the tensor
+    with _no_warnings():  # whoever made the tensor has been told that the layout is new
         return torch.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=False)
 
 
 @contextlib.contextmanager
 def _no_warnings():
     """As `warnings.catch_warnings`, which has each warning shown once more afterwards."""
-    ignores = ("ignore", None, Warning, None, 0)
-    warnings.filters.insert(0, ignores)
+    filters, ignores = warnings.filters, ("ignore", None, Warning, None, 0)
+    filters.insert(0, ignores)
     try:
         yield
     finally:
-        warnings.filters.remove(ignores)
+        filters.remove(ignores)
 
 
 def _make_meta(dtype, size, stride):

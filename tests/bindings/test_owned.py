@@ -1,0 +1,88 @@
+"""Objects that a module has (_owned.py): pickled by the module and the attribute, or not."""
+
+import dataclasses
+import importlib
+import os
+import sys
+import types
+from unittest import mock
+
+import pytest
+
+import holdfast
+
+
+def crossed(value):
+    return holdfast.loads(holdfast.dumps(value))
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A module of the user's own, with sentinels."""
+    (tmp_path / "owned_here.py").write_text(
+        "class Base:\n    pass\nclass Kind(Base):\n    def __bool__(self): return False\n"
+        "UNSET = object()\nOTHER = Kind()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import owned_here
+
+    yield owned_here
+    del sys.modules["owned_here"]
+
+
+def test_sentinels_are_found(own_module):
+    class Holds:
+        value = own_module.UNSET
+
+        def __init__(self):
+            self.other = own_module.OTHER
+
+    assert crossed(dataclasses.MISSING) is dataclasses.MISSING
+    assert crossed([own_module.UNSET, {1: own_module.OTHER}]) == [
+        own_module.UNSET,
+        {1: own_module.OTHER},
+    ]
+    held = crossed(Holds())
+    assert held.value is own_module.UNSET and held.other is own_module.OTHER
+
+
+def test_an_object_of_nobodys_is_a_copy(own_module):
+    assert crossed(object()) is not None
+    mine = own_module.Kind()
+    assert type(crossed(mine)) is own_module.Kind and crossed(mine) is not own_module.OTHER
+    state = own_module.OTHER
+    state.now = 1  # it is more than itself
+    assert crossed(state) is not state and crossed(state).now == 1
+
+
+def test_a_name_that_means_another_object_is_not_used(own_module):
+    former = own_module.UNSET
+    assert crossed(former) is former
+    own_module.UNSET = object()
+    assert crossed(former) is not own_module.UNSET
+
+
+def test_a_module_that_was_loaded_anew(own_module):
+    assert crossed(own_module.UNSET) is own_module.UNSET
+    importlib.reload(own_module)
+    assert crossed(own_module.UNSET) is own_module.UNSET
+
+
+def test_modules_that_cannot_be_imported_are_passed_over(monkeypatch):
+    made = types.ModuleType("made_by_hand")
+    made.UNSET = object()
+    monkeypatch.setitem(sys.modules, "made_by_hand", made)
+    assert type(crossed(made.UNSET)) is object
+
+
+def test_what_settings_carry_is_the_module_s():
+    assert crossed(os.environ) is os.environ and crossed([os.environb])[0] is os.environb
+
+
+def test_nothing_of_a_class_is_asked_for():
+    """A descriptor of MagicMock's would make a mock for each method."""
+    magic = mock.MagicMock()
+    before = dict(magic._mock_children)
+    with pytest.raises(Exception, match="_mock_methods"):
+        crossed(magic)
+    assert magic._mock_children == before
