@@ -5,10 +5,14 @@ has nothing else. `os.environ`, Matplotlib's `rcParams`, PyTorch's generator are
 at, and what they hold is carried as settings of the process (worker/settings/). A variable
 that refers to one of these gets that of the process where it is bound: it is pickled as the module
 and the attribute.
+
+Lists and dicts of `sys` and others, and the dict of a module, are encoded without pickle. Where a variable is
+one of these, something that is pickled so stands in for it while it is saved (`stand_ins`).
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
 import os
@@ -29,6 +33,20 @@ _PLACES = {
     "Context": (("decimal", "DefaultContext"), ("decimal", "BasicContext"), ("decimal", "ExtendedContext")),
 }  # fmt: skip
 _NOT = frozenset(("__main__", "__mp_main__"))
+# Lists and dicts whose contents are settings.
+_HOLDERS = tuple(
+    (module, name)
+    for module, names in {
+        "sys": "path argv orig_argv warnoptions modules meta_path path_hooks path_importer_cache",
+        "warnings": "filters",
+        "linecache": "cache",
+        "inspect": "modulesbyfile",
+        "gc": "callbacks",
+        "copyreg": "dispatch_table",
+        "sqlite3": "adapters converters",
+    }.items()
+    for name in names.split()
+)
 
 
 def reduce(value: t.Any, cls: type) -> t.Any:
@@ -47,6 +65,44 @@ def reduce(value: t.Any, cls: type) -> t.Any:
 def find(module: str, attribute: str) -> t.Any:
     """The object of this process."""
     return operator.attrgetter(attribute)(importlib.import_module(module))
+
+
+class _Place:
+    """A module and an attribute: decodes to what the module has there."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, module: str, attribute: str):
+        self.place = module, attribute
+
+    def __reduce__(self) -> tuple[t.Any, ...]:
+        return find, self.place
+
+
+_place = functools.cache(_Place)  # one for each: a name that is the same is seen to be the same
+
+
+def stand_ins(namespace: dict[str, t.Any]) -> dict[int, _Place]:
+    """What is saved for the lists and dicts of modules that are variables, by their ids."""
+    values = [one for one in list(namespace.values()) if type(one) is list or type(one) is dict]
+    holders = {
+        id(_read(sys.modules[module], name)): _place(module, name)
+        for module, name in _HOLDERS
+        if module in sys.modules
+    }
+    found = {id(one): holders[id(one)] for one in values if id(one) in holders}
+    for one in values:
+        module = module_of(one)
+        if module is not None and getattr(module, "__spec__", None) is not None:
+            found[id(one)] = _place(module.__name__, "__dict__")
+    return found
+
+
+def module_of(value: t.Any) -> types.ModuleType | None:
+    """Whose dict it is, but for the notebook's own."""
+    name = value.get("__name__") if type(value) is dict else None
+    module = sys.modules.get(name) if type(name) is str and name not in _NOT else None
+    return module if type(module) is types.ModuleType and vars(module) is value else None
 
 
 def _read(module: t.Any, attribute: str) -> t.Any:

@@ -137,14 +137,15 @@ save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
 
 PyObject *
 hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "hidden", "extra", "touched",
-                            "holders",   "verify", NULL};
+    static char *words[] = {"namespace", "hidden", "extra",     "touched",
+                            "holders",   "verify", "stand_ins", NULL};
     PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
-                         *holders = NULL;
+                         *holders = NULL, *stand_ins = NULL;
     int verify = 0;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!|$OO!OO!p:save", words, &PyDict_Type, &namespace, &hidden,
-            &PyDict_Type, &extra, &touched, &PyTuple_Type, &holders, &verify))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!OO!pO!:save", words,
+                                     &PyDict_Type, &namespace, &hidden, &PyDict_Type,
+                                     &extra, &touched, &PyTuple_Type, &holders, &verify,
+                                     &PyDict_Type, &stand_ins))
         return NULL;
     if (touched && touched != Py_None && !PyAnySet_CheckExact(touched))
         return PyErr_Format(PyExc_TypeError, "touched is a set or None");
@@ -153,6 +154,7 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
                           .hidden = PyFrozenSet_New(hidden),
                           .touched = touched == Py_None ? NULL : touched,
                           .holders = holders,
+                          .stand_ins = stand_ins,
                           .verify = verify}};
     PyObject *result = NULL;
     if (at.wanted.hidden && hfi_names_begin(names) == 0) {

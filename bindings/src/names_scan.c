@@ -94,11 +94,28 @@ add_other(scanning *at, PyObject *value) {
     return 0;
 }
 
+/* What is saved for a value, borrowed: itself, or what the caller has for it. NULL with
+ * an exception. */
+static PyObject *
+saved_for(const scanning *at, PyObject *value) {
+    PyObject *stand_ins = at->wanted->stand_ins;
+    if (!stand_ins || PyDict_GET_SIZE(stand_ins) == 0 ||
+        !(PyList_CheckExact(value) || PyDict_CheckExact(value)))
+        return value;
+    PyObject *identity = PyLong_FromVoidPtr(value);
+    PyObject *other = identity ? PyDict_GetItemWithError(stand_ins, identity) : NULL;
+    Py_XDECREF(identity);
+    return other || PyErr_Occurred() ? other : value;
+}
+
 static int
 collect_name(scanning *at, PyObject *key, PyObject *value) {
     int carried = is_carried(at, key);
     if (carried <= 0)
         return carried < 0 ? -1 : add_other(at, value);
+    value = saved_for(at, value);
+    if (!value)
+        return -1;
     hfi_record *record = record_of(at, key);
     if (record && record->is_held && record->bound == value)
         return 0;

@@ -290,7 +290,7 @@ names_is_binding(PyObject *self, void *Py_UNUSED(closure)) {
 PyDoc_STRVAR(
     names_save_doc,
     "save($self, namespace, *, hidden=(), extra={}, touched=None, holders=(), "
-    "verify=False)\n"
+    "verify=False, stand_ins={})\n"
     "--\n\n"
     "Prepare a commit of what differs from the store. Nothing is published.\n\n"
     "Parameters\n"
@@ -310,7 +310,12 @@ PyDoc_STRVAR(
     "verify : bool\n"
     "    Whether what would be passed over is looked at, too, and all pages of mapped "
     "values\n"
-    "    are compared.\n\n"
+    "    are compared.\n"
+    "stand_ins : dict of int to object\n"
+    "    What is saved in place of a list or dict that a name has, by its id. It is "
+    "kept "
+    "by\n"
+    "    the caller, and decodes to what the name is to have.\n\n"
     "Returns\n"
     "-------\n"
     "dict\n"

@@ -242,3 +242,14 @@ def test_verify_looks_at_what_is_passed_over(main):
     assert sorted(report["overlooked"]) == ["a", "g", "h"]
     assert report["pages_overlooked"] == 0  # the system knew
     assert commit(main, verify=True)["saved"] == []
+
+
+def test_a_stand_in_is_saved(main):
+    """By the id of a list or dict; every other value is saved itself."""
+    main.execute("x = [1]; y = [1]; z = {'a': 1}; n = 5")
+    stand_ins = {id(main.ns["x"]): "for x", id(main.ns["n"]): "for n"}
+    assert set(commit(main, stand_ins=stand_ins)["saved"]) == set("xyzn")
+    assert commit(main, touched=None, stand_ins=stand_ins)["saved"] == []
+    assert main.ns["x"] == [1]
+    fresh = main.fresh("names.bind(ns); answer(found=[ns[name] for name in 'xyzn'])")
+    assert fresh["found"] == ["for x", [1], {"a": 1}, 5]

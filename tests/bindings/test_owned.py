@@ -2,14 +2,18 @@
 
 import dataclasses
 import importlib
+import json
 import os
+import pickle
 import sys
 import types
+import warnings
 from unittest import mock
 
 import pytest
 
 import holdfast
+from holdfast import _owned
 
 
 def crossed(value):
@@ -86,3 +90,28 @@ def test_nothing_of_a_class_is_asked_for():
     with pytest.raises(Exception, match="_mock_methods"):
         crossed(magic)
     assert magic._mock_children == before
+
+
+def test_lists_and_dicts_of_modules_have_stand_ins():
+    names = {
+        "path": sys.path,
+        "modules": sys.modules,
+        "filters": warnings.filters,
+        "of_json": vars(json),
+        "copy": list(sys.path),
+        "like": {"__name__": "json"},
+        "strange": {"__name__": []},
+    }
+    found = _owned.stand_ins(names)
+    assert {key for key, value in names.items() if id(value) in found} == {
+        *("path", "modules", "filters", "of_json")
+    }
+    for value in (sys.path, sys.modules, warnings.filters, vars(json)):
+        assert pickle.loads(pickle.dumps(found[id(value)])) is value
+    assert _owned.stand_ins(names) == found, "the same objects: the names didn't change"
+
+
+def test_the_dict_of_a_module_that_cannot_be_imported_has_none(monkeypatch):
+    made = types.ModuleType("made_by_hand")
+    monkeypatch.setitem(sys.modules, "made_by_hand", made)
+    assert _owned.stand_ins({"made": vars(made), "main": vars(sys.modules["__main__"])}) == {}

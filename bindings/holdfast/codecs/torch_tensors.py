@@ -22,10 +22,9 @@ A restored storage lies in the mapped region and holds it. It can be written, an
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-
 import torch
+
+from .._no_warnings import no_warnings
 
 from . import Codec, register, torch_devices, torch_optimizers, torch_scripts
 
@@ -81,19 +80,8 @@ def _make_sparse(layout, parts, size, coalesced):
     if layout == torch.sparse_coo:
         tensor = torch.sparse_coo_tensor(*parts, size, check_invariants=False)
         return tensor._coalesced_(coalesced)
-    with _no_warnings():  # whoever made the tensor has been told that the layout is new
+    with no_warnings():  # whoever made the tensor has been told that the layout is new
         return torch.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=False)
-
-
-@contextlib.contextmanager
-def _no_warnings():
-    """As `warnings.catch_warnings`, which has each warning shown once more afterwards."""
-    filters, ignores = warnings.filters, ("ignore", None, Warning, None, 0)
-    filters.insert(0, ignores)
-    try:
-        yield
-    finally:
-        filters.remove(ignores)
 
 
 def _make_meta(dtype, size, stride):

@@ -19,9 +19,9 @@ import contextlib
 import sys
 import time
 import typing as t
-import warnings
 
-from holdfast import _finalizers, _store, _trial, verify
+from holdfast import _finalizers, _owned, _store, _trial, verify
+from holdfast._no_warnings import no_warnings
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import NotCarriedError, of_last_error
@@ -193,8 +193,7 @@ class Cell(Worker):
         patches, self._mapped_first = self.shell.patches, 0
         # Warnings from remaking values aren't the cell's.
         with as_shown_before():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with no_warnings():
                 patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
                 bound, report["reason"] = reach.bind(
                     self.names, self.shell, code, last, always=patches.keys()
@@ -269,6 +268,7 @@ class Cell(Worker):
             touched=self._reached,
             holders=results.holders(self.shell),
             verify=verify.is_on(),
+            stand_ins=_owned.stand_ins(self.shell.user_ns),
             extra={
                 "state": state.pack(state.capture(self.shell)),
                 "results": results.capture(self.shell),

@@ -19,7 +19,7 @@ import threading
 import time
 import typing as t
 
-from holdfast import _finalizers, _store, _trial, verify
+from holdfast import _finalizers, _owned, _store, _trial, verify
 from holdfast._patches import is_patch
 from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
@@ -347,6 +347,7 @@ class MainWorker(Worker):
                 touched=touched,
                 holders=results.holders(self.shell),
                 verify=verify.is_on(),
+                stand_ins=_owned.stand_ins(self.shell.user_ns),
                 extra={
                     "state": state.pack(self._committed_state),
                     "results": results.capture(self.shell),

@@ -14,7 +14,7 @@ from ..bound import Budget, look
 from ..libraries import is_library
 
 # Of sys: carried otherwise, the interpreter's own, or of the last error.
-_SYS = frozenset(
+SYS = frozenset(
     "modules path argv path_importer_cache last_type last_value last_traceback last_exc meta_path"
     " path_hooks".split()
 )
@@ -106,7 +106,7 @@ def look_into(module: object) -> dict[str, t.Any]:
 def public(module: object) -> dict[str, t.Any]:
     """Which objects its public attributes are; of sys and builtins also what lists and their like hold."""
     attributes = vars(module) if isinstance(module, types.ModuleType) else {}
-    left_out: t.Container[str] = _SYS if module is sys else ()
+    left_out: t.Container[str] = SYS if module is sys else ()
     is_builtins = attributes.get("__name__") == "builtins"
     looks = module is sys or is_builtins
     found: dict[str, t.Any] = {}

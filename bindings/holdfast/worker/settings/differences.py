@@ -25,20 +25,16 @@ import sys
 import types
 import typing as t
 
+from holdfast._owned import module_of
 from holdfast._patches import chain_of, copy_of, is_holder
 
-from .attributes import is_plain, look_into, value_of
+from .attributes import SYS, is_plain, look_into, value_of
 from .rows import is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
-# Of sys: carried otherwise, the interpreter's own, or of the last error.
-_SYS = frozenset(
-    "modules path argv path_importer_cache last_type last_value last_traceback last_exc meta_path"
-    " path_hooks".split()
-)
 # Of other modules: carried otherwise (kept.py, rows.py, registries.py), or a cache.
 _NOT_INSIDE = frozenset(
     "gc:callbacks copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
@@ -107,7 +103,7 @@ class Differences:
                 self._names.discard(name)
                 if type(value) in _FROM_MODULES:  # it may change what that has
                     value = sys.modules.get(value.__module__)
-                self._meet(value)
+                self._meet(module_of(value) or value)
         for chain in [one for one in self._chains if one[0] in self._namespace]:
             self._chains.discard(chain)
             value = self._namespace[chain[0]]
@@ -223,7 +219,7 @@ class Differences:
                 found[f"_{name}:{attribute}"] = self._missing if was is _MISSING else was
 
     def _is_looked_at(self, module: str, attribute: str) -> bool:
-        if module == "sys" and attribute in _SYS:
+        if module == "sys" and attribute in SYS:
             return False
         return not attribute.startswith("_") or (module == "builtins" and attribute in _UNDERS)
 
