@@ -99,11 +99,15 @@ def _reduce_raised(error):
     return *reduced[:2], {**state, **more}
 
 
+_IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
 def _shares_dict(value):
     """Whether somebody else holds the instance's `__dict__`: `vars(options)`, or it itself."""
     cls = type(value)
     return (
         cls.__dictoffset__ != 0
+        and cls.__flags__ & _IS_HEAP_TYPE  # not a function, which has ways of its own
         and cls.__reduce_ex__ is object.__reduce_ex__
         and cls.__reduce__ is object.__reduce__
         and not isinstance(value, type)
@@ -434,7 +438,7 @@ class Pickler(cloudpickle.Pickler):
         if getattr(function, "__type_params__", ()):
             slots["__type_params__"] = function.__type_params__
         args = (function.__code__, function.__name__, shells)
-        state = (dict(function.__dict__), slots, cells)
+        state = (function.__dict__, slots, cells)
         return _restore.make_function, args, state, None, None, _restore.fill_function
 
     # Arrays --------------------------------------------------------------------------

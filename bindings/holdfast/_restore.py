@@ -112,7 +112,7 @@ def fill_function(function, state):
         cell.cell_contents = contents
     for name, value in slots.items():
         setattr(function, name, value)
-    function.__dict__.update(attributes)
+    function.__dict__ = attributes  # which may be a variable, too
 
 
 def make_class(constructor, name, bases, body, identifier, extra):
