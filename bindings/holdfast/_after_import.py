@@ -7,6 +7,7 @@ the import (see holdfast.scorep). So nothing but finders may be here.
 
 from __future__ import annotations
 
+import importlib.machinery
 import sys
 import typing as t
 
@@ -20,7 +21,8 @@ def watch_imports(
     is_wanted: t.Callable[[t.Any], bool], call: t.Callable[[t.Any], None]
 ) -> t.Callable[[], None]:
     """Call a function with each module whose spec is wanted, when its import has ended; what is
-    returned ends that. Finders of ours, which are asked before, stay so."""
+    returned ends that. Finders of ours, which are asked before, stay so. Who is asked whether it is
+    wanted may give the spec another loader."""
     others = [one for one in sys.meta_path if not type(one).__module__.startswith("holdfast")]
     watch = _EachImport(is_wanted, call)
     sys.meta_path.insert(sys.meta_path.index(others[0]) if others else len(sys.meta_path), watch)
@@ -89,6 +91,21 @@ class _AfterImport:
 
     def call(self, module: t.Any) -> None:
         self._call()
+
+
+class LoaderOfText(importlib.machinery.SourceFileLoader):
+    """Runs a module from this text, whatever its file has by now."""
+
+    def __init__(self, loader: importlib.machinery.SourceFileLoader, text: bytes):
+        super().__init__(loader.name, loader.path)
+        self._loader, self._text = loader, text
+
+    def get_code(self, fullname):
+        return self.source_to_code(self._text, self.path)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        super().exec_module(module)
 
 
 class _Loader:

@@ -41,7 +41,8 @@ from .requests import Worker
 from .settings import census, figures, registries, state
 from .settings.asked import asked, new_modules
 from .settings.counters import counters
-from .settings.rows import as_shown_before
+from .settings.own_code import own_code
+from .settings.rows import as_shown_before, note_imported
 from .skipped import Skipped
 from .preallocation import preallocation
 from .libraries import is_library
@@ -201,6 +202,7 @@ class Cell(Worker):
             figures.settle(self.shell, code)  # before figures are opened, which a backend may show
             patches.apply(list(self.shell.user_ns))
             counters.settle()
+            note_imported(self.shell)
         if memory is not None:
             results.restore(self.shell, memory)
         self.absent.note(
@@ -265,7 +267,7 @@ class Cell(Worker):
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),
-            touched=self._reached,
+            touched=None if own_code.has_loaded_anew() else self._reached,
             holders=results.holders(self.shell),
             verify=verify.is_on(),
             stand_ins=_owned.stand_ins(self.shell.user_ns),

@@ -42,6 +42,7 @@ from .rollback import Rollback
 from .settings import census, figures, rows, state
 from .settings.asked import asked
 from .settings.counters import counters
+from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
 from .libraries import is_library
 
@@ -51,6 +52,7 @@ if t.TYPE_CHECKING:
 _SUBSHELL_RAN = "a subshell ran code"
 _BY_ADDRESS = "a cell had an address, and may have written there"
 _RETRIED = "%holdfast retry"
+_LOADED_ANEW = "a module was loaded anew"
 _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
@@ -333,6 +335,8 @@ class MainWorker(Worker):
         self._committed_state = state.capture(self.shell)
         if self.subshells.busy:
             self.touched.anything(_SUBSHELL_RAN)
+        if own_code.has_loaded_anew():
+            self.touched.anything(_LOADED_ANEW)
         touched, reason = self.touched.take()
         if touched is not None and self.addresses.in_any(touched):
             touched, reason = None, _BY_ADDRESS

@@ -40,6 +40,7 @@ from .settings import begun, keepers, kept
 from .settings.asked import asked
 from .settings.attributes import is_own
 from .settings.counters import counters
+from .settings.own_code import own_code
 from .subshells import SubshellThread
 from .usage import word
 
@@ -115,10 +116,12 @@ class Worker:
             keepers.imported(module.__name__)
             counters.imported(module.__name__)
             if is_own(module.__spec__):
+                own_code.imported(module)
                 differences.imported(module)
 
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name
+            own_code.prepare(spec)
             is_awaited = asked.awaits(name) or keepers.awaits(name) or counters.awaits(name)
             return is_awaited or is_own(spec)
 

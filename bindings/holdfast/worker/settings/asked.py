@@ -20,6 +20,7 @@ from holdfast._after_import import call_after_import
 
 from .. import notices
 from .attributes import new_modules
+from .own_code import own_code
 from .rows import ROWS, differs, read
 
 _KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
@@ -70,7 +71,7 @@ class Asked:
     def apply(self, new: dict[str, t.Any], old: dict[str, t.Any] | None, shell: t.Any) -> None:
         """Set what differs between two captures; what isn't in the new one is as the process began."""
         before = old or {}
-        for name in ROWS.keys() & (new.keys() | before.keys()):
+        for name in [name for name in ROWS if name in new or name in before]:
             value = new[name] if name in new else self._fresh_of(name)
             if value is not None and value != before.get(name):
                 self._set_in_time(name, value, shell)
@@ -78,7 +79,7 @@ class Asked:
     def staying(self, shell: t.Any) -> dict[str, str]:
         """The state that differs and that no plain value can set, with the reason why a clean
         process doesn't have it."""
-        found = {f"the module {name}": _STAYS for name in self.made()}
+        found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
         for name, row in ROWS.items():
             if row.write is None and name not in _KEPT:
                 if differs(row, self._fresh[name], read(row, shell), imported=True):

@@ -38,6 +38,7 @@ from .attributes import (
     set_attributes,
     value_of,
 )
+from .own_code import own_code
 from .rows import ROWS, differs, is_notebooks, read
 
 Attributes = dict[str, dict[str, t.Any]]  # by module and name
@@ -66,6 +67,7 @@ class Census:
             if module.__name__ not in self._own
         }
         self._imported = set(sys.modules)
+        self._reloads = dict(own_code.reloads)
         self._end_watch = watch_imports(is_own, self._arrived)
         self._handlers: list[str] = []
         self._register = atexit.register
@@ -102,6 +104,7 @@ class Census:
 
     def _changed_attributes(self) -> tuple[Attributes, list[str]]:
         carried = set(self._shell.patches.keys())
+        anew = own_code.loaded_since(self._reloads)
         attributes: Attributes = {}
         named = []
         for looked, look_at in ((self._own, look_into), (self._others, public)):
@@ -113,6 +116,8 @@ class Census:
                         continue
                     value = value_of(module, attribute)
                     if f"_{name}:{attribute}" in carried or isinstance(value, types.ModuleType):
+                        continue
+                    if name in anew and getattr(value, "__module__", None) == name:
                         continue
                     if is_plain(value):
                         attributes.setdefault(name, {})[attribute] = value

@@ -19,6 +19,8 @@ import sys
 import threading
 import typing as t
 
+from IPython.utils.capture import capture_output
+
 from holdfast import _store
 from holdfast._threads import is_service
 
@@ -26,6 +28,7 @@ from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
 from .attributes import own_modules
+from .own_code import own_code
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
@@ -515,8 +518,8 @@ _first_times: dict[str, float] = {}  # of files, when %autoreload first knew a m
 
 
 def _autoreload(shell: t.Any) -> dict[str, t.Any]:
-    """The settings of %autoreload, and the times of files that it has loaded anew. It learns of a module at the
-    end of the cell that imports it: here that may have been an adoption."""
+    """The settings of %autoreload, and the times of files that it has loaded anew, or has to. It learns of a
+    module at the end of the cell that imports it: here that may have been an adoption."""
     magics = shell.magics_manager.registry["AutoreloadMagics"]
     reloader, known = magics._reloader, magics._reloader.modules_mtimes
     magics.loaded_modules.update(own_modules())
@@ -525,12 +528,17 @@ def _autoreload(shell: t.Any) -> dict[str, t.Any]:
             known[name] = reloader.filename_and_mtime(module)[1] or 0
         _first_times.setdefault(name, known[name])
     found = {name: getattr(reloader, name) for name in _RELOADS if hasattr(reloader, name)}
-    times = {name: known[name] for name in own_modules() if known[name] != _first_times[name]}
+    times = {
+        name: known[name]
+        for name, module in own_modules().items()
+        if known[name] != _first_times[name]
+        or known[name] != reloader.filename_and_mtime(module)[1]
+    }
     return {**copy.deepcopy(found), "modules_mtimes": times}
 
 
 def note_imported(shell: t.Any) -> None:
-    """An adoption has imported modules, and the next cell may change their files."""
+    """What was bound has imported modules, and the next cell may change their files."""
     if "IPython.extensions.autoreload" in sys.modules:
         read(ROWS["IPython's reloading of modules"], shell)
 
@@ -539,11 +547,15 @@ def _set_autoreload(new: dict[str, t.Any]) -> None:
     from IPython import get_ipython
 
     reloader = get_ipython().magics_manager.registry["AutoreloadMagics"]._reloader
-    for name, value in new.items():
-        if name == "modules_mtimes":
-            reloader.modules_mtimes.update(value)
-        else:
-            setattr(reloader, name, value)
+    times, known = new["modules_mtimes"], reloader.modules_mtimes
+    for name, time in times.items():
+        if name not in sys.modules:
+            known[name] = _first_times[name] = time
+    if reloader.enabled and any(known.get(name, time) < time for name, time in times.items()):
+        with capture_output():  # the user has seen it in the cell
+            reloader.check()
+    for name in new.keys() - {"modules_mtimes"}:
+        setattr(reloader, name, new[name])
 
 
 def _deleted(shell: t.Any) -> list[str]:
@@ -658,6 +670,7 @@ ROWS: dict[str, Row] = {
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
     "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
     "the time zone": Row("time", _zone, _set_zone),
+    "the code of own modules": Row("sys", lambda shell: own_code.read(), own_code.write),
     "modules that can't be imported": Row("sys", _no_modules, _set_no_modules),
     "the locale": Row("locale", _locale, _set_locale),
     "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),

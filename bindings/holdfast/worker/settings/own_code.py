@@ -1,0 +1,193 @@
+"""What the user's own modules were imported from, and which were loaded anew.
+
+A module stays what it was imported from when its file is written anew, until it is loaded anew. A clean
+process imports it later, and has to run the same text: so the text is kept, and carried for those whose
+files have another one by now. A module that a cell loads anew in a process of its own is loaded anew in
+the notebook's process, too, without output.
+
+`%autoreload` looks at the files by itself, in each process: while it is on, no text is carried.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import os
+import sys
+import typing as t
+import uuid
+
+from IPython import get_ipython
+from IPython.utils.capture import capture_output
+
+from holdfast._after_import import LoaderOfText
+
+from .. import notices
+
+_AUTORELOAD = "IPython.extensions.autoreload"
+_REASON = "its file has changed since the notebook's process loaded it"
+
+
+class Origin(t.NamedTuple):
+    """A file, as it was when its module was loaded."""
+
+    path: str
+    time: float  # when it was written; 0.0: it isn't there
+    text: bytes | None  # None: it isn't source code, or nobody knows
+
+
+class OwnCode:
+    """The files of this process's modules."""
+
+    def __init__(self) -> None:
+        self.reloads: dict[
+            str, str
+        ] = {}  # of modules that were loaded anew: which time was the last
+        self._loads = self._loads_seen = 0
+        self._origins: dict[str, Origin] = {}
+        self._carried: dict[str, Origin] = {}  # for modules that are still to be loaded here
+
+    # ---- imports in this process
+
+    def prepare(self, spec: t.Any) -> None:
+        """A module of the user's own is about to be loaded: it gets the text that another process had."""
+        origin = self._carried_for(spec)
+        if origin is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = LoaderOfText(spec.loader, origin.text)
+
+    def imported(self, module: t.Any) -> None:
+        """It was, for the first time or anew."""
+        name, spec = module.__name__, module.__spec__
+        if name in self._origins:
+            self._loads += 1
+            if not _autoreload_asks():
+                self.reloads[name] = uuid.uuid4().hex
+        self._origins[name] = self._carried_for(spec) or _origin(spec)
+        self._carried.pop(name, None)
+
+    def _carried_for(self, spec: t.Any) -> Origin | None:
+        origin = self._carried.get(spec.name)
+        return origin if origin is not None and origin.path == spec.origin else None
+
+    def has_loaded_anew(self) -> bool:
+        """Whether a module was since the last call: what is known by its name there may have another now."""
+        seen, self._loads_seen = self._loads_seen, self._loads
+        return seen != self._loads
+
+    def loaded_since(self, reloads: dict[str, str]) -> set[str]:
+        """Those that were loaded anew since `reloads` was this, or that `%autoreload` looks at."""
+        reloader = _reloader()
+        if reloader is not None and reloader.enabled:
+            return set(self._origins)
+        return _later(self.reloads, reloads)
+
+    # ---- other processes
+
+    def read(self) -> dict[str, t.Any]:
+        """The text of those modules whose files have another one now, and the times of loading anew."""
+        texts = {name: tuple(origin) for name, origin in self._carried.items()}
+        for name, origin in self._changed().items():
+            if origin.text is not None and _read(origin.path) != origin.text:
+                texts[name] = tuple(origin)
+        return {"texts": texts, "reloads": dict(self.reloads)}
+
+    def write(self, new: dict[str, t.Any]) -> None:
+        """Be as another process: modules that are here are loaded anew if they were there."""
+        texts = {name: Origin(*parts) for name, parts in new["texts"].items()}
+        again = _later(new["reloads"], self.reloads)
+        again |= {
+            name
+            for name in texts.keys() & self._origins.keys()
+            if texts[name].text != self._origins[name].text
+        }
+        again &= sys.modules.keys()
+        self._carried = {
+            name: origin
+            for name, origin in texts.items()
+            if name in again or name not in sys.modules
+        }
+        for name in sorted(again):
+            self._load_anew(name)
+        self.reloads = dict(new["reloads"])
+
+    def _load_anew(self, name: str) -> None:
+        try:
+            with capture_output():  # the user has seen it in the cell
+                importlib.reload(sys.modules[name])
+        except Exception as error:
+            notices.not_carried_over(f"the module {name}, loaded anew,", error)
+        reloader = _reloader()
+        if reloader is not None and name in reloader.modules_mtimes:  # it needn't look at this file
+            reloader.modules_mtimes[name] = self._origins[name].time
+
+    def lost(self) -> dict[str, str]:
+        """Modules that another process would load from another file, with the reason."""
+        return {
+            f"the module {name}": _REASON
+            for name, origin in self._changed().items()
+            if origin.text is None and _time(origin.path)
+        }
+
+    def _changed(self) -> dict[str, Origin]:
+        """Those with a file that was written since."""
+        reloader = _reloader()
+        if reloader is not None:
+            self._follow(reloader.modules_mtimes)
+            if reloader.enabled:
+                return {}
+        return {
+            name: origin
+            for name, origin in self._origins.items()
+            if name in sys.modules and _time(origin.path) != origin.time
+        }
+
+    def _follow(self, times: dict[str, float]) -> None:
+        """Learn which modules `%autoreload` has loaded, which may put parts of a file into the old module."""
+        for name in self._origins.keys() & times.keys():
+            origin = self._origins[name]
+            if times[name] > origin.time:
+                now = _origin(sys.modules[name].__spec__) if name in sys.modules else origin
+                known = now if now.time == times[name] else now._replace(text=None)
+                self._origins[name] = known._replace(time=times[name])
+
+
+def _later(reloads: dict[str, str], before: dict[str, str]) -> set[str]:
+    return {name for name, time in reloads.items() if before.get(name) != time}
+
+
+def _reloader() -> t.Any:
+    """That of `%autoreload`, if the notebook has loaded it."""
+    if _AUTORELOAD not in sys.modules:
+        return None
+    magics = get_ipython().magics_manager.registry.get("AutoreloadMagics")
+    return None if magics is None else magics._reloader
+
+
+def _autoreload_asks() -> bool:
+    frame: t.Any = sys._getframe(1) if _AUTORELOAD in sys.modules else None
+    while frame is not None and frame.f_globals.get("__name__") != _AUTORELOAD:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _origin(spec: t.Any) -> Origin:
+    is_source = type(spec.loader) is importlib.machinery.SourceFileLoader
+    return Origin(spec.origin, _time(spec.origin), _read(spec.origin) if is_source else None)
+
+
+def _time(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+own_code = OwnCode()
