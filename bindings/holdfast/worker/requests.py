@@ -109,6 +109,7 @@ class Worker:
         differences = known.differences
         slots = known.slots | kept.own_slots(shell, self.runs_exit_handlers)
         shell.patches = Patches(shell.user_ns, slots, differences)
+        shell.patches.watch(kept.WATCHED)
 
         def imported(module: t.Any) -> None:
             if asked.awaits(module.__name__):

@@ -38,6 +38,7 @@ from .attributes import (
     set_attributes,
     value_of,
 )
+from .differences import CARRIED_OTHERWISE
 from .own_code import own_code
 from .rows import ROWS, differs, is_notebooks, read
 
@@ -115,7 +116,10 @@ class Census:
                     if before.get(attribute, MISSING) == now.get(attribute, MISSING):
                         continue
                     value = value_of(module, attribute)
-                    if f"_{name}:{attribute}" in carried or isinstance(value, types.ModuleType):
+                    key = f"{name}:{attribute}"
+                    if f"_{key}" in carried or key in CARRIED_OTHERWISE:
+                        continue
+                    if isinstance(value, types.ModuleType):
                         continue
                     if name in anew and getattr(value, "__module__", None) == name:
                         continue

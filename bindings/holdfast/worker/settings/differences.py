@@ -35,8 +35,8 @@ Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
-# Of other modules: carried otherwise (kept.py, rows.py, registries.py), or a cache.
-_NOT_INSIDE = frozenset(
+# Of other modules: by kept.py, rows.py, registries.py; or a cache.
+CARRIED_OTHERWISE = frozenset(
     "gc:callbacks copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
     " linecache:cache inspect:modulesbyfile".split()
 )
@@ -132,7 +132,7 @@ class Differences:
             for attribute, value in attributes.items()
             if is_holder(value)
             and self._is_looked_at(name, attribute)
-            and f"{name}:{attribute}" not in _NOT_INSIDE
+            and f"{name}:{attribute}" not in CARRIED_OTHERWISE
         }
         if name not in _BARE:
             self._in_classes[name] = list(self._note_classes(name, attributes))

@@ -19,6 +19,10 @@ from . import calls, keepers, pyplot, registries, repeated
 from .exits import Exits, is_own
 from .rows import as_shown_before
 
+# Attributes whose names say that they are a library's own (Differences passes over these), and which
+# functions for notebooks set: `warnings.catch_warnings(record=True)` that is left in a later cell.
+WATCHED = ("_warnings:_showwarnmsg_impl",)
+
 
 def slots(shell: t.Any) -> dict[str, Slot]:
     """Those that only look, compared with what there is now. A fork inherits them."""
