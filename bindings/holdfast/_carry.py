@@ -38,6 +38,7 @@ import io
 import pickle
 import re
 import sys
+import threading
 import types
 import typing
 
@@ -593,6 +594,7 @@ def _dump(value, notes):
 
 def decode(data, buffers, hooked=False):
     """The value that `encode` pickled; `hooked` as `write` said."""
+    before, sys.unraisablehook = sys.unraisablehook, _quiet_here(sys.unraisablehook)
     try:
         if hooked:
             _trial.try_to_load(functools.partial(pickle.loads, data, buffers=buffers))
@@ -600,6 +602,20 @@ def decode(data, buffers, hooked=False):
     except BaseException:
         _restore.forget_unfilled()
         raise
+    finally:
+        sys.unraisablehook = before
+
+
+def _quiet_here(hook):
+    """A hook that passes over what this thread can't raise: `__del__` of half an object, where a value
+    couldn't be made."""
+    here = threading.get_ident()
+
+    def quiet(args):
+        if threading.get_ident() != here:
+            hook(args)
+
+    return quiet
 
 
 def is_quiet(identifiers):

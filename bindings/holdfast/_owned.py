@@ -27,6 +27,8 @@ _PLACES = {
     "_Environ": (("os", "environ"), ("os", "environb")),
     "RcParams": (("matplotlib", "rcParams"),),
     "ColormapRegistry": (("matplotlib", "colormaps"),),
+    "Random": (("random", "_inst"),),
+    "RandomState": (("numpy.random.mtrand", "_rand"),),
     "Generator": (("torch", "default_generator"),),
     "DictWrapper": (("pandas", "options"),),
     "Manager": (("logging", "Logger.manager"),),
@@ -51,6 +53,8 @@ _HOLDERS = tuple(
 
 def reduce(value: t.Any, cls: type) -> t.Any:
     """How such an object is pickled, or None if it is none."""
+    if _is_module_itself(value, cls):
+        return importlib.import_module, (cls.__module__,)
     places = _PLACES.get(cls.__qualname__, ())
     for module, attribute in places:
         if module in sys.modules and _read(sys.modules[module], attribute) is value:
@@ -60,6 +64,12 @@ def reduce(value: t.Any, cls: type) -> t.Any:
         if place is not None:
             return find, place
     return None
+
+
+def _is_module_itself(value: t.Any, cls: type) -> bool:
+    """Whether it is an object that a module has put in its own place."""
+    name = cls.__module__
+    return type(name) is str and sys.modules.get(name) is value
 
 
 def find(module: str, attribute: str) -> t.Any:

@@ -296,7 +296,7 @@ _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 def share_dict(instance, attributes):
-    instance.__dict__ = attributes
+    object.__setattr__(instance, "__dict__", attributes)  # its class may forbid it, or look
 
 
 # ---- what a pickle by steps (_deep.py) calls --------------------------------------------------
@@ -341,12 +341,12 @@ def fill_instance(instance, names, values, slots, slot_values):
     if names:
         instance.__dict__.update(zip(map(sys.intern, names), values))
     for name, value in zip(slots, slot_values):
-        setattr(instance, name, value)
+        object.__setattr__(instance, name, value)
 
 
 def fill_with_dict(instance, empty, names, values):
     empty.update(zip(names, values))
-    instance.__dict__ = empty
+    object.__setattr__(instance, "__dict__", empty)
 
 
 def make_whole(_begin, make, args, _end):

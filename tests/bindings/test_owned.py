@@ -87,9 +87,21 @@ def test_nothing_of_a_class_is_asked_for():
     """A descriptor of MagicMock's would make a mock for each method."""
     magic = mock.MagicMock()
     before = dict(magic._mock_children)
-    with pytest.raises(Exception, match="_mock_methods"):
-        crossed(magic)
+    other = crossed(magic)
     assert magic._mock_children == before
+    assert type(other).__name__ == "MagicMock" and len(other) == 0 and other.f(1) is other.f(1)
+
+
+def test_an_object_in_the_place_of_a_module_is_found(tmp_path, monkeypatch):
+    text = "import sys\nclass Kind:\n    x = 1\nsys.modules[__name__] = Kind()\n"
+    (tmp_path / "stands_here.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    import stands_here
+
+    assert crossed(stands_here) is stands_here and stands_here.x == 1
+    other = type(stands_here)()
+    assert crossed(other) is not stands_here
+    del sys.modules["stands_here"]
 
 
 def test_lists_and_dicts_of_modules_have_stand_ins():

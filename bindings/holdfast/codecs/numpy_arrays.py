@@ -64,10 +64,11 @@ class Row(Codec):
         return () if value.base is None else (value.base,)
 
 
-class LongLong(Codec):
-    """The type `long long`, which NumPy pickles as the other one of its size, `long`."""
+class DataType(Codec):
+    """NumPy has one object for each of its own types, and pickles another one; and `long long` as the other
+    type of its size, `long`."""
 
-    types = ("numpy.dtypes.LongLongDType", "numpy.dtypes.ULongLongDType")
+    types = ("numpy.dtype",)
 
     def reduce(self, value, pickler):
         return (np.dtype, (value.char,)) if value.isbuiltin == 1 else NotImplemented
@@ -82,25 +83,14 @@ class Generator(Codec):
         return type(value), (value.bit_generator,)
 
 
-class RandomState(Codec):
-    """The one behind the functions of `numpy.random` is that of the other process, which has its state."""
-
-    types = ("numpy.random.mtrand.RandomState",)
-
-    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        return (_shared_state, ()) if value is _shared_state() else NotImplemented
-
-
-def _shared_state() -> t.Any:
-    return np.random.mtrand._rand  # type: ignore[attr-defined]
-
-
 def _make_npz(cls, bag, state, archive):
     made = cls.__new__(cls)
     made.__dict__.update(state, zip=archive)
     if archive is not None:
         made.fid = archive.fp  # closed with it, as np.load's own file is
         made.f = bag(made)
+    else:
+        made.fid = made.f = None  # it is closed
     return made
 
 
@@ -116,12 +106,11 @@ class Npz(Codec):
         return _make_npz, (type(value), type(value.f), state, value.zip)
 
 
-register(RandomState())
 register(Npz())
 register(Subclass())
 register(Row())
 register(Generator())
-register(LongLong())
+register(DataType())
 
 
 def _as_array(value: np.ndarray) -> np.ndarray:

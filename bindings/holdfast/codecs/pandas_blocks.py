@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from pandas._libs.internals import BlockPlacement, BlockValuesRefs
 
+from .. import _restore
 from . import Codec, register
 
 
@@ -90,7 +91,7 @@ class ArrowArray(Codec):
         attributes = dict(vars(value))
         if "_cache" in attributes:
             attributes["_cache"] = {}  # is filled again when asked for
-        return copyreg.__newobj__, (type(value),), attributes, None, None, _set_attributes
+        return copyreg.__newobj__, (type(value),), attributes, None, None, _restore.share_dict
 
 
 for codec in (References(), Block(), SeriesManager(), Index(), Cached(), ArrowArray()):
@@ -114,7 +115,3 @@ def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any)
 def _look_at(index, refs):
     index._references = refs
     refs.add_index_reference(index)
-
-
-def _set_attributes(value, attributes):
-    vars(value).update(attributes)

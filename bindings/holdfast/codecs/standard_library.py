@@ -12,6 +12,7 @@ import logging
 import random
 import typing as t
 
+from .. import _restore
 from . import Codec, register
 
 # ---- logging's handlers: all but their lock, which is made anew -----------------------------
@@ -74,19 +75,6 @@ class _Structs(Codec):
         return type(value), (value.format,)
 
 
-class _Generators(Codec):
-    """The one behind the functions of `random` is that of the other process, which has its state."""
-
-    types = ("random.Random",)
-
-    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        return (_shared, ()) if value is _shared() else NotImplemented
-
-
-def _shared() -> random.Random:
-    return random._inst  # type: ignore[attr-defined]
-
-
 class _SystemGenerators(Codec):
     """They have no state, and their own pickling asks for it."""
 
@@ -105,18 +93,13 @@ class _MockCalls(Codec):
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         make = tuple.__new__, (type(value), tuple(value))
-        return *make, dict(vars(value)), None, None, _set_attributes
-
-
-def _set_attributes(value, attributes):
-    vars(value).update(attributes)
+        return *make, dict(vars(value)), None, None, _restore.share_dict
 
 
 for _codec in (
     _Handlers(),
     _Parsers(),
     _Structs(),
-    _Generators(),
     _SystemGenerators(),
     _MockCalls(),
 ):

@@ -88,10 +88,10 @@ def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
 
 def look_into(module: object) -> dict[str, t.Any]:
     """The values of its attributes, and of those of its classes. An object that shows nothing of
-    itself is taken to be unchanged."""
+    itself is taken to be unchanged. What stands for a module may be any object (`sys.modules[__name__] = M()`)."""
     found: dict[str, t.Any] = {}
     budget = Budget()
-    attributes = vars(module) if isinstance(module, types.ModuleType) else {}
+    attributes = getattr(module, "__dict__", {})
     for name, value in list(attributes.items()):
         if name.startswith("__"):
             continue

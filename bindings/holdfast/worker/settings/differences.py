@@ -156,9 +156,10 @@ class Differences:
             for inner, value in held.items():
                 yield _InClass(cls, inner, vars(cls).get(inner, _MISSING), copy_of(value))
 
-    def imported(self, module: types.ModuleType) -> None:
+    def imported(self, module: t.Any) -> None:
         """One of the user's own, just now."""
         name = module.__name__
+        module = sys.modules.get(name, module)
         looked = look_into(module)
         values = {path: value_of(module, path) for path in looked}
         if name in self._own:  # anew
@@ -232,7 +233,7 @@ class Differences:
         inside: set[str],
     ) -> None:
         module = sys.modules.get(name)
-        if not isinstance(module, types.ModuleType):
+        if module is None:
             return  # `sys.modules[name] = None` keeps it from being imported
         now = look_into(module)
         for path in looked.keys() | now.keys():
