@@ -14,13 +14,14 @@ SHOW = "from IPython.display import display\nfor i in range({}): display({{'text
 
 
 class Subscriber:
-    """One that reads when it is asked to, and has room for a message or two."""
+    """One that reads when it is asked to, and has room for a few messages. With less than two segments of TCP
+    (64 KiB on the loopback) a sender that has found no room asks again only after ever longer pauses."""
 
     def __init__(self, kernel):
         ports = kernel.manager.get_connection_info()
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.SUB)
-        self.socket.rcvhwm, self.socket.rcvbuf, self.socket.linger = 1, 4096, 0
+        self.socket.rcvhwm, self.socket.rcvbuf, self.socket.linger = 1, 256 << 10, 0
         self.socket.subscribe(b"")
         self.socket.connect(f"tcp://{ports['ip']}:{ports['iopub_port']}")
         assert self.socket.poll(10_000), "no welcome"
