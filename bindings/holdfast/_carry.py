@@ -594,7 +594,7 @@ def _dump(value, notes):
 
 def decode(data, buffers, hooked=False):
     """The value that `encode` pickled; `hooked` as `write` said."""
-    before, sys.unraisablehook = sys.unraisablehook, _quiet_here(sys.unraisablehook)
+    _half_objects.begin()
     try:
         if hooked:
             _trial.try_to_load(functools.partial(pickle.loads, data, buffers=buffers))
@@ -603,19 +603,33 @@ def decode(data, buffers, hooked=False):
         _restore.forget_unfilled()
         raise
     finally:
-        sys.unraisablehook = before
+        _half_objects.end()
 
 
-def _quiet_here(hook):
-    """A hook that passes over what this thread can't raise: `__del__` of half an object, where a value
-    couldn't be made."""
-    here = threading.get_ident()
+class _HalfObjects:
+    """Where a value can't be made, what was made of it is thrown away, and what `__del__` of half an object
+    raises is nobody's affair. Other threads' is."""
 
-    def quiet(args):
-        if threading.get_ident() != here:
-            hook(args)
+    def __init__(self):
+        self._threads = []  # that decode; with no lock, which a fork might find taken
+        self._hook = None
 
-    return quiet
+    def begin(self):
+        if sys.unraisablehook != self._pass_on:
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._pass_on
+        self._threads.append(threading.get_ident())
+
+    def end(self):
+        self._threads.remove(threading.get_ident())
+        if not self._threads and sys.unraisablehook == self._pass_on:
+            sys.unraisablehook = self._hook
+
+    def _pass_on(self, args):
+        if threading.get_ident() not in self._threads:
+            self._hook(args)
+
+
+_half_objects = _HalfObjects()
 
 
 def is_quiet(identifiers):

@@ -1,8 +1,12 @@
 """One bad variable costs itself: all else is saved, and each culprit is named with its path."""
 
 import re
+import sys
+import threading
 
 import pytest
+
+import holdfast
 
 # name -> source, what the reason must name, where it stands
 CULPRITS = {
@@ -182,3 +186,55 @@ def test_the_path_to_a_culprit_goes_in_no_circle():
     assert explain("fig", figure, "no") == "lock at fig.held[0] (no)"
     axes.own = threading.Lock()
     assert explain("fig", figure, "no") == "lock at fig._axes.own (no)"
+
+
+class _Half:
+    """Can't be made again; its finalizer needs what isn't there yet."""
+
+    def __init__(self):
+        self.name = "whole"
+
+    def __setstate__(self, state):
+        raise ValueError("no")
+
+    def __del__(self):
+        self.name  # noqa: B018
+
+
+def test_half_an_object_says_nothing(capsys):
+    before = sys.unraisablehook
+    data = holdfast.dumps(_Half())
+    with pytest.raises(Exception, match="no"):
+        holdfast.loads(data)
+    assert capsys.readouterr().err == "" and sys.unraisablehook is before
+
+
+_inside, _go_on = threading.Event(), threading.Event()
+
+
+class _Slow:
+    def __reduce__(self):
+        return _wait, ()
+
+
+def _wait():
+    _inside.set()
+    return _go_on.wait(60)
+
+
+def test_another_thread_is_heard(monkeypatch):
+    """While one decodes, and after two have ended."""
+    heard = []
+    hook = lambda args: heard.append(args.exc_type)  # noqa: E731
+    monkeypatch.setattr(sys, "unraisablehook", hook)
+    slow = threading.Thread(target=holdfast.loads, args=(holdfast.dumps(_Slow()),))
+    slow.start()
+    assert _inside.wait(60)
+    half = _Half()
+    del half.name
+    del half
+    assert heard == [AttributeError]
+    holdfast.loads(holdfast.dumps(_wait))
+    _go_on.set()
+    slow.join(60)
+    assert sys.unraisablehook is hook

@@ -35,3 +35,8 @@ def test_links_are_followed(tmp_path, monkeypatch):
     assert not libraries.is_library("own.py")
     monkeypatch.chdir(HERE)
     assert libraries.is_library("own.py")
+
+
+def test_holdfast_is_one_wherever_it_lies():
+    assert libraries.is_library(libraries.__file__)
+    assert libraries._HOLDFAST in {root.rstrip(os.sep) for root in libraries._import_roots(())}

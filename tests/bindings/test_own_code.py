@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import types
 
 import pytest
 from holdfast._after_import import watch_imports
@@ -121,14 +122,29 @@ def test_loading_anew_is_repeated(process, write, capsys):
     capsys.readouterr()
 
     write("print('once')\n" + OLD)
-    main.write({"texts": {}, "reloads": {"hf_code": "another time"}})
-    assert module.x == "old" and main.reloads == {"hf_code": "another time"}
+    main.write({"texts": {}, "reloads": {"hf_code": ("another time", False)}})
+    assert module.x == "old" and main.reloads == {"hf_code": ("another time", False)}
     assert capsys.readouterr().out == ""
 
     write("1 / 0\n")
-    main.write({"texts": {}, "reloads": {"hf_code": "a third time"}})
+    main.write({"texts": {}, "reloads": {"hf_code": ("a third time", False)}})
     said = "the module hf_code, loaded anew, couldn't be carried over: division by zero"
     assert said in capsys.readouterr().err
+
+
+def test_another_module_of_that_name(process, write, monkeypatch):
+    main = process()
+    write(OLD)
+    first = load()
+    del sys.modules["hf_code"]
+    second = load()
+    said = main.read()
+    assert said["reloads"]["hf_code"][1]
+    shell = types.SimpleNamespace(user_ns={"code": second, "first": first})
+    monkeypatch.setattr(module_of_code, "get_ipython", lambda: shell)
+    main.write({"texts": {}, "reloads": {"hf_code": ("another time", True)}})
+    assert load() is not second and second is not first
+    assert shell.user_ns == {"code": load(), "first": first}
 
 
 def test_another_text_is_loaded(process, write, tmp_path):

@@ -7,6 +7,8 @@ import os
 import site
 import sys
 
+_HOLDFAST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # also where it is being written
+
 
 @functools.lru_cache(maxsize=4)
 def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
@@ -17,13 +19,14 @@ def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
         os.path.dirname(os.__file__),
         os.path.join(sys.base_exec_prefix, sys.platlibdir, version),
         *site.getsitepackages(),
+        _HOLDFAST,
     }
     roots.update(path for path in search if path.endswith(("site-packages", "dist-packages")))
     return tuple(os.path.realpath(root) + os.sep for root in roots)
 
 
 def is_library(path: str) -> bool:
-    """Whether a module's file is of the standard library or of site-packages."""
+    """Whether a module's file is of the standard library, of site-packages or of Holdfast."""
     directory, name = os.path.split(path)
     if os.path.isabs(path):
         path = os.path.join(_real_directory(directory), name)

@@ -16,6 +16,7 @@ import os
 import sys
 import typing as t
 import uuid
+import weakref
 
 from IPython import get_ipython
 from IPython.utils.capture import capture_output
@@ -26,6 +27,9 @@ from .. import notices
 
 _AUTORELOAD = "IPython.extensions.autoreload"
 _REASON = "its file has changed since the notebook's process loaded it"
+
+
+Reload = tuple[str, bool]  # an identifier, and whether it made another module of that name
 
 
 class Origin(t.NamedTuple):
@@ -40,10 +44,9 @@ class OwnCode:
     """The files of this process's modules."""
 
     def __init__(self) -> None:
-        self.reloads: dict[
-            str, str
-        ] = {}  # of modules that were loaded anew: which time was the last
+        self.reloads: dict[str, Reload] = {}  # of modules that were loaded anew, in that order
         self._loads = self._loads_seen = 0
+        self._modules: dict[str, weakref.ref[t.Any]] = {}  # which object each was last
         self._origins: dict[str, Origin] = {}
         self._carried: dict[str, Origin] = {}  # for modules that are still to be loaded here
 
@@ -61,7 +64,10 @@ class OwnCode:
         if name in self._origins:
             self._loads += 1
             if not _autoreload_asks():
-                self.reloads[name] = uuid.uuid4().hex
+                is_other = self._modules[name]() is not module
+                self.reloads.pop(name, None)
+                self.reloads[name] = uuid.uuid4().hex, is_other
+        self._modules[name] = weakref.ref(module)
         self._origins[name] = self._carried_for(spec) or _origin(spec)
         self._carried.pop(name, None)
 
@@ -74,12 +80,12 @@ class OwnCode:
         seen, self._loads_seen = self._loads_seen, self._loads
         return seen != self._loads
 
-    def loaded_since(self, reloads: dict[str, str]) -> set[str]:
+    def loaded_since(self, reloads: dict[str, Reload]) -> set[str]:
         """Those that were loaded anew since `reloads` was this, or that `%autoreload` looks at."""
         reloader = _reloader()
         if reloader is not None and reloader.enabled:
             return set(self._origins)
-        return _later(self.reloads, reloads)
+        return set(_later(self.reloads, reloads))
 
     # ---- other processes
 
@@ -95,26 +101,29 @@ class OwnCode:
         """Be as another process: modules that are here are loaded anew if they were there."""
         texts = {name: Origin(*parts) for name, parts in new["texts"].items()}
         again = _later(new["reloads"], self.reloads)
-        again |= {
+        again += [
             name
-            for name in texts.keys() & self._origins.keys()
-            if texts[name].text != self._origins[name].text
-        }
-        again &= sys.modules.keys()
+            for name, origin in texts.items()
+            if name in self._origins and origin.text != self._origins[name].text
+        ]
+        again = [name for name in dict.fromkeys(again) if name in sys.modules]
         self._carried = {
             name: origin
             for name, origin in texts.items()
             if name in again or name not in sys.modules
         }
-        for name in sorted(again):
-            self._load_anew(name)
+        for name in again:
+            self._load_anew(name, *new["reloads"].get(name, ("", False))[1:])
         self.reloads = dict(new["reloads"])
 
-    def _load_anew(self, name: str) -> None:
+    def _load_anew(self, name: str, is_other: bool) -> None:
         try:
             with capture_output():  # the user has seen it in the cell
-                importlib.reload(sys.modules[name])
-        except Exception as error:
+                if is_other:
+                    _replace(name)
+                else:
+                    importlib.reload(sys.modules[name])
+        except (Exception, SystemExit) as error:
             notices.not_carried_over(f"the module {name}, loaded anew,", error)
         reloader = _reloader()
         if reloader is not None and name in reloader.modules_mtimes:  # it needn't look at this file
@@ -151,8 +160,17 @@ class OwnCode:
                 self._origins[name] = known._replace(time=times[name])
 
 
-def _later(reloads: dict[str, str], before: dict[str, str]) -> set[str]:
-    return {name for name, time in reloads.items() if before.get(name) != time}
+def _replace(name: str) -> None:
+    """Import another module of this name. Variables carried from where it was made mean that one."""
+    old = sys.modules.pop(name)
+    new = importlib.import_module(name)
+    namespace = get_ipython().user_ns
+    for variable in [variable for variable, value in namespace.items() if value is old]:
+        namespace[variable] = new
+
+
+def _later(reloads: dict[str, Reload], before: dict[str, Reload]) -> list[str]:
+    return [name for name, reload in reloads.items() if before.get(name) != reload]
 
 
 def _reloader() -> t.Any:
