@@ -7,7 +7,9 @@ import os
 import site
 import sys
 
-_HOLDFAST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # also where it is being written
+_HOLDFAST = os.path.dirname(
+    os.path.dirname(os.path.abspath(__file__))
+)  # also where it is being written
 
 
 @functools.lru_cache(maxsize=4)

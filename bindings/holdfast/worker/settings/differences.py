@@ -25,6 +25,7 @@ import sys
 import types
 import typing as t
 
+from holdfast._after_import import call_after_import
 from holdfast._owned import module_of
 from holdfast._patches import chain_of, copy_of, is_holder
 
@@ -93,7 +94,19 @@ class Differences:
                     self._modules.update(_imported_by(one))
                 elif isinstance(one, ast.Attribute) and (chain := chain_of(one)):
                     self._chains.add(chain)
+                elif isinstance(one, ast.Call):
+                    self._expect_patched(one)
         self.resolve()
+
+    def _expect_patched(self, call: ast.Call) -> None:
+        """`mock.patch("package.module.name")` imports the module, and sets its attribute."""
+        function, target = call.func, call.args[0] if call.args else None
+        name = getattr(function, "attr", getattr(function, "id", ""))
+        if name == "patch" and isinstance(target, ast.Constant) and isinstance(target.value, str):
+            for module in _steps(target.value.rpartition(".")[0]):
+                self._modules.add(module)
+                if module not in sys.modules:
+                    call_after_import(module, self.resolve)
 
     def resolve(self) -> None:
         """A statement is about to run: what is a module by now is as it was imported."""
@@ -325,10 +338,15 @@ def _imported_by(node: ast.Import | ast.ImportFrom) -> t.Iterator[str]:
     for part in node.names:
         name = part.name if isinstance(node, ast.Import) else node.module
         if name and not getattr(node, "level", 0):
-            steps = name.split(".")
-            yield from (".".join(steps[: count + 1]) for count in range(len(steps)))
+            yield from _steps(name)
+
+
+def _steps(name: str) -> t.Iterator[str]:
+    """A module and the packages that it is in, the outermost first."""
+    steps = name.split(".")
+    return (".".join(steps[: count + 1]) for count in range(len(steps)))
 
 
 def _is_nobodys(value: object) -> bool:
     """Whether no library has made it, which may set its own attributes at any time."""
-    return is_notebooks(value) or is_plain(value)
+    return is_notebooks(value) or is_plain(value) or type(value).__module__ == "unittest.mock"

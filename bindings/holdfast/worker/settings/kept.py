@@ -34,6 +34,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "handlers and filters of logging": Slot(
             "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
         ),
+        "patches of unittest.mock": Slot("unittest.mock", _started_patches, _set_started_patches),
         "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         **registries.slots(shell),
@@ -75,6 +76,16 @@ def _filters() -> Slot:
             warnings._filters_mutated()  # type: ignore[attr-defined]
 
     return Slot("warnings", read, write)
+
+
+def _started_patches() -> t.Any:
+    """Those that the notebook has started, and has yet to stop."""
+    return list(sys.modules["unittest.mock"]._patch._active_patches) or MISSING  # type: ignore[attr-defined]
+
+
+def _set_started_patches(new: t.Any) -> None:
+    started = sys.modules["unittest.mock"]._patch._active_patches  # type: ignore[attr-defined]
+    started[:] = [] if new is MISSING else new
 
 
 def _arguments() -> Slot:
