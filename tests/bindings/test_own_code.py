@@ -7,6 +7,7 @@ import types
 
 import pytest
 from holdfast._after_import import watch_imports
+from holdfast.worker.settings import autoreload
 from holdfast.worker.settings import own_code as module_of_code
 from holdfast.worker.settings.attributes import is_own
 from holdfast.worker.settings.own_code import OwnCode
@@ -183,7 +184,7 @@ def test_autoreload_loads_by_itself(process, write, monkeypatch):
     load()
     times = {"hf_code": os.stat(path).st_mtime}
     reloader = Reloader(True, times)
-    monkeypatch.setattr(module_of_code, "_reloader", lambda: reloader)
+    monkeypatch.setattr(autoreload, "reloader", lambda: reloader)
     write(NEW)
     assert code.read()["texts"] == {} and code.loaded_since({}) == {"hf_code"}
     times["hf_code"] = os.stat(path).st_mtime  # it has put the new text into the module

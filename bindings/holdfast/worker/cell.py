@@ -38,11 +38,11 @@ from .ipython.application import CELL_CONFIG
 from .process import end_own_tracker, leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import census, figures, registries, state
+from .settings import autoreload, census, figures, registries, state
 from .settings.asked import asked, new_modules
 from .settings.counters import counters
 from .settings.own_code import own_code
-from .settings.rows import as_shown_before, note_imported
+from .settings.rows import as_shown_before
 from .skipped import Skipped
 from .preallocation import preallocation
 from .libraries import is_library
@@ -202,7 +202,7 @@ class Cell(Worker):
             figures.settle(self.shell, code)  # before figures are opened, which a backend may show
             patches.apply(list(self.shell.user_ns))
             counters.settle()
-            note_imported(self.shell)
+            autoreload.note_imported()
         if memory is not None:
             results.restore(self.shell, memory)
         self.absent.note(

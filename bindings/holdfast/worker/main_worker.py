@@ -39,7 +39,7 @@ from .process import trim_heap
 from .requests import Worker
 from .run_mode import RunMode
 from .rollback import Rollback
-from .settings import census, figures, rows, state
+from .settings import autoreload, census, figures, state
 from .settings.asked import asked
 from .settings.counters import counters
 from .settings.own_code import own_code
@@ -499,7 +499,7 @@ class MainWorker(Worker):
         if settings:  # the environment, which some depend on, is there
             census.apply(settings)
         counters.settle()  # when all is imported
-        rows.note_imported(shell)
+        autoreload.note_imported()
         if self.last_report.pop("collected", False):
             gc.collect()
         number = frame.get("execution_count")

@@ -24,8 +24,8 @@ from IPython.utils.capture import capture_output
 from holdfast._after_import import LoaderOfText
 
 from .. import notices
+from . import autoreload
 
-_AUTORELOAD = "IPython.extensions.autoreload"
 _REASON = "its file has changed since the notebook's process loaded it"
 
 
@@ -63,7 +63,7 @@ class OwnCode:
         name, spec = module.__name__, module.__spec__
         if name in self._origins:
             self._loads += 1
-            if not _autoreload_asks():
+            if not autoreload.asks():
                 is_other = self._modules[name]() is not module
                 self.reloads.pop(name, None)
                 self.reloads[name] = uuid.uuid4().hex, is_other
@@ -82,8 +82,7 @@ class OwnCode:
 
     def loaded_since(self, reloads: dict[str, Reload]) -> set[str]:
         """Those that were loaded anew since `reloads` was this, or that `%autoreload` looks at."""
-        reloader = _reloader()
-        if reloader is not None and reloader.enabled:
+        if autoreload.is_on():
             return set(self._origins)
         return set(_later(self.reloads, reloads))
 
@@ -125,7 +124,7 @@ class OwnCode:
                     importlib.reload(sys.modules[name])
         except (Exception, SystemExit) as error:
             notices.not_carried_over(f"the module {name}, loaded anew,", error)
-        reloader = _reloader()
+        reloader = autoreload.reloader()
         if reloader is not None and name in reloader.modules_mtimes:  # it needn't look at this file
             reloader.modules_mtimes[name] = self._origins[name].time
 
@@ -139,7 +138,7 @@ class OwnCode:
 
     def _changed(self) -> dict[str, Origin]:
         """Those with a file that was written since."""
-        reloader = _reloader()
+        reloader = autoreload.reloader()
         if reloader is not None:
             self._follow(reloader.modules_mtimes)
             if reloader.enabled:
@@ -171,21 +170,6 @@ def _replace(name: str) -> None:
 
 def _later(reloads: dict[str, Reload], before: dict[str, Reload]) -> list[str]:
     return [name for name, reload in reloads.items() if before.get(name) != reload]
-
-
-def _reloader() -> t.Any:
-    """That of `%autoreload`, if the notebook has loaded it."""
-    if _AUTORELOAD not in sys.modules:
-        return None
-    magics = get_ipython().magics_manager.registry.get("AutoreloadMagics")
-    return None if magics is None else magics._reloader
-
-
-def _autoreload_asks() -> bool:
-    frame: t.Any = sys._getframe(1) if _AUTORELOAD in sys.modules else None
-    while frame is not None and frame.f_globals.get("__name__") != _AUTORELOAD:
-        frame = frame.f_back
-    return frame is not None
 
 
 def _origin(spec: t.Any) -> Origin:

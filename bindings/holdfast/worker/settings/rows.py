@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import copy
 import functools
 import gc
 import os
@@ -19,15 +18,13 @@ import sys
 import threading
 import typing as t
 
-from IPython.utils.capture import capture_output
-
 from holdfast import _store
 from holdfast._threads import is_service
 
 from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
-from .attributes import own_modules
+from . import autoreload
 from .own_code import own_code
 from .thread_locals import thread_locals
 
@@ -511,53 +508,6 @@ def _set_traits(new: dict[str, t.Any]) -> None:
             setattr(shell, name, value)
 
 
-_RELOADS = "enabled check_all autoload_obj hide_errors modules skip_modules".split()
-
-
-_first_times: dict[str, float] = {}  # of files, when %autoreload first knew a module here
-
-
-def _autoreload(shell: t.Any) -> dict[str, t.Any]:
-    """The settings of %autoreload, and the times of files that it has loaded anew, or has to. It learns of a
-    module at the end of the cell that imports it: here that may have been an adoption."""
-    magics = shell.magics_manager.registry["AutoreloadMagics"]
-    reloader, known = magics._reloader, magics._reloader.modules_mtimes
-    magics.loaded_modules.update(own_modules())
-    for name, module in own_modules().items():
-        if name not in known:
-            known[name] = reloader.filename_and_mtime(module)[1] or 0
-        _first_times.setdefault(name, known[name])
-    found = {name: getattr(reloader, name) for name in _RELOADS if hasattr(reloader, name)}
-    times = {
-        name: known[name]
-        for name, module in own_modules().items()
-        if known[name] != _first_times[name]
-        or known[name] != reloader.filename_and_mtime(module)[1]
-    }
-    return {**copy.deepcopy(found), "modules_mtimes": times}
-
-
-def note_imported(shell: t.Any) -> None:
-    """What was bound has imported modules, and the next cell may change their files."""
-    if "IPython.extensions.autoreload" in sys.modules:
-        read(ROWS["IPython's reloading of modules"], shell)
-
-
-def _set_autoreload(new: dict[str, t.Any]) -> None:
-    from IPython import get_ipython
-
-    reloader = get_ipython().magics_manager.registry["AutoreloadMagics"]._reloader
-    times, known = new["modules_mtimes"], reloader.modules_mtimes
-    for name, time in times.items():
-        if name not in sys.modules:
-            known[name] = _first_times[name] = time
-    if reloader.enabled and any(known.get(name, time) < time for name, time in times.items()):
-        with capture_output():  # the user has seen it in the cell
-            reloader.check()
-    for name in new.keys() - {"modules_mtimes"}:
-        setattr(reloader, name, new[name])
-
-
 def _deleted(shell: t.Any) -> list[str]:
     """IPython's own names that the user has deleted."""
     return [name for name in _OWN_NAMES if name not in shell.user_ns]
@@ -751,7 +701,7 @@ ROWS: dict[str, Row] = {
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
     "IPython's options": Row("IPython", _traits, _set_traits),
     "IPython's reloading of modules": Row(
-        "IPython.extensions.autoreload", _autoreload, _set_autoreload
+        autoreload.EXTENSION, lambda shell: autoreload.read(), autoreload.write
     ),
     "threads that it started": Row("threading", _threads, grows=True, of_process=True),
     "tasks of the event loop": Row(
