@@ -35,11 +35,12 @@ _PLACES = {
     "Context": (("decimal", "DefaultContext"), ("decimal", "BasicContext"), ("decimal", "ExtendedContext")),
 }  # fmt: skip
 _NOT = frozenset(("__main__", "__mp_main__"))
-# Lists and dicts whose contents are settings.
+# Lists and dicts whose contents are settings. Those of other modules are found by comparison
+# (worker/settings/differences.py), where a variable is one of them, too.
 _HOLDERS = tuple(
     (module, name)
     for module, names in {
-        "sys": "path argv orig_argv warnoptions modules meta_path path_hooks path_importer_cache",
+        "sys": "path argv modules meta_path path_hooks path_importer_cache",
         "warnings": "filters",
         "linecache": "cache",
         "inspect": "modulesbyfile",
