@@ -99,14 +99,17 @@ class Differences:
         self.resolve()
 
     def _expect_patched(self, call: ast.Call) -> None:
-        """`mock.patch("package.module.name")` imports the module, and sets its attribute."""
+        """`mock.patch("package.module.name")` imports the module, and sets its attribute; `patch.dict` and
+        `patch.multiple` do so."""
         function, target = call.func, call.args[0] if call.args else None
-        name = getattr(function, "attr", getattr(function, "id", ""))
-        if name == "patch" and isinstance(target, ast.Constant) and isinstance(target.value, str):
-            for module in _steps(target.value.rpartition(".")[0]):
-                self._modules.add(module)
-                if module not in sys.modules:
-                    call_after_import(module, self.resolve)
+        names = [_name_of(function), _name_of(getattr(function, "value", None))]
+        if "patch" not in names or not isinstance(target, ast.Constant):
+            return
+        steps = list(_steps(target.value)) if isinstance(target.value, str) else []
+        self._modules.update(steps)
+        for module in steps[:-1]:  # the last may be no module
+            if module not in sys.modules:
+                call_after_import(module, self.resolve)
 
     def resolve(self) -> None:
         """A statement is about to run: what is a module by now is as it was imported."""
@@ -339,6 +342,11 @@ def _imported_by(node: ast.Import | ast.ImportFrom) -> t.Iterator[str]:
         name = part.name if isinstance(node, ast.Import) else node.module
         if name and not getattr(node, "level", 0):
             yield from _steps(name)
+
+
+def _name_of(node: ast.AST | None) -> str:
+    """Of a name or an attribute that code asks for."""
+    return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def _steps(name: str) -> t.Iterator[str]:
