@@ -188,24 +188,15 @@ forget_unserializable(hfi_changes *at, PyObject *namespace) {
     return names ? 0 : -1;
 }
 
-/* Whether a namespace has a name that is to be stored; -1 with an exception. */
+/* -1, or 0 with the user's deletions in `removed`. */
 static int
-is_there(PyObject *key, PyObject *namespace, PyObject *hidden) {
-    int found = PyDict_Contains(namespace, key);
-    int left_out = found > 0 ? PySet_Contains(hidden, key) : 0;
-    return left_out < 0 ? -1 : left_out ? 0 : found;
-}
-
-/* -1, or 0 with the user's deletions in `removed`. A name that is hidden by now isn't his
- * any more: `_`, which he had set and deleted. */
-static int
-remove_deleted(hfi_changes *at, PyObject *namespace, PyObject *hidden) {
+remove_deleted(hfi_changes *at, PyObject *namespace) {
     hfi_record *record;
     for (size_t position = 0;
          (record = hfi_records_next(&at->names->records, &position));) {
         PyObject *key = record->key;
         if (hfi_key_kind(key) != 'n' || record->state != HFI_BOUND ||
-            is_there(key, namespace, hidden) != 0)
+            PyDict_Contains(namespace, key) != 0)
             continue;
         if (remove_key(at, key) < 0 || PyList_Append(at->removed, key) < 0)
             return -1;
@@ -291,9 +282,8 @@ remove_unreferred(hfi_changes *at) {
 }
 
 int
-hfi_changes_sweep(hfi_changes *at, PyObject *namespace, PyObject *hidden) {
-    return remove_deleted(at, namespace, hidden) < 0 || remove_unreferred(at) < 0 ? -1
-                                                                                  : 0;
+hfi_changes_sweep(hfi_changes *at, PyObject *namespace) {
+    return remove_deleted(at, namespace) < 0 || remove_unreferred(at) < 0 ? -1 : 0;
 }
 
 /* ---- the end -------------------------------------------------------------------- */

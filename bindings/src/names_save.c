@@ -68,7 +68,7 @@ run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
             0 ||
         hfi_encoder_members(&at->encoder, &at->scan, &at->grouping) < 0 ||
         hfi_encoder_extra(&at->encoder, extra) < 0 ||
-        hfi_changes_sweep(&at->changes, at->wanted.namespace, at->wanted.hidden) < 0)
+        hfi_changes_sweep(&at->changes, at->wanted.namespace) < 0)
         return NULL;
     names->unserializable_refs = count_unserializable_refs(&at->scan);
     at->pages_overlooked = hf_session_verify_pages(session, 0);

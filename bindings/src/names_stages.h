@@ -109,9 +109,9 @@ int hfi_changes_put(hfi_changes *changes, PyObject *key, hfi_entry_sink *sink,
                     uint32_t codec, PyObject *group, hfi_record **ret_record);
 /* The store's entry under this key, if any, is not the value any more. */
 int hfi_changes_drop(hfi_changes *changes, PyObject *key);
-/* Remove the names that the user deleted or that are `hidden` by now, and the groups and
- * classes that nothing refers to any more. Call it after all other entries were put. */
-int hfi_changes_sweep(hfi_changes *changes, PyObject *namespace, PyObject *hidden);
+/* Remove the names that the user deleted, and the groups and classes that nothing
+ * refers to any more. Call it after all other entries were put. */
+int hfi_changes_sweep(hfi_changes *changes, PyObject *namespace);
 /* Prepare the commit: its token as bytes, None if nothing changed, NULL with an
  * exception. New reference. */
 PyObject *hfi_changes_prepare(hfi_changes *changes, hf_commit_stats *ret_stats);

@@ -253,13 +253,3 @@ def test_a_stand_in_is_saved(main):
     assert main.ns["x"] == [1]
     fresh = main.fresh("names.bind(ns); answer(found=[ns[name] for name in 'xyzn'])")
     assert fresh["found"] == ["for x", [1], {"a": 1}, 5]
-
-
-def test_a_stored_name_that_is_hidden_leaves(main):
-    main.execute("x = [1]; y = 2")
-    commit(main, None)
-    report = main.names.save(main.ns, hidden={"__name__", "x"})
-    assert report["removed"] == ["x"]
-    main.names.published(main.session.publish(report["prepared"]))
-    assert "x" in main.ns, "only the store has lost it"
-    assert main.fresh("names.bind(ns); answer(found=sorted(ns))")["found"] == ["__name__", "y"]
