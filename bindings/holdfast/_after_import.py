@@ -21,8 +21,8 @@ def watch_imports(
     is_wanted: t.Callable[[t.Any], bool], call: t.Callable[[t.Any], None]
 ) -> t.Callable[[], None]:
     """Call a function with each module whose spec is wanted, when its import has ended; what is
-    returned ends that. Finders of ours, which are asked before, stay so. Who is asked whether it is
-    wanted may give the spec another loader."""
+    returned ends that. `is_wanted` is called with each spec that is found, and may give it another
+    loader. Finders of ours that are asked first are still asked first."""
     others = [one for one in sys.meta_path if not type(one).__module__.startswith("holdfast")]
     watch = _EachImport(is_wanted, call)
     sys.meta_path.insert(sys.meta_path.index(others[0]) if others else len(sys.meta_path), watch)

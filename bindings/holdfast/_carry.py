@@ -100,15 +100,12 @@ def _reduce_raised(error):
     return *reduced[:2], {**state, **more}
 
 
-_IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
-
-
 def _shares_dict(value):
     """Whether somebody else holds the instance's `__dict__`: `vars(options)`, or it itself."""
     cls = type(value)
     return (
         cls.__dictoffset__ != 0
-        and cls.__flags__ & _IS_HEAP_TYPE  # not a function, which has ways of its own
+        and cls.__flags__ & _restore.HEAP_TYPE  # not a function, which has ways of its own
         and cls.__reduce_ex__ is object.__reduce_ex__
         and cls.__reduce__ is object.__reduce__
         and not isinstance(value, type)
@@ -178,12 +175,13 @@ def _is_simple_exception(cls):
         and isinstance(cls.__init__, types.FunctionType)
         and cls.__reduce__ is BaseException.__reduce__
         and cls.__reduce_ex__ is object.__reduce_ex__
-        and next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE).__basicsize__
+        and next(
+            base for base in cls.__mro__ if not base.__flags__ & _restore.HEAP_TYPE
+        ).__basicsize__
         == BaseException.__basicsize__
     )
 
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _PLAIN_KINDS = frozenset("biufcmMSUV")
 
 
@@ -607,8 +605,8 @@ def decode(data, buffers, hooked=False):
 
 
 class _HalfObjects:
-    """Where a value can't be made, what was made of it is thrown away, and what `__del__` of half an object
-    raises is nobody's affair. Other threads' is."""
+    """Where a value can't be made, what was made of it is thrown away. What `__del__` of such half an object
+    raises isn't shown; what is raised so in other threads is."""
 
     def __init__(self):
         self._threads = []  # that decode; with no lock, which a fork might find taken

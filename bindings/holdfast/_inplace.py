@@ -21,7 +21,7 @@ import sys
 import types
 import weakref
 
-from . import _finalizers
+from . import _finalizers, _restore
 
 
 def apply(namespace, bound, decoded, beside):
@@ -393,7 +393,6 @@ _INSTANCE = _Instance()
 _ARRAY = _Array()
 _COMPARISONS_MAX = 100_000
 _POINTER_SIZE = struct.calcsize("P")
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def _kind_of(value):
@@ -407,7 +406,7 @@ def _kind_of(value):
     numpy = sys.modules.get("numpy")
     if numpy is not None and cls is numpy.ndarray:
         return _ARRAY
-    if cls.__flags__ & _HEAP_TYPE and not issubclass(cls, type) and _is_plain(cls):
+    if cls.__flags__ & _restore.HEAP_TYPE and not issubclass(cls, type) and _is_plain(cls):
         return _INSTANCE
     return None
 

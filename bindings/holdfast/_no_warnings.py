@@ -1,5 +1,8 @@
-"""Keep warnings quiet while values are decoded, unlike `warnings.catch_warnings`, which puts a copy in the
-place of `warnings.filters`, and has each warning shown once more afterwards."""
+"""No warnings while values are decoded.
+
+`warnings.catch_warnings` doesn't do here: it replaces `warnings.filters`, which a variable may be, by a copy,
+and warnings that were shown once are shown again afterwards.
+"""
 
 from __future__ import annotations
 

@@ -6,8 +6,9 @@ at, and what they hold is carried as settings of the process (worker/settings/).
 that refers to one of these gets that of the process where it is bound: it is pickled as the module
 and the attribute.
 
-Lists and dicts of `sys` and others, and the dict of a module, are encoded without pickle. Where a variable is
-one of these, something that is pickled so stands in for it while it is saved (`stand_ins`).
+Lists and dicts aren't pickled, but encoded with all that they hold. Where a variable is a list or dict of
+`sys` (`from sys import path`) or the dict of a module, an object that is pickled as module and attribute is saved
+in its place (`stand_ins`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import struct
 import sys
 import types
 import typing as t
+
+from . import _restore
 
 # By the name of the type: where there are such objects whose contents are settings.
 _PLACES = {
@@ -127,7 +130,7 @@ def _has_no_state(value: t.Any, cls: type) -> bool:
     which no code of its class makes again."""
     if cls is object:
         return True
-    if not cls.__flags__ & _IS_HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
+    if not cls.__flags__ & _restore.HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
         return False
     if _defined(cls, "__dict__") is None or object.__getattribute__(value, "__dict__"):
         return False
@@ -145,7 +148,6 @@ def _defined(cls: type, name: str) -> t.Any:
 
 # Methods that say what an object is made of, and what it is equal to.
 _MADE_BY = "__reduce_ex__ __reduce__ __getstate__ __getnewargs__ __getnewargs_ex__ __eq__".split()
-_IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _LIBRARIES = ("built-in", "frozen", os.path.dirname(os.__file__), *site.getsitepackages())
 _SIZE_MAX = object.__basicsize__ + 2 * struct.calcsize("P")  # with a dict and weak references
 
@@ -187,7 +189,7 @@ class _Sentinels:
     def _look_into(self, name: str, module: types.ModuleType) -> None:
         for attribute, value in list(vars(module).items()):
             cls = type(value)
-            if (cls is object or cls.__flags__ & _IS_HEAP_TYPE) and _has_no_state(value, cls):
+            if (cls is object or cls.__flags__ & _restore.HEAP_TYPE) and _has_no_state(value, cls):
                 if self._known(value) is None:
                     self._places[id(value)] = name, attribute
 

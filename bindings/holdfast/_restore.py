@@ -17,6 +17,10 @@ from cloudpickle import cloudpickle as _rules
 
 from . import _context, _store
 
+HEAP_TYPE = (
+    1 << 9
+)  # Py_TPFLAGS_HEAPTYPE: in `__flags__` of a class that was made while the program runs
+
 
 def current_namespace():
     """`globals()` of the notebook, where something of it is carried."""

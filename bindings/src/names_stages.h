@@ -27,9 +27,8 @@ typedef struct hfi_scan_request {
     PyObject *hidden;    /* frozenset of names that are not carried */
     PyObject *touched;   /* set of names that code may have changed; NULL: any */
     PyObject *holders;   /* tuple of dicts whose references are known; or NULL */
-    PyObject
-        *stand_ins; /* dict: what is saved in place of a value, by its id; or NULL */
-    int verify;     /* look also at names that would be passed over */
+    PyObject *stand_ins; /* dict: by the id of a value, what is saved for it; or NULL */
+    int verify;          /* look also at names that would be passed over */
 } hfi_scan_request;
 
 /* A name whose value is looked at, or a class of the notebook that the walk found

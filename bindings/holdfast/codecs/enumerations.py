@@ -32,7 +32,6 @@ _CONTENTS: dict[type, t.Callable[[t.Any], tuple[t.Any, ...]]] = {
     bytes: lambda member: (bytes.__getitem__(member, _WHOLE),),
     tuple: lambda member: (tuple.__getitem__(member, _WHOLE),),
 }
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def _content_of(base: t.Any, member: t.Any) -> tuple[t.Any, ...]:
@@ -59,7 +58,7 @@ def _attributes_of(member: t.Any) -> tuple[dict[str, t.Any], list[t.Any]]:
 def reduce_class(cls: t.Any, attributes: dict[str, t.Any], slots: dict[str, t.Any]) -> t.Any:
     """How an enumeration is pickled by value; the first two are cloudpickle's."""
     members = cls.__members__
-    base = next(one for one in cls._member_type_.__mro__ if not one.__flags__ & _HEAP_TYPE)
+    base = next(one for one in cls._member_type_.__mro__ if not one.__flags__ & _restore.HEAP_TYPE)
     for name in (*_MADE, *members):
         attributes.pop(name, None)
     if getattr(vars(cls).get("_generate_next_value_"), "__module__", "") != "__main__":
@@ -133,7 +132,9 @@ def _fill_class(cls, state):
             continue
         member = cls._value2member_map_.get(value)
         if member is None:
-            base = next(one for one in cls._member_type_.__mro__ if not one.__flags__ & _HEAP_TYPE)
+            base = next(
+                one for one in cls._member_type_.__mro__ if not one.__flags__ & _restore.HEAP_TYPE
+            )
             member = base.__new__(cls, *content)
             member._value_, member._name_ = value, name
             _fill_member(member, items, slots_of)

@@ -65,8 +65,8 @@ class Row(Codec):
 
 
 class DataType(Codec):
-    """NumPy has one object for each of its own types, and pickles another one; and `long long` as the other
-    type of its size, `long`."""
+    """NumPy's own types are one object each, but what it pickles is read as another object, and `long long`
+    as `long`, which has the same size."""
 
     types = ("numpy.dtype",)
 

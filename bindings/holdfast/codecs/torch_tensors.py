@@ -25,7 +25,6 @@ from __future__ import annotations
 import torch
 
 from .._no_warnings import no_warnings
-
 from . import Codec, register, torch_devices, torch_optimizers, torch_scripts
 
 _NO_GRAPH = (

@@ -7,9 +7,8 @@ import os
 import site
 import sys
 
-_HOLDFAST = os.path.dirname(
-    os.path.dirname(os.path.abspath(__file__))
-)  # also where it is being written
+# Also where it isn't in site-packages, but in a checkout.
+_HOLDFAST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @functools.lru_cache(maxsize=4)

@@ -28,7 +28,6 @@ from . import autoreload
 
 _REASON = "its file has changed since the notebook's process loaded it"
 
-
 Reload = tuple[str, bool]  # an identifier, and whether it made another module of that name
 
 
@@ -91,8 +90,8 @@ class OwnCode:
     def read(self) -> dict[str, t.Any]:
         """The text of those modules whose files have another one now, and the times of loading anew."""
         texts = {name: tuple(origin) for name, origin in self._carried.items()}
-        for name, origin in self._changed().items():
-            if origin.text is not None and _read(origin.path) != origin.text:
+        for name, origin in self._changed(has_text=True).items():
+            if _read(origin.path) != origin.text:
                 texts[name] = tuple(origin)
         return {"texts": texts, "reloads": dict(self.reloads)}
 
@@ -112,7 +111,8 @@ class OwnCode:
             if name in again or name not in sys.modules
         }
         for name in again:
-            self._load_anew(name, *new["reloads"].get(name, ("", False))[1:])
+            _, is_other = new["reloads"].get(name, ("", False))
+            self._load_anew(name, is_other)
         self.reloads = dict(new["reloads"])
 
     def _load_anew(self, name: str, is_other: bool) -> None:
@@ -132,12 +132,12 @@ class OwnCode:
         """Modules that another process would load from another file, with the reason."""
         return {
             f"the module {name}": _REASON
-            for name, origin in self._changed().items()
-            if origin.text is None and _time(origin.path)
+            for name, origin in self._changed(has_text=False).items()
+            if _time(origin.path)
         }
 
-    def _changed(self) -> dict[str, Origin]:
-        """Those with a file that was written since."""
+    def _changed(self, has_text: bool) -> dict[str, Origin]:
+        """Those with a file that was written since; of those whose text is known, or of the others."""
         reloader = autoreload.reloader()
         if reloader is not None:
             self._follow(reloader.modules_mtimes)
@@ -146,7 +146,9 @@ class OwnCode:
         return {
             name: origin
             for name, origin in self._origins.items()
-            if name in sys.modules and _time(origin.path) != origin.time
+            if (origin.text is not None) == has_text
+            and name in sys.modules
+            and _time(origin.path) != origin.time
         }
 
     def _follow(self, times: dict[str, float]) -> None:
