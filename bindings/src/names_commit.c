@@ -188,20 +188,29 @@ forget_unserializable(hfi_changes *at, PyObject *namespace) {
     return names ? 0 : -1;
 }
 
+/* Whether the notebook has this name; -1 with an exception. */
+static int
+is_notebooks(PyObject *key, const hfi_scan_request *wanted) {
+    int given_back = wanted->given_back ? PySet_Contains(wanted->given_back, key) : 0;
+    if (given_back)
+        return given_back < 0 ? -1 : 0;
+    return PyDict_Contains(wanted->namespace, key);
+}
+
 /* -1, or 0 with the user's deletions in `removed`. */
 static int
-remove_deleted(hfi_changes *at, PyObject *namespace) {
+remove_deleted(hfi_changes *at, const hfi_scan_request *wanted) {
     hfi_record *record;
     for (size_t position = 0;
          (record = hfi_records_next(&at->names->records, &position));) {
         PyObject *key = record->key;
         if (hfi_key_kind(key) != 'n' || record->state != HFI_BOUND ||
-            PyDict_Contains(namespace, key) != 0)
+            is_notebooks(key, wanted) != 0)
             continue;
         if (remove_key(at, key) < 0 || PyList_Append(at->removed, key) < 0)
             return -1;
     }
-    return forget_unserializable(at, namespace);
+    return forget_unserializable(at, wanted->namespace);
 }
 
 /* Mark what the records that stay refer to: groups, classes, and theirs in turn. */
@@ -282,8 +291,8 @@ remove_unreferred(hfi_changes *at) {
 }
 
 int
-hfi_changes_sweep(hfi_changes *at, PyObject *namespace) {
-    return remove_deleted(at, namespace) < 0 || remove_unreferred(at) < 0 ? -1 : 0;
+hfi_changes_sweep(hfi_changes *at, const hfi_scan_request *wanted) {
+    return remove_deleted(at, wanted) < 0 || remove_unreferred(at) < 0 ? -1 : 0;
 }
 
 /* ---- the end -------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
             0 ||
         hfi_encoder_members(&at->encoder, &at->scan, &at->grouping) < 0 ||
         hfi_encoder_extra(&at->encoder, extra) < 0 ||
-        hfi_changes_sweep(&at->changes, at->wanted.namespace) < 0)
+        hfi_changes_sweep(&at->changes, &at->wanted) < 0)
         return NULL;
     names->unserializable_refs = count_unserializable_refs(&at->scan);
     at->pages_overlooked = hf_session_verify_pages(session, 0);
@@ -137,15 +137,16 @@ save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
 
 PyObject *
 hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "hidden", "extra",     "touched",
-                            "holders",   "verify", "stand_ins", NULL};
+    static char *words[] = {"namespace", "hidden",     "extra",
+                            "touched",   "holders",    "verify",
+                            "stand_ins", "given_back", NULL};
     PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
-                         *holders = NULL, *stand_ins = NULL;
+                         *holders = NULL, *stand_ins = NULL, *given_back = NULL;
     int verify = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!OO!pO!:save", words,
-                                     &PyDict_Type, &namespace, &hidden, &PyDict_Type,
-                                     &extra, &touched, &PyTuple_Type, &holders, &verify,
-                                     &PyDict_Type, &stand_ins))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O!|$OO!OO!pO!O!:save", words, &PyDict_Type, &namespace,
+            &hidden, &PyDict_Type, &extra, &touched, &PyTuple_Type, &holders, &verify,
+            &PyDict_Type, &stand_ins, &PySet_Type, &given_back))
         return NULL;
     if (touched && touched != Py_None && !PyAnySet_CheckExact(touched))
         return PyErr_Format(PyExc_TypeError, "touched is a set or None");
@@ -155,6 +156,7 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
                           .touched = touched == Py_None ? NULL : touched,
                           .holders = holders,
                           .stand_ins = stand_ins,
+                          .given_back = given_back,
                           .verify = verify}};
     PyObject *result = NULL;
     if (at.wanted.hidden && hfi_names_begin(names) == 0) {

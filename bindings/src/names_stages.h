@@ -23,10 +23,11 @@
 
 /* The request of a save. All borrowed. */
 typedef struct hfi_scan_request {
-    PyObject *namespace; /* a dict */
-    PyObject *hidden;    /* frozenset of names that are not carried */
-    PyObject *touched;   /* set of names that code may have changed; NULL: any */
-    PyObject *holders;   /* tuple of dicts whose references are known; or NULL */
+    PyObject *namespace;  /* a dict */
+    PyObject *hidden;     /* frozenset of names that are not carried */
+    PyObject *given_back; /* set of hidden names that were the notebook's; or NULL */
+    PyObject *touched;    /* set of names that code may have changed; NULL: any */
+    PyObject *holders;    /* tuple of dicts whose references are known; or NULL */
     PyObject *stand_ins; /* dict: by the id of a value, what is saved for it; or NULL */
     int verify;          /* look also at names that would be passed over */
 } hfi_scan_request;
@@ -108,9 +109,9 @@ int hfi_changes_put(hfi_changes *changes, PyObject *key, hfi_entry_sink *sink,
                     uint32_t codec, PyObject *group, hfi_record **ret_record);
 /* The store's entry under this key, if any, is not the value any more. */
 int hfi_changes_drop(hfi_changes *changes, PyObject *key);
-/* Remove the names that the user deleted, and the groups and classes that nothing
- * refers to any more. Call it after all other entries were put. */
-int hfi_changes_sweep(hfi_changes *changes, PyObject *namespace);
+/* Remove the names that the user deleted or gave back, and the groups and classes that
+ * nothing refers to any more. Call it after all other entries were put. */
+int hfi_changes_sweep(hfi_changes *changes, const hfi_scan_request *wanted);
 /* Prepare the commit: its token as bytes, None if nothing changed, NULL with an
  * exception. New reference. */
 PyObject *hfi_changes_prepare(hfi_changes *changes, hf_commit_stats *ret_stats);

@@ -253,3 +253,15 @@ def test_a_stand_in_is_saved(main):
     assert main.ns["x"] == [1]
     fresh = main.fresh("names.bind(ns); answer(found=[ns[name] for name in 'xyzn'])")
     assert fresh["found"] == ["for x", [1], {"a": 1}, 5]
+
+
+def test_a_name_that_is_given_back_leaves_the_store(main):
+    main.execute("x = [1]; y = 2")
+    commit(main, None)
+    hidden = {"__name__", "x", "z"}
+    report = main.names.save(main.ns, hidden=hidden, given_back={"x", "z"})
+    assert report["removed"] == ["x"]
+    main.names.published(main.session.publish(report["prepared"]))
+    assert "x" in main.ns, "only the store has lost it"
+    found = main.fresh("names.bind(ns); answer(found=sorted(ns))")["found"]
+    assert found == ["__name__", "y"], "a hidden name that was not given back stays"

@@ -136,7 +136,7 @@ class Cell(Worker):
                 self.recording.open(instrument.get("arguments") or [])
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
-        before = asked.look(self.shell), len(sys.modules)
+        before = asked.look(self.shell), len(sys.modules), results.own_entries(self.shell)
         report["seconds_in"] = time.perf_counter() - started
 
         collections = _finalizers.collections()
@@ -271,6 +271,7 @@ class Cell(Worker):
             holders=results.holders(self.shell),
             verify=verify.is_on(),
             stand_ins=_owned.stand_ins(self.shell.user_ns),
+            given_back=results.given_back(self.shell),
             extra={
                 "state": state.pack(state.capture(self.shell)),
                 "results": results.capture(self.shell),
@@ -309,10 +310,13 @@ class Cell(Worker):
         notices.addresses_alone(sorted(names))
         return lost
 
-    def _report_changes(self, report: Report, before: dict[str, t.Any], count: int) -> None:
+    def _report_changes(
+        self, report: Report, before: dict[str, t.Any], count: int, entries: dict[str, t.Any]
+    ) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
         new = new_modules(count)
-        notices.changed_alone(asked.changed(before, bool(new), self.shell))
+        changed = asked.changed(before, bool(new), self.shell)
+        notices.changed_alone([*changed, *results.altered(self.shell, entries)])
         report["settings"] = census.pack({}, {}, census.submodules(self.shell, new))
 
     def _report_imports(self) -> None:

@@ -40,6 +40,7 @@ from holdfast.codecs import handles, device_lease, widgets
 from . import notices, usage
 from .bound import Bound, unstorable, with_traceback
 from .control import ChannelClosed, Frame
+from .ipython import results
 from .prefault import prefault
 from .process import Forks, Unshared, end_own_tracker, tracker_of
 from .rollback import descriptor_moves
@@ -190,6 +191,7 @@ class Forked:
                 main.shell.user_ns,
             ),
             census.Census(main.shell, code),
+            results.own_entries(main.shell),
         )
         collections = _finalizers.collections()
         reply = await main.run_mode.run(frame, message, execute)
@@ -209,7 +211,13 @@ class Forked:
         return reply
 
     def _hand_out(
-        self, code: str, report: Report, reply: Frame, bound: Bound, state: census.Census
+        self,
+        code: str,
+        report: Report,
+        reply: Frame,
+        bound: Bound,
+        state: census.Census,
+        entries: dict[str, t.Any],
     ) -> None:
         """Save what changed; the rest of the report, and the reply's part."""
         started = time.perf_counter()
@@ -230,7 +238,7 @@ class Forked:
         report["numbers"] = saved["numbers"]
         notices.addresses_alone(main.addresses.of_saved(saved["saved"], namespace))
         report["settings"], changed = state.changes()
-        notices.changed_alone(changed)
+        notices.changed_alone([*changed, *results.altered(main.shell, entries)])
         for number, fd in handles.table.hand_over().items():
             main.channel.send_handle(number, fd)
         report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}

@@ -352,6 +352,7 @@ class MainWorker(Worker):
                 holders=results.holders(self.shell),
                 verify=verify.is_on(),
                 stand_ins=_owned.stand_ins(self.shell.user_ns),
+                given_back=results.given_back(self.shell),
                 extra={
                     "state": state.pack(self._committed_state),
                     "results": results.capture(self.shell),
@@ -374,6 +375,8 @@ class MainWorker(Worker):
         are, by names that no code can use."""
         names = self.shell.user_ns
         found = {f"the name {name!r}": why for name, why in unstorable(names).items()}
+        if results.own_entries(self.shell)["Out"]:
+            found["what code changed in Out"] = "it is made anew from the numbered results"
         for name in with_traceback(list(names), names):
             found[f"the local variables in the traceback of {name}"] = (
                 "frames stay in their process"

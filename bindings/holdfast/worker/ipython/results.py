@@ -40,6 +40,14 @@ class Elsewhere:
         return f"<the result of cell {self.number}, which is not here>"
 
 
+def _numbered(namespace: dict[t.Any, t.Any]) -> list[tuple[str, t.Any]]:
+    return [
+        (name, value)
+        for name, value in list(namespace.items())
+        if isinstance(name, str) and _NUMBERED.match(name)
+    ]
+
+
 def hidden_names(shell: t.Any) -> frozenset[str]:
     """The names of the namespace that IPython made, without the numbered results.
 
@@ -53,7 +61,12 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
         if (name in own or name.startswith("_"))
         and namespace.get(name, absent) is value
         and not _NUMBERED.match(name)
-    ) | set(_UNDERS) & namespace.keys() - _user_unders(shell)
+    ) | given_back(shell)
+
+
+def given_back(shell: t.Any) -> set[str]:
+    """Those of `_`, `__` and `___` that are IPython's, also if the notebook had them before."""
+    return set(_UNDERS) & shell.user_ns.keys() - _user_unders(shell)
 
 
 def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:
@@ -74,6 +87,31 @@ def _outputs(shell: t.Any) -> dict[t.Any, t.Any]:
         if type(found) is dict:
             return found
     return {}
+
+
+def own_entries(shell: t.Any) -> dict[str, t.Any]:
+    """What code has put into `In` and `Out` itself, or taken out of them, in a form that can be
+    compared. Another process makes them from the inputs and the numbered results."""
+    history, outputs = shell.history_manager, _outputs(shell)
+    is_there = any(shell.user_ns.get(name) is outputs for name in ("_oh", "Out"))
+    numbered = {int(name[1:]): value for name, value in _numbered(shell.user_ns)}
+    others = {key: id(value) for key, value in outputs.items() if key not in numbered}
+    changed = {
+        number: id(outputs.get(number))
+        for number, value in numbered.items()
+        if outputs.get(number, numbered) is not value
+    }
+    return {
+        "In": len(history.input_hist_parsed) - len(history.input_hist_raw),
+        "Out": others | changed if is_there else {},
+    }
+
+
+def altered(shell: t.Any, before: dict[str, t.Any]) -> list[str]:
+    """`In` and `Out`, if code has changed their entries since `own_entries` gave `before`, in
+    words."""
+    now = own_entries(shell)
+    return [f"the entries of {name}" for name in now if now[name] != before[name]]
 
 
 def last_results(shell: t.Any) -> frozenset[str]:
@@ -147,9 +185,9 @@ def restore_results(shell: t.Any, memory: Memory) -> None:
     _restore_directories(shell, memory["directories"])
     cell_numbers(shell).update(memory["files"])
     namespace, outputs = shell.user_ns, _outputs(shell)
-    for name in [name for name in namespace if _NUMBERED.match(str(name))]:
-        outputs[int(name[1:])] = namespace[name]
-        shell.user_ns_hidden[name] = namespace[name]
+    for name, value in _numbered(namespace):
+        outputs[int(name[1:])] = value
+        shell.user_ns_hidden[name] = value
     users, unbound = _user_unders(shell), memory.get("unbound", ())
     for name, number in zip(_UNDERS, memory["last"], strict=True):
         value = outputs.get(number, Elsewhere(number)) if number else None
