@@ -12,7 +12,7 @@ import logging
 import random
 import typing as t
 
-from .. import _restore
+from .. import _owned, _restore
 from . import Codec, register
 
 # ---- logging's handlers: all but their lock, which is made anew -----------------------------
@@ -96,11 +96,23 @@ class _MockCalls(Codec):
         return *make, dict(vars(value)), None, None, _restore.share_dict
 
 
+class _DictPatches(Codec):
+    """A `patch.dict` that is started has the dict that it changed, and `stop` puts back what that had."""
+
+    types = ("unittest.mock._patch_dict",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        state = dict(vars(value))
+        state["in_dict"] = _owned.in_module(state["in_dict"])
+        return object.__new__, (type(value),), state, None, None, _restore.share_dict
+
+
 for _codec in (
     _Handlers(),
     _Parsers(),
     _Structs(),
     _SystemGenerators(),
     _MockCalls(),
+    _DictPatches(),
 ):
     register(_codec)
