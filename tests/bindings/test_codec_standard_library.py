@@ -26,3 +26,19 @@ def test_what_a_parser_suppresses_stays_so(main):
         "value = [vars(parser.parse_args([])), vars(parser.parse_args(['--count', '2', 'run', 'x']))]",
     )
     assert answer["value"] == [{}, {"count": 2, "file": "x"}]
+
+
+def test_a_patched_dict_of_a_module_is_the_module_s(main):
+    main.execute(
+        "import mimetypes\nfrom unittest import mock\nown = {'a': 1}\n"
+        "theirs = mock.patch.dict('mimetypes.types_map', {'.hf': 'x'}); theirs.start()\n"
+        "ours = mock.patch.dict(own, {'b': 2}); ours.start()"
+    )
+    assert not main.commit()["unserializable"]
+    answer = hand_over(
+        main,
+        "import mimetypes; before = [theirs.in_dict is mimetypes.types_map, dict(ours.in_dict)]\n"
+        "theirs.in_dict['.hf'] = 'x'; theirs.__exit__(); ours.__exit__()\n"
+        "value = [*before, '.hf' in mimetypes.types_map, ours.in_dict]",
+    )
+    assert answer["value"] == [True, {"a": 1, "b": 2}, False, {"a": 1}]
