@@ -378,7 +378,10 @@ def forked_kernel(start_kernel):
     return start_kernel(env={"HOLDFAST_RUN": "forked"})
 
 
-@pytest.fixture(params=["isolated", "in-process", "forked"])
+RUNS = ["isolated", "in-process", "forked"]
+
+
+@pytest.fixture(params=RUNS)
 def either_kernel(request):
     """Each of the three in turn."""
     return request.getfixturevalue(request.param.replace("-", "_") + "_kernel")

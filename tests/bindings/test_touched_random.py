@@ -9,6 +9,7 @@ import sys
 import types
 
 
+import effort
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,7 +125,7 @@ class Notebook:
         self.touched.settle()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort.examples(10), deadline=None)
 @given(steps=STEPS)
 def test_a_full_save_finds_nothing_more(steps):
     session = store.Session.create(label="test")

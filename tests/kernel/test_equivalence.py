@@ -180,7 +180,7 @@ def check(kernel, setup, notebook):
 
 
 examples = settings(
-    max_examples=effort.examples(20),
+    max_examples=effort.examples(8),
     deadline=None,
     phases=[Phase.generate],  # an example takes a second: the first that fails is shown
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -1,12 +1,14 @@
 """The fork server is killed: the notebook, its rollback and the cell that runs go on with another one."""
 
 import contextlib
+import itertools
 import os
 import random
 import signal
 import time
 from pathlib import Path
 
+import effort
 import psutil
 import pytest
 from processes import kill, name, oldest, state
@@ -176,12 +178,15 @@ BLOCKED = {
 }
 
 
-@pytest.mark.parametrize("code", BLOCKED.values(), ids=BLOCKED)
-@pytest.mark.parametrize("head", [PLAIN, ISOLATED, CLEAN], ids=["plain", "in-process", "clean"])
-def test_a_killed_frontend_leaves_its_reaper(start, head, code):
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    effort.sample(itertools.product(["plain", "in-process", "clean"], BLOCKED), 4),
+)
+def test_a_killed_frontend_leaves_its_reaper(start, way, kind):
+    head = {"plain": PLAIN, "in-process": ISOLATED, "clean": CLEAN}[way]
     kernel = start()
     complete(kernel)
-    begun(kernel, head + code)
+    begun(kernel, head + BLOCKED[kind])
     kill_server(kernel)
     below = psutil.Process(kernel.pid).children(recursive=True)
     reaper = [one for one in below if name(one.pid) == "holdfast-reaper"]

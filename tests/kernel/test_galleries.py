@@ -11,6 +11,7 @@ import ast
 import contextlib
 import difflib
 import importlib.metadata
+import itertools
 import json
 import os
 import queue
@@ -30,7 +31,7 @@ from tests.conftest import is_progress, is_summary, kernel_starter
 
 TIMEOUT = 120.0
 HEAD = "%%execute_with_scorep\n"
-WAYS = effort.sample(["turns", "plain", "instrumented"], 3)
+WAYS = ["turns", "plain", "instrumented"]
 LOOK = "__import__('digest').each_name(globals())"
 
 SEED = "import random, numpy\nrandom.seed(1); numpy.random.seed(1)"
@@ -211,11 +212,16 @@ def compare(run_in, cells, way):
     assert not any(found), next(entry for entry in found if entry)
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    ("project", "script"),
+    ("way", "project", "script"),
     effort.sample(
-        [(project, script) for project, scripts in SCRIPTS.items() for script in scripts.split()], 3
+        [
+            (way, project, script)
+            for way in WAYS
+            for project, scripts in SCRIPTS.items()
+            for script in scripts.split()
+        ],
+        10,
     ),
 )
 def test_a_script_gives_what_it_gives_in_ipykernel(run_in, project, script, way):
@@ -226,8 +232,9 @@ def test_a_script_gives_what_it_gives_in_ipykernel(run_in, project, script, way)
     compare(run_in, galleries.cells_of_script((place / script).read_text()), way)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", effort.sample(DOCSTRINGS.split(), 3))
+@pytest.mark.parametrize(
+    ("way", "name"), effort.sample(itertools.product(WAYS, DOCSTRINGS.split()), 11)
+)
 def test_a_docstring_gives_what_it_gives_in_ipykernel(run_in_turn, name, way):
     pytest.importorskip(name.partition(".")[0])
     module = name.partition(".")[0]

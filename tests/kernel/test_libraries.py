@@ -1,8 +1,12 @@
 """What libraries show in recorded cells, where they look for the kernel that they know."""
 
+import itertools
 import json
 
+import effort
 import pytest
+
+from tests.conftest import RUNS
 
 CELL = "%%execute_with_scorep\n"
 
@@ -82,7 +86,11 @@ def test_the_shell_and_its_streams_are_found_again(isolated_kernel):
 _theirs = {}  # by library: the sizes in ipykernel, which are asked for once
 
 
-@pytest.mark.parametrize("library", SHOWS)
+@pytest.mark.parametrize(
+    ("either_kernel", "library"),
+    effort.sample(itertools.product(RUNS, SHOWS), 4),
+    indirect=["either_kernel"],
+)
 def test_outputs_are_of_the_same_size(request, either_kernel, library):
     """In each run mode: both cells are recorded, so what the first one set up is carried, too."""
     pytest.importorskip(library)

