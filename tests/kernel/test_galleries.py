@@ -221,7 +221,7 @@ def compare(run_in, cells, way):
             for project, scripts in SCRIPTS.items()
             for script in scripts.split()
         ],
-        10,
+        11,
     ),
 )
 def test_a_script_gives_what_it_gives_in_ipykernel(run_in, project, script, way):
