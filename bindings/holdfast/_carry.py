@@ -45,7 +45,7 @@ import typing
 import cloudpickle
 from cloudpickle import cloudpickle as _rules
 
-from . import _context, _owned, _patches, _restore, _store, _trial, codecs
+from . import _context, _instances, _owned, _patches, _restore, _store, _trial, codecs
 from .codecs import cached_functions
 
 # Memory below this size is not worth a buffer of its own: a page, and a mapping.
@@ -116,9 +116,12 @@ def _shares_dict(value):
 def _reduce_with_dict(value):
     """So that `__dict__` is the same object afterwards, not one with the same contents."""
     reduced = value.__reduce_ex__(5)
-    if len(reduced) < 3 or reduced[2] is not value.__dict__ or hasattr(value, "__setstate__"):
+    make, args, state, *items = (*reduced, None, None, None)[:5]
+    if state is None and not value.__dict__:  # an empty one is left out
+        state = value.__dict__
+    if state is not value.__dict__ or hasattr(value, "__setstate__"):
         return reduced
-    return *(*reduced, None, None)[:5], _restore.share_dict
+    return make, args, state, *items, _restore.share_dict
 
 
 def _sort_as(attributes, in_class):
@@ -162,24 +165,6 @@ class _Shell:
 
     def __reduce__(self):
         return _restore.make_cell, ()
-
-
-def _is_simple_exception(cls):
-    """A class of the notebook whose __init__ would not take `args`, without C fields of its own.
-
-    BaseException.__reduce__ calls the class with `args`: where an __init__ made its own out of
-    other arguments, that fails or gives another value.
-    """
-    return (
-        cls.__module__ == "__main__"
-        and isinstance(cls.__init__, types.FunctionType)
-        and cls.__reduce__ is BaseException.__reduce__
-        and cls.__reduce_ex__ is object.__reduce_ex__
-        and next(
-            base for base in cls.__mro__ if not base.__flags__ & _restore.HEAP_TYPE
-        ).__basicsize__
-        == BaseException.__basicsize__
-    )
 
 
 _PLAIN_KINDS = frozenset("biufcmMSUV")
@@ -262,6 +247,7 @@ class Pickler(cloudpickle.Pickler):
         self.classes = {}  # identifiers referred to, in order
         self.root = None  # what is pickled
         self.notes = notes  # what codecs found out about it
+        self._kinds = _instances.Kinds()
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
         self._kept = []  # objects whose ids are keys above
@@ -298,17 +284,10 @@ class Pickler(cloudpickle.Pickler):
                 return self._reduce_class(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
             return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
-        if issubclass(cls, BaseException) and _is_simple_exception(cls):
-            links = obj.__cause__, obj.__context__, obj.__suppress_context__
-            state = (dict(obj.__dict__), obj.args, *links, _traceback_of(obj))
-            return (
-                _restore.make_exception,
-                (cls, obj.args),
-                state,
-                None,
-                None,
-                _restore.fill_exception,
-            )
+        if issubclass(cls, BaseException):
+            reduced = _instances.reduce_exception(obj, cls, _traceback_of(obj))
+            if reduced is not None:
+                return reduced
         original = _patches.reduce(obj)
         if original is not None:
             return original
@@ -334,6 +313,9 @@ class Pickler(cloudpickle.Pickler):
             return _reduce_raised(obj)
         if gc.is_finalized(obj) and hasattr(cls, "__del__"):
             return _reduce_finalized(obj)
+        reduced = self._kinds.reduce(obj, cls)
+        if reduced is not None:
+            return reduced
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
         return super().reducer_override(obj)

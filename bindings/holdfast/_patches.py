@@ -428,7 +428,11 @@ def _read(owner: t.Any, name: str) -> t.Any:
 
 
 def _same(one: object, other: object) -> bool:
-    return one is other or (type(one) is type(other) and isinstance(one, _ATOMS) and one == other)
+    if one is other or type(one) is not type(other) or not isinstance(one, _ATOMS):
+        return one is other
+    if isinstance(one, (float, complex)):
+        return repr(one) == repr(other)  # -0.0 is another one than 0.0
+    return one == other
 
 
 def _equal(one: t.Any, other: t.Any) -> bool:

@@ -6,6 +6,7 @@ the objects that they are given perhaps still empty: whatever can be in a cycle 
 is made first and filled afterwards.
 """
 
+import collections
 import contextlib
 import enum
 import io
@@ -206,10 +207,60 @@ def make_exception(cls, args):
 
 
 def fill_exception(error, state):
-    attributes, error.args, error.__cause__, error.__context__, suppressed, *trace = state
-    error.__suppress_context__ = suppressed  # not before: the cause sets it
-    error.__traceback__ = trace[0] if trace else None
-    error.__dict__.update(attributes)
+    attributes, args, cause, context, suppressed, *more = state
+    trace, fields = (*more, None, ())[:2]  # a session that was saved long ago has less
+    BaseException.args.__set__(error, args)
+    BaseException.__cause__.__set__(error, cause)
+    BaseException.__context__.__set__(error, context)
+    BaseException.__suppress_context__.__set__(error, suppressed)  # not before: the cause sets it
+    BaseException.__traceback__.__set__(error, trace)
+    object.__getattribute__(error, "__dict__").update(attributes)
+    for home, name, value in fields:
+        vars(home)[name].__set__(error, value)
+
+
+def make_by_base(base, cls, args):
+    return base.__new__(cls, *args)
+
+
+def fill_by_base(made, state):
+    """By what the builtin type below the object's class has, and not by the class."""
+    attributes, slots, base, items = state
+    if attributes is not None:
+        share_dict(made, attributes)
+    for home, name, value in slots:
+        vars(home)[name].__set__(made, value)
+    _FILL.get(base, _fill_nothing)(made, items)
+
+
+def _fill_nothing(made, items):
+    pass
+
+
+def _fill_ordered(made, items):
+    for key, value in items:
+        collections.OrderedDict.__setitem__(made, key, value)
+
+
+def _fill_default(made, items):
+    factory, content = items
+    collections.defaultdict.__init__(made, factory)
+    dict.update(made, content)
+
+
+def _fill_queue(made, items):
+    length, content = items
+    collections.deque.__init__(made, content, length)
+
+
+_FILL = {
+    list: list.extend,
+    set: set.update,
+    dict: dict.update,
+    collections.OrderedDict: _fill_ordered,
+    collections.defaultdict: _fill_default,
+    collections.deque: _fill_queue,
+}
 
 
 _RAISES = compile("raise error", "<traceback>", "exec")
@@ -374,6 +425,13 @@ def fill_finalized(made, state):
     """An object whose `__del__` has run and that somebody has kept: it doesn't run again."""
     _store._disarm(made)
     fill_state(made, state[0])
+
+
+def fill_with_attributes(made, state):
+    own, attributes = state
+    if own is not None:
+        fill_state(made, own)
+    share_dict(made, attributes)
 
 
 def fill_state(made, state):

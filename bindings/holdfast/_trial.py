@@ -128,7 +128,8 @@ def _words(cause):
 # ---- which objects run code of the user's own ------------------------------------------------
 
 
-def _is_own(module):
+def is_own(module):
+    """Whether a module, by its name, is the user's own."""
     own = _own_modules.get(module)
     if own is None:
         path = getattr(sys.modules.get(module), "__file__", None)
@@ -146,16 +147,16 @@ def _module_of(hook, base):
 
 def is_own_code(hook, cls):
     """Whether a function that a class has as an attribute is code of the user's own."""
-    return _is_own(_module_of(hook, cls))
+    return is_own(_module_of(hook, cls))
 
 
 def has_own_hooks(cls):
     """Whether pickling or unpickling an instance runs code of the user's own."""
     reducer = copyreg.dispatch_table.get(cls)
-    if reducer is not None and _is_own(getattr(reducer, "__module__", None)):
+    if reducer is not None and is_own(getattr(reducer, "__module__", None)):
         return True
     return any(
-        _is_own(_module_of(base.__dict__[hook], base))
+        is_own(_module_of(base.__dict__[hook], base))
         for base in type.mro(cls)[:-1]
         for hook in _HOOKS
         if hook in base.__dict__

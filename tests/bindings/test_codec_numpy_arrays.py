@@ -454,3 +454,10 @@ def test_views_by_strides_share_their_array(main):
     main.commit()
     answer = hand_over(main, "a[2] = 50; value = [int(s[0, 2]), int(s[1, 1])]")
     assert answer["value"] == [50, 50]
+
+
+def test_a_polynomial_has_the_array_that_is_a_variable_too(main):
+    main.execute("import numpy as np; p = np.polynomial.Polynomial([1.0, 2.0]); c = p.coef")
+    main.commit()
+    answer = hand_over(main, "c[0] = 9; value = [float(p(0)), p.coef is c]")
+    assert answer["value"] == [9.0, True]

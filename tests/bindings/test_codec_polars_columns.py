@@ -107,3 +107,15 @@ def test_without_pyarrow_polars_pickles(main, monkeypatch):
     main.execute(f"{START}x = pl.DataFrame({{'a': range(N)}})\ny = x['a']")
     assert main.commit()["unserializable"] == {}
     assert main.other("names.bind(ns)\nanswer(last=ns['x']['a'][-1])") == {"last": 19_999}
+
+
+def test_a_plan_with_a_python_function_is_declined(main):
+    main.execute(
+        START + "good = pl.LazyFrame({'a': [1]}).select(pl.col('a') + 1)\ncalls = []\n"
+        "bad = good.with_columns(pl.col('a').map_batches(lambda s: calls.append(1) or s))"
+    )
+    report = main.commit()
+    assert set(report["unserializable"]) == {"bad"}
+    assert "a Python function is in its plan" in report["unserializable"]["bad"]
+    found = main.other("names.bind(ns)\nanswer(found=ns['good'].collect()['a'].to_list())")
+    assert found == {"found": [2]}

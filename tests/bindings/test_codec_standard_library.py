@@ -42,3 +42,17 @@ def test_a_patched_dict_of_a_module_is_the_module_s(main):
         "value = [*before, '.hf' in mimetypes.types_map, ours.in_dict]",
     )
     assert answer["value"] == [True, {"a": 1, "b": 2}, False, {"a": 1}]
+
+
+def test_a_logger_that_nobody_finds_by_its_name_is_itself(main):
+    main.execute(
+        "import logging\nlone = logging.Logger('lone', 10); known = logging.getLogger('lone')\n"
+        "lone.mark, known.mark = [1], [2]"
+    )
+    assert not main.commit()["unserializable"]
+    answer = hand_over(
+        main,
+        "import logging\nvalue = [lone.mark, lone.level, known is logging.getLogger('lone')]\n"
+        "lone.info('none')",
+    )
+    assert answer["value"] == [[1], 10, True]

@@ -367,3 +367,28 @@ def test_what_can_t_be_carried_is_declined_alone(library_main):
     assert "good" in report["saved"]
     assert set(report["unserializable"]) == {"bad"}
     assert "lock" in report["unserializable"]["bad"]
+
+
+def test_what_follows_pytorch_s_calls_sees_none_of_ours(main):
+    main.execute(
+        "import torch\nfrom torch.overrides import TorchFunctionMode\ncalls = []\n"
+        "class Mode(TorchFunctionMode):\n"
+        "    def __torch_function__(self, function, types, args=(), kwargs=None):\n"
+        "        calls.append(function.__name__)\n        return function(*args, **(kwargs or {}))\n"
+        "class Own(torch.Tensor):\n"
+        "    @classmethod\n    def __torch_function__(cls, function, types, args=(), kwargs=None):\n"
+        "        calls.append(function.__name__)\n"
+        "        return super().__torch_function__(function, types, args, kwargs or {})\n"
+        "x, own = torch.arange(9000.0), torch.ones(3).as_subclass(Own)\ncalls.clear()\n"
+        "mode = Mode(); mode.__enter__()"
+    )
+    try:
+        report = main.commit()
+        assert main.ns["calls"] == []
+    finally:
+        main.execute("mode.__exit__(None, None, None)")
+    assert not report["unserializable"]
+    assert main.other("names.bind(ns); answer(found=[len(ns['x']), ns['calls']])")["found"] == [
+        9000,
+        [],
+    ]

@@ -71,6 +71,7 @@ _BUILT_IN: dict[str, str] = {
     "multiprocessing": "connections",
     "numpy": "numpy_arrays",
     "pandas": "pandas_blocks",
+    "plotly": "plotly_figures",
     "polars": "polars_columns",
     "pyarrow": "arrow_buffers",
     "random": "standard_library",

@@ -106,7 +106,17 @@ class Npz(Codec):
         return _make_npz, (type(value), type(value.f), state, value.zip)
 
 
+class Polynomial(Codec):
+    """Its own pickling copies the coefficients, which may be an array of the notebook's."""
+
+    types = ("numpy.polynomial._polybase.ABCPolyBase",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        return object.__new__, (type(value),), dict(vars(value)), None, None, _restore.share_dict
+
+
 register(Npz())
+register(Polynomial())
 register(Subclass())
 register(Row())
 register(Generator())

@@ -23,6 +23,9 @@ _BY_ARROW = {
 }
 
 
+_FUNCTIONS = (b"PLPYFN", b"PLPYUDF")  # before each pickled function; the second in older versions
+
+
 class Series(Codec):
     types = ("polars.series.series.Series",)
 
@@ -54,9 +57,24 @@ class Frame(Codec):
             yield from _series.shares(column)
 
 
+class Plan(Codec):
+    """Polars pickles the Python functions in it: copies, with other variables than the notebook's."""
+
+    types = ("polars.lazyframe.frame.LazyFrame", "polars.expr.expr.Expr")
+
+    def reduce(self, value, pickler):
+        state = value.__getstate__()
+        if any(mark in state for mark in _FUNCTIONS):
+            raise TypeError(
+                "a Python function is in its plan, and another process would have a copy of it"
+            )
+        return object.__new__, (type(value),), state
+
+
 _series = Series()
 register(_series)
 register(Frame())
+register(Plan())
 
 
 @functools.cache

@@ -68,6 +68,27 @@ class _Parsers(Codec):
 # ---- made again from what made them ---------------------------------------------------------
 
 
+class _Loggers(Codec):
+    """One that no `getLogger` finds is itself; pickle would make one of its name there, or find another."""
+
+    types = ("logging.Logger",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        known = value.manager.loggerDict.get(value.name)
+        if known is value or value is logging.root:
+            return NotImplemented
+        state = {name: one for name, one in vars(value).items() if name not in _OF_ALL_LOGGERS}
+        return _make_handler, (type(value),), state, None, None, _fill_logger
+
+
+_OF_ALL_LOGGERS = frozenset(("manager", "_cache"))
+
+
+def _fill_logger(logger, state):
+    vars(logger).update(state)
+    logger._cache = {}
+
+
 class _Structs(Codec):
     types = ("_struct.Struct",)
 
@@ -109,6 +130,7 @@ class _DictPatches(Codec):
 
 for _codec in (
     _Handlers(),
+    _Loggers(),
     _Parsers(),
     _Structs(),
     _SystemGenerators(),

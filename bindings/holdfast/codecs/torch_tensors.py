@@ -22,6 +22,8 @@ A restored storage lies in the mapped region and holds it. It can be written, an
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from .._no_warnings import no_warnings
@@ -31,6 +33,17 @@ _NO_GRAPH = (
     "the autograd graph of this tensor was not carried between the notebook's process and the "
     "cell's: only its value was. Compute it and call backward() in the same cell"
 )
+
+
+def _unseen(function):
+    """What follows PyTorch's calls (`TorchFunctionMode`, `__torch_function__`) doesn't see those."""
+
+    @functools.wraps(function)
+    def unseen(*args):
+        with torch._C.DisableTorchFunction():
+            return function(*args)
+
+    return unseen
 
 
 class _GraphNotCarried(torch.autograd.Function):
@@ -87,6 +100,7 @@ def _make_meta(dtype, size, stride):
     return torch.empty_strided(size, stride, dtype=dtype, device="meta")
 
 
+@_unseen
 def _make_tensor(make, args, cls, requires_grad, is_leaf):
     if make is _make_strided:  # of a storage, which no graph leads to
         tensor = make(*args)
@@ -110,6 +124,7 @@ def _make_inference(*how):
         return _make_tensor(*how)
 
 
+@_unseen
 def _fill_tensor(tensor, state):
     attributes, slots, gradient, hooks, after_hooks = state
     if attributes:
@@ -229,6 +244,7 @@ def _state_of(tensor):
 class _Tensors(Codec):
     types = ("torch.Tensor",)
 
+    @_unseen
     def reduce(self, value, pickler):
         if _has_own_pickling(value):
             return NotImplemented
@@ -238,6 +254,7 @@ class _Tensors(Codec):
         make = _make_inference if value.is_inference() else _make_tensor
         return make, how, _state_of(value), None, None, _fill_tensor
 
+    @_unseen
     def shares(self, value):
         gradient = _gradient(value)
         found = [] if gradient is None else [gradient]
@@ -245,6 +262,7 @@ class _Tensors(Codec):
             return [*found, *(_address(part) for part in _parts_of_sparse(value))]
         return found if _has_own_pickling(value) else [*found, _address(value)]
 
+    @_unseen
     def memory(self, value):
         storage = value.untyped_storage()
         return storage.data_ptr(), storage.nbytes()

@@ -13,9 +13,12 @@ Nothing is kept of what was looked at, and no code of the objects' own runs.
 
 from __future__ import annotations
 
+import _random
 import _thread
 import collections
 import gc
+import io
+import operator
 import types
 import typing as t
 
@@ -34,8 +37,26 @@ _FIXED = (type, types.ModuleType, types.CodeType)  # they are carried, or a libr
 _STEPS = {types.GeneratorType: "gi", types.CoroutineType: "cr", types.AsyncGeneratorType: "ag"}
 _PIPED = frozenset((enumerate, zip, map, filter))
 _LOCKS = frozenset((_thread.LockType, _thread.RLock))
+_IN_MEMORY = frozenset((io.StringIO, io.BytesIO))
 _SLOT = types.MemberDescriptorType
 _WORD = object.__basicsize__ // 2
+
+_offset_of = operator.attrgetter
+# What an object of a builtin class below its own holds; all of them have the same size.
+_ITEMS: dict[type, t.Callable[[t.Any], t.Iterable[t.Any]]] = {
+    object: lambda one: (),
+    list: list.__iter__,
+    set: set.__iter__,
+    frozenset: frozenset.__iter__,
+    dict: lambda one: [*dict.keys(one), *dict.values(one)],
+    collections.OrderedDict: lambda one: [
+        *collections.OrderedDict.__iter__(one),
+        *dict.values(one),
+    ],
+    collections.defaultdict: lambda one: [*dict.keys(one), *dict.values(one), one.default_factory],
+    collections.deque: collections.deque.__iter__,
+    _random.Random: lambda one: [_random.Random.getstate(one)],
+}
 
 _BEFORE = "the notebook goes on with the old one"
 _MAYBE = "if the cell changed it, the notebook goes on with the value before the cell"
@@ -193,6 +214,8 @@ def _look_at(one: t.Any) -> Seen | None:
         return one.__length_hint__(), gc.get_referents(one)
     if kind in _LOCKS:
         return repr(one), ()
+    if kind in _IN_MEMORY and not one.closed:
+        return (one.tell(), one.getvalue()), ()
     if kind is bytearray:
         return bytes(one), ()
     return _look_at_instance(one)
@@ -208,13 +231,18 @@ def _look_at_steps(one: t.Any, prefix: str) -> Seen:
 
 
 def _look_at_instance(one: t.Any) -> Seen | None:
-    """Its attributes, where they are all that it has."""
+    """Its attributes and items, where they are all that it has."""
     kind = type(one)
+    base = next(base for base in kind.__mro__ if base in _ITEMS)
     slots = [slot for base in kind.__mro__ for slot in vars(base).values() if type(slot) is _SLOT]
-    words = len(slots) + (kind.__weakrefoffset__ > 0) + (kind.__dictoffset__ > 0)
-    if kind.__itemsize__ or kind.__basicsize__ != object.__basicsize__ + words * _WORD:
+    own = [slot for slot in slots if slot.__objclass__ not in _ITEMS]
+    words = len(own) + sum(
+        offset(kind) > 0 and not offset(base)
+        for offset in (_offset_of("__weakrefoffset__"), _offset_of("__dictoffset__"))
+    )
+    if kind.__itemsize__ or kind.__basicsize__ != base.__basicsize__ + words * _WORD:
         return None  # C's code may keep there what nobody sees
-    held = []
+    held = list(_ITEMS[base](one))
     for slot in slots:
         try:
             held.append(slot.__get__(one, kind))

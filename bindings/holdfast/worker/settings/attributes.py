@@ -8,7 +8,7 @@ import sys
 import types
 import typing as t
 
-from holdfast import _store
+from holdfast import _store, marshal
 
 from ..bound import Budget, look
 from ..libraries import is_library
@@ -27,6 +27,12 @@ _UNDERS = (
     "__import__",
     "__build_class__",
 )  # gettext's function, or what keeps IPython from setting results
+# Set by the import, or by all modules (`__builtins__`).
+_OF_IMPORT = frozenset(
+    "__name__ __doc__ __package__ __loader__ __spec__ __file__ __cached__ __builtins__".split()
+)
+_DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
+_DIGEST_MAX = 16 << 20  # bytes
 _WORD = re.compile(r"[^\W\d][\w.]*")
 MISSING = "holdfast: no such attribute"
 
@@ -92,15 +98,27 @@ def look_into(module: object) -> dict[str, t.Any]:
     found: dict[str, t.Any] = {}
     budget = Budget()
     attributes = getattr(module, "__dict__", {})
-    for name, value in list(attributes.items()):
-        if name.startswith("__"):
-            continue
-        found[name] = look(value, budget) or id(value)
-        if isinstance(value, type) and value.__module__ == attributes.get("__name__"):
-            for inner, part in list(vars(value).items()):
-                if not inner.startswith("__") and not inner.startswith("_abc_"):
-                    found[f"{name}.{inner}"] = look(part, budget) or id(part)
+    work = [(name, value) for name, value in attributes.items() if name not in _OF_IMPORT]
+    for name, value in work:  # which grows
+        found[name] = look(value, budget) or _digest(value) or id(value)
+        is_its = isinstance(value, type) and value.__module__ == attributes.get("__name__")
+        if is_its and value.__qualname__ == name:
+            work += [
+                (f"{name}.{inner}", part)
+                for inner, part in vars(value).items()
+                if not inner.startswith("__") and not inner.startswith("_abc_")
+            ]
     return found
+
+
+def _digest(value: object) -> t.Any:
+    """Of a library's data, but for large ones: what its encoding is, as a number."""
+    if type(value).__module__.partition(".")[0] not in _DATA:
+        return None
+    try:
+        return None if value.nbytes > _DIGEST_MAX else hash(marshal.dumps(value))  # type: ignore[attr-defined]
+    except Exception:  # it can't be encoded, or its attribute isn't a number
+        return None
 
 
 def public(module: object) -> dict[str, t.Any]:
@@ -114,7 +132,7 @@ def public(module: object) -> dict[str, t.Any]:
         if name in left_out or (name.startswith("_") and not (is_builtins and name in _UNDERS)):
             continue
         if type(value) in _ATOMS:
-            found[name] = value
+            found[name] = type(value), repr(value) if type(value) in (float, complex) else value
         else:
             found[name] = (looks and type(value) in _PLAIN_HOLDERS and look(value)) or id(value)
     return found

@@ -22,6 +22,11 @@ from .exits import Call, imports, is_own, is_same
 _NOTED = (
     ("codecs", "register", "unregister"),
     ("codecs", "register_error", ""),
+    ("jax.tree_util", "register_dataclass", ""),
+    ("jax.tree_util", "register_pytree_node", ""),
+    ("jax.tree_util", "register_pytree_node_class", ""),
+    ("jax.tree_util", "register_pytree_with_keys", ""),
+    ("jax.tree_util", "register_pytree_with_keys_class", ""),
     ("logging", "captureWarnings", ""),
     ("mimetypes", "add_type", ""),
     ("shutil", "register_archive_format", "unregister_archive_format"),

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import io
 import operator
 import sys
 import types
@@ -357,4 +358,10 @@ def _steps(name: str) -> t.Iterator[str]:
 
 def _is_nobodys(value: object) -> bool:
     """Whether no library has made it, which may set its own attributes at any time."""
-    return is_notebooks(value) or is_plain(value) or type(value).__module__ == "unittest.mock"
+    kind = type(value)
+    return (
+        is_notebooks(value)
+        or is_plain(value)
+        or kind.__module__ == "unittest.mock"
+        or kind in (io.StringIO, io.BytesIO)  # which stands for a stream of `sys`
+    )

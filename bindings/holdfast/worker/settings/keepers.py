@@ -47,6 +47,21 @@ KEEPERS = {
     "Altair's renderers": Keeper("altair.vegalite.v6.display", "renderers"),
     "Altair's transformers of data": Keeper("altair.vegalite.v6.data", "data_transformers"),
     "rich's console": Keeper("rich", "", ("_console",)),
+    "NumPy's text for masked values": Keeper("numpy.ma.core", "masked_print_option"),
+    "pandas' types of data": Keeper("pandas.core.dtypes.base", "_registry", ("dtypes",)),
+    "Matplotlib's scales": Keeper(
+        "matplotlib.scale", "", ("_scale_mapping", "_scale_has_axis_parameter")
+    ),
+    "Matplotlib's first day": Keeper("matplotlib.dates", "", ("_epoch",)),
+    "Matplotlib's projections": Keeper("matplotlib.projections", "projection_registry"),
+    "Keras's defaults": Keeper(
+        "keras.src.backend.config", "", ("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT")
+    ),
+    "Keras's names": Keeper(
+        "keras.src.backend.common.global_state",
+        "GLOBAL_STATE_TRACKER",
+        ("object_name_uids",),
+    ),
     "Bokeh's notebook": Keeper("bokeh.io.notebook", "", ("_NOTEBOOK_LOADED",)),
 }
 
@@ -152,6 +167,9 @@ class _Kept:
         for name, begun in self._begun.items():
             if type(begun.value) is dict and type(now.get(name)) is dict and name not in found:
                 self._refill(begun, now[name], *entries.get(name, ({}, [])))
+        if self._keeper.attributes:
+            for name in now.keys() - found.keys() - self._begun.keys():
+                delattr(holder, name)
         for name in found.keys() | self._begun.keys():
             if name in found:
                 setattr(holder, name, self._resolved(found[name]))

@@ -153,7 +153,13 @@ def _ipython(shell: t.Any) -> Holders:
     found["cleanup"] = shell.input_transformers_cleanup
     found["post"] = shell.input_transformers_post
     found["trees"] = shell.ast_transformers
-    for kind, formatter in shell.display_formatter.formatters.items():
+    found["displays"] = getattr(shell.display_pub, "_hooks", [])
+    formatters = {
+        **shell.display_formatter.formatters,
+        "of all kinds": shell.display_formatter.mimebundle_formatter,
+        "that show": shell.display_formatter.ipython_display_formatter,
+    }
+    for kind, formatter in formatters.items():
         found[f"types {kind}"] = formatter.type_printers
         found[f"deferred {kind}"] = formatter.deferred_printers
     return found

@@ -35,6 +35,7 @@ _NOTED = {
     "hvplot": (("hvplot.utilities", "hvplot_extension.__call__"),),
     "panel": (("panel.config", "panel_extension.__call__"),),
     "rich": (("rich.pretty", "install"), ("rich.traceback", "install")),
+    "sympy": (("sympy", "init_printing"), ("sympy.interactive.printing", "init_printing")),
     "tqdm": (("tqdm.std", "tqdm.pandas"),),
 }
 # These show what they are given, unless that is text.

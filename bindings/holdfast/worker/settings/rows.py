@@ -408,6 +408,11 @@ def _set_sklearn(new: dict[str, t.Any]) -> None:
     _module("sklearn").set_config(**new)
 
 
+def _polynomial_style(shell: t.Any) -> str:
+    base = vars(_module("numpy.polynomial")).get("_polybase")
+    return "unicode" if base is None or base.ABCPolyBase._use_unicode else "ascii"
+
+
 def _print_options(shell: t.Any) -> dict[str, t.Any]:
     return dict(vars(_module("torch._tensor_str").PRINT_OPTS))
 
@@ -483,6 +488,12 @@ def _set_aliases(new: list[list[str]]) -> None:
         manager.undefine_alias(name)
     for name, command in {tuple(one) for one in new} - set(manager.aliases):
         manager.define_alias(name, command)
+
+
+def _set_directories(new: list[str]) -> None:
+    from IPython import get_ipython
+
+    get_ipython().dir_stack[:] = new
 
 
 @functools.cache
@@ -655,6 +666,11 @@ ROWS: dict[str, Row] = {
         "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
     ),
     "NumPy's buffers": _pair("numpy", "getbufsize", "setbufsize"),
+    "NumPy's style of polynomials": Row(
+        "numpy.polynomial",
+        _polynomial_style,
+        lambda new: _module("numpy.polynomial").set_default_printstyle(new),
+    ),
     "pandas' options": Row("pandas", _options, _set_options),
     "PyTorch's print options": Row("torch._tensor_str", _print_options, _set_print_options),
     "PyTorch's precision of products": _pair(
@@ -699,6 +715,9 @@ ROWS: dict[str, Row] = {
         "IPython", lambda shell: shell.compile.flags, _set_flags
     ),
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
+    "IPython's stack of directories": Row(
+        "IPython", lambda shell: list(shell.dir_stack), _set_directories
+    ),
     "IPython's options": Row("IPython", _traits, _set_traits),
     "IPython's reloading of modules": Row(
         autoreload.EXTENSION, lambda shell: autoreload.read(), autoreload.write

@@ -20,6 +20,7 @@ from ..libraries import is_library
 from .attributes import is_plain, new_modules
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
+_BY_ROWS = frozenset(("sklearn._config",))  # asked for by a function of the package (rows.py)
 
 Found = dict[str, dict[str, dict[str, t.Any]]]  # values by module, name there, and attribute
 
@@ -64,7 +65,7 @@ class ThreadLocals:
         for name in new_modules(self._count):
             package = name.partition(".")[0]
             module = sys.modules[name]
-            if package in sys.stdlib_module_names or package in _OURS:
+            if package in sys.stdlib_module_names or package in _OURS or name in _BY_ROWS:
                 continue
             if type(module) is types.ModuleType:
                 places = [
