@@ -247,7 +247,7 @@ class Pickler(cloudpickle.Pickler):
         self.classes = {}  # identifiers referred to, in order
         self.root = None  # what is pickled
         self.notes = notes  # what codecs found out about it
-        self._kinds = _instances.Kinds()
+        self._ways = _instances.Ways()
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
         self._kept = []  # objects whose ids are keys above
@@ -313,9 +313,9 @@ class Pickler(cloudpickle.Pickler):
             return _reduce_raised(obj)
         if gc.is_finalized(obj) and hasattr(cls, "__del__"):
             return _reduce_finalized(obj)
-        reduced = self._kinds.reduce(obj, cls)
-        if reduced is not None:
-            return reduced
+        way = self._ways[cls]
+        if way is not None:
+            return way(obj, cls)
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
         return super().reducer_override(obj)

@@ -15,6 +15,7 @@ they were found. pickle's way is kept
 
 import collections
 import copyreg
+import enum
 import random
 import sys
 import types
@@ -75,23 +76,18 @@ _IN_C = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
 )
 _OF_ANY_CLASS = ("__dict__", "__weakref__")  # descriptors in C that a `class` statement makes
 
 
-class Kinds:
-    """What is known of classes, for as long as one value is pickled."""
+class Ways(dict):
+    """By class: the function that says how an object of it is pickled, or None for pickle's way. For as
+    long as one value is pickled."""
 
-    def __init__(self):
-        self._ways = {}  # by class: what gives how an object of it is pickled, or None
-
-    def reduce(self, value, cls):
-        """How to pickle an object; None: in pickle's way."""
-        try:
-            way = self._ways[cls]
-        except KeyError:
-            way = self._ways[cls] = _way_of(cls)
-        return None if way is None else way(value, cls)
+    def __missing__(self, cls):
+        way = self[cls] = _way_of(cls)
+        return way
 
 
 def _by_base(value, cls):
@@ -120,10 +116,12 @@ def _by_name(value, cls):
 
 
 def _way_of(cls):
-    base = _builtin_base(cls)
-    if not _trial.is_own(cls.__module__) or cls in copyreg.dispatch_table:
+    module = cls.__module__
+    if type(module) is not str or not _trial.is_own(module) or cls in copyreg.dispatch_table:
         return None
-    home = _home(cls, "__reduce_ex__")
+    if issubclass(cls, (type, enum.Enum)):  # classes, and members that their class has
+        return None
+    base, home = _builtin_base(cls), _home(cls, "__reduce_ex__")
     home = home if home is not object else _home(cls, "__reduce__")
     root = home.__module__.partition(".")[0]
     if home not in _ITEMS and cls.__dictoffset__ and root in sys.stdlib_module_names:
@@ -148,7 +146,8 @@ def _builtin_base(cls):
 def _is_in_c(cls):
     return not cls.__flags__ & _restore.HEAP_TYPE or any(
         type(one) in _IN_C
-        or (type(one) is types.GetSetDescriptorType and name not in _OF_ANY_CLASS)
+        and name not in _OF_ANY_CLASS
+        and getattr(one, "__objclass__", getattr(one, "__self__", None)) is cls
         for name, one in vars(cls).items()
     )
 
@@ -218,13 +217,24 @@ def reduce_exception(error, cls, trace):
     if issubclass(base, BaseExceptionGroup) or base.__module__ != "builtins":
         return None
     homes = [_home(cls, name) for name in _WAYS_OF_ERRORS]
-    if cls in copyreg.dispatch_table or any(one.__flags__ & _restore.HEAP_TYPE for one in homes):
+    if _has_own_reducer(cls) or any(one.__flags__ & _restore.HEAP_TYPE for one in homes):
         return None
     links = error.__cause__, error.__context__, error.__suppress_context__
+    fields = _fields(error, base)
+    if cls is base and not (fields or trace or any(links)):
+        return None  # pickle's way is as good
     attributes = dict(object.__getattribute__(error, "__dict__"))
-    state = attributes, error.args, *links, trace, _fields(error, base)
+    state = attributes, error.args, *links, trace, fields
     make = _restore.make_by_base, (base, cls, ())
     return *make, state, None, None, _restore.fill_exception
+
+
+def _has_own_reducer(cls):
+    """Whether the user has given `copyreg` a function for it. tblib has one for each exception, for
+    their tracebacks' sake."""
+    reducer = copyreg.dispatch_table.get(cls)
+    module = getattr(reducer, "__module__", None)
+    return isinstance(module, str) and _trial.is_own(module)
 
 
 def _fields(error, base):

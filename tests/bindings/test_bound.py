@@ -1,10 +1,13 @@
 """What can be seen of values that no codec carries, and that a change of any of it shows."""
 
+import array
 import collections
 import functools
 import io
+import random
 import sqlite3
 import threading
+import zlib
 
 import pytest
 
@@ -17,6 +20,10 @@ class Plain:
 
 class Slots:
     __slots__ = ("one", "other")
+
+
+class OwnList(list):
+    pass
 
 
 def steps():
@@ -65,6 +72,16 @@ CHANGES = {
     "a new attribute": (holder, lambda one: setattr(one, "more", 1)),
     "slots": (slotted, lambda one: setattr(one, "other", 1)),
     "deque": (lambda: collections.deque([steps()]), lambda one: next(one[0])),
+    "own list": (lambda: OwnList([1]), lambda one: one.append(2)),
+    "own list's attribute": (lambda: OwnList([1]), lambda one: setattr(one, "a", 1)),
+    "counter": (lambda: collections.Counter("ab"), lambda one: one.update("a")),
+    "ordered": (
+        lambda: collections.OrderedDict(a=1, b=1),
+        lambda one: one.move_to_end("a"),
+    ),
+    "default": (lambda: collections.defaultdict(list), lambda one: one["a"]),
+    "random numbers": (random.Random, lambda one: one.random()),
+    "text in memory": (io.StringIO, lambda one: one.write("a")),
     "partial": (lambda: functools.partial(print, [1]), lambda one: one.args[0].append(2)),
 }
 
@@ -79,13 +96,19 @@ def test_a_change_shows(name):
     assert look(value) not in (None, before)
 
 
-class OwnList(list):
+class OwnError(ValueError):
     pass
 
 
 @pytest.mark.parametrize(
     "value",
-    [io.StringIO(), sqlite3.connect(":memory:"), OwnList(), ValueError(), [io.BytesIO()]],
+    [
+        array.array("i"),
+        sqlite3.connect(":memory:"),
+        OwnError(),
+        ValueError(),
+        [zlib.crc32, zlib.decompressobj()],
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_what_shows_nothing(value):
@@ -109,7 +132,10 @@ def test_no_code_of_the_object_runs():
 
 def test_what_became_of_each():
     names = "same stepped opaque untouched replaced gone".split()
-    space = {name: steps() for name in names} | {"opaque": io.StringIO(), "made": None}
+    space = {name: steps() for name in names} | {
+        "opaque": sqlite3.connect(":memory:"),
+        "made": None,
+    }
     bound = Bound(dict.fromkeys(names, "why"), space)
     next(space["stepped"])
     space["replaced"], space["made"] = steps(), steps()

@@ -1,5 +1,6 @@
 """Objects of the notebook's classes are made again without the code of their classes (_instances.py)."""
 
+import copyreg
 import sys
 import types
 
@@ -19,6 +20,7 @@ class Color:
         return cls.made[name]
 
 class Twice(dict):
+    length, upper = len, str.upper
     def __setitem__(self, key, value): super().__setitem__(key, value * 2)
 
 class Loud(list):
@@ -167,6 +169,13 @@ def test_exceptions_have_the_fields_that_they_had(made):
     assert crossed(caught.value).object == b"\xff"
     assert crossed(KeyError("a")).args == ("a",)
     assert crossed(ExceptionGroup("g", [ValueError(1)])).message == "g"
+
+
+def test_reducers_of_libraries_for_exceptions_leave_the_fields(monkeypatch):
+    stop = StopIteration(1)
+    stop.value = [6]
+    monkeypatch.setitem(copyreg.dispatch_table, StopIteration, lambda error: (StopIteration, (2,)))
+    assert (crossed(stop).value, crossed(stop).args) == ([6], (1,))
 
 
 def test_a_dict_that_two_objects_share_is_shared_while_it_is_empty(main):

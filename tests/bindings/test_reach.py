@@ -60,6 +60,8 @@ def test_names(code, names):
         "import __main__",
         "import sys; sys.modules['__main__'].x",
         "df.query('a > @x')",
+        "pl.sql('select * from x')",
+        "pl.SQLContext(register_globals=True)",
         "df.eval('a + @x')",
         "get_ipython().user_ns['x']",
         "get_ipython().ev('x')",

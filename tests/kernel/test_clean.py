@@ -323,8 +323,12 @@ def test_shared_memory_outlives_a_cell_that_attaches_it(notebook):
 
 
 def test_streams_that_another_object_stands_for_are_named(notebook):
-    """One that the notebook's own class made is carried instead."""
+    """One that the notebook's own class made is carried instead, and text in memory."""
     ok(notebook, "import io, sys; own = sys.stdout; sys.stdout = kept = io.StringIO()")
+    outcome = notebook.run(ISOLATED + "print('there')")
+    assert outcome.stream() == outcome.stream("stderr") == ""
+    ok(notebook, "assert sys.stdout is kept and kept.getvalue() == 'there\\n', kept.getvalue()")
+    ok(notebook, "sys.stdout = kept = io.TextIOWrapper(io.BytesIO())")
     outcome = notebook.run(ISOLATED + "print('here')")
     assert outcome.stream() == "here\n"
     assert "what stands for sys.stdout and sys.stderr couldn't be" in outcome.stream("stderr")

@@ -18,7 +18,6 @@ import _thread
 import collections
 import gc
 import io
-import operator
 import types
 import typing as t
 
@@ -41,7 +40,6 @@ _IN_MEMORY = frozenset((io.StringIO, io.BytesIO))
 _SLOT = types.MemberDescriptorType
 _WORD = object.__basicsize__ // 2
 
-_offset_of = operator.attrgetter
 # What an object of a builtin class below its own holds; all of them have the same size.
 _ITEMS: dict[type, t.Callable[[t.Any], t.Iterable[t.Any]]] = {
     object: lambda one: (),
@@ -55,7 +53,7 @@ _ITEMS: dict[type, t.Callable[[t.Any], t.Iterable[t.Any]]] = {
     ],
     collections.defaultdict: lambda one: [*dict.keys(one), *dict.values(one), one.default_factory],
     collections.deque: collections.deque.__iter__,
-    _random.Random: lambda one: [_random.Random.getstate(one)],
+    _random.Random: lambda one: [hash(_random.Random.getstate(one))],
 }
 
 _BEFORE = "the notebook goes on with the old one"
@@ -236,10 +234,9 @@ def _look_at_instance(one: t.Any) -> Seen | None:
     base = next(base for base in kind.__mro__ if base in _ITEMS)
     slots = [slot for base in kind.__mro__ for slot in vars(base).values() if type(slot) is _SLOT]
     own = [slot for slot in slots if slot.__objclass__ not in _ITEMS]
-    words = len(own) + sum(
-        offset(kind) > 0 and not offset(base)
-        for offset in (_offset_of("__weakrefoffset__"), _offset_of("__dictoffset__"))
-    )
+    words = len(own)
+    for offset in ("__weakrefoffset__", "__dictoffset__"):
+        words += getattr(kind, offset) > 0 and not getattr(base, offset)
     if kind.__itemsize__ or kind.__basicsize__ != base.__basicsize__ + words * _WORD:
         return None  # C's code may keep there what nobody sees
     held = list(_ITEMS[base](one))

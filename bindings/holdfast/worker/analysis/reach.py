@@ -13,7 +13,7 @@ report says why:
 * `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`,
   memory by its address, unpickling, which finds functions and classes of `__main__` by their names;
 * its own module, found by `__name__`;
-* query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
+* query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`, `pl.sql`);
 * a variable that is `globals()`;
 * the shell itself, where the user asks for it (`get_ipython()`) or has a variable for it;
 * modules of the user's own that look into the notebook (own_modules.py);
@@ -43,7 +43,7 @@ from .own_modules import OwnModules, imported_look_out
 
 _LOOKS_AT_ALL = frozenset(
     """globals locals vars dir eval exec inspect __main__ _getframe currentframe f_globals
-    f_locals f_back user_ns user_global_ns user_module runpy query evaluate run_cell run_code
+    f_locals f_back user_ns user_global_ns user_module runpy query evaluate sql SQLContext run_cell run_code
     In Out _ih _oh __globals__ __builtins__ settrace setprofile _current_frames
     _current_exceptions gc tb_frame gi_frame cr_frame ag_frame last_value last_exc last_traceback
     __subclasses__ __code__ memmove memset from_address pickle cloudpickle dill shelve read_pickle""".split()

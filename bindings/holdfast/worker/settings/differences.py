@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import io
 import operator
 import sys
 import types
@@ -31,7 +30,7 @@ from holdfast._owned import module_of
 from holdfast._patches import chain_of, copy_of, is_holder
 
 from .attributes import SYS, is_plain, look_into, value_of
-from .rows import is_notebooks
+from .rows import IN_MEMORY, is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
@@ -363,5 +362,5 @@ def _is_nobodys(value: object) -> bool:
         is_notebooks(value)
         or is_plain(value)
         or kind.__module__ == "unittest.mock"
-        or kind in (io.StringIO, io.BytesIO)  # which stands for a stream of `sys`
+        or kind in IN_MEMORY
     )

@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import functools
 import gc
+import io
 import os
 import stat
 import sys
@@ -408,6 +409,19 @@ def _set_sklearn(new: dict[str, t.Any]) -> None:
     _module("sklearn").set_config(**new)
 
 
+_H5PY = ("complex_names", "bool_names", "track_order")
+
+
+def _h5py(shell: t.Any) -> dict[str, t.Any]:
+    config = _module("h5py").get_config()
+    return {name: getattr(config, name) for name in _H5PY if hasattr(config, name)}
+
+
+def _set_h5py(new: dict[str, t.Any]) -> None:
+    for name, value in new.items():
+        setattr(_module("h5py").get_config(), name, value)
+
+
 def _polynomial_style(shell: t.Any) -> str:
     base = vars(_module("numpy.polynomial")).get("_polybase")
     return "unicode" if base is None or base.ABCPolyBase._use_unicode else "ascii"
@@ -578,13 +592,16 @@ def _has_children(shell: t.Any) -> bool:
     return True
 
 
+IN_MEMORY = (io.StringIO, io.BytesIO)  # carried where they stand for a stream
+
+
 def _streams(shell: t.Any) -> list[str]:
     """Which of a worker's streams another object stands for that differences.py doesn't carry."""
     streams = {name: getattr(sys, name, None) for name in ("stdout", "stderr")}
     return [
         name
         for name, stream in streams.items()
-        if not isinstance(stream, Stream) and not is_notebooks(stream)
+        if not isinstance(stream, (Stream, *IN_MEMORY)) and not is_notebooks(stream)
     ]
 
 
@@ -666,6 +683,7 @@ ROWS: dict[str, Row] = {
         "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
     ),
     "NumPy's buffers": _pair("numpy", "getbufsize", "setbufsize"),
+    "h5py's configuration": Row("h5py", _h5py, _set_h5py),
     "NumPy's style of polynomials": Row(
         "numpy.polynomial",
         _polynomial_style,
