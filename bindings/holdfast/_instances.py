@@ -16,6 +16,7 @@ they were found. pickle's way is kept
 import collections
 import copyreg
 import enum
+import functools
 import random
 import sys
 import types
@@ -90,12 +91,18 @@ class Ways(dict):
         return way
 
 
-def _by_base(value, cls):
-    base = _builtin_base(cls)
-    attributes = object.__getattribute__(value, "__dict__") if cls.__dictoffset__ else None
-    state = attributes, _read_slots(value, cls), base, _ITEMS[base](value)
-    args = base, cls, _arguments(value, base)
-    return _restore.make_by_base, args, state, None, None, _restore.fill_by_base
+class _ByBase:
+    """For the objects of one class: what makes and fills them is looked up once."""
+
+    def __init__(self, cls, base):
+        self._base, self._slots, self._has_dict = base, _slots(cls), bool(cls.__dictoffset__)
+
+    def __call__(self, value, cls):
+        base = self._base
+        attributes = object.__getattribute__(value, "__dict__") if self._has_dict else None
+        state = attributes, _read_slots(value, self._slots), base, _ITEMS[base](value)
+        args = base, cls, _arguments(value, base)
+        return _restore.make_by_base, args, state, None, None, _restore.fill_by_base
 
 
 def _with_attributes(value, cls):
@@ -112,7 +119,8 @@ def _with_attributes(value, cls):
 def _by_name(value, cls):
     """As its class says, but for one that gives the name of a variable: that may not be bound yet."""
     reduced = value.__reduce_ex__(5)
-    return _by_base(value, cls) if isinstance(reduced, str) and _context.in_store() else reduced
+    is_name = isinstance(reduced, str) and _context.in_store()
+    return _ByBase(cls, _builtin_base(cls))(value, cls) if is_name else reduced
 
 
 def _way_of(cls):
@@ -133,7 +141,7 @@ def _way_of(cls):
     spaces = [vars(one) for one in cls.__mro__ if one not in _ITEMS]
     names = [*_RUN, "__init__"] if base in _CALLED else _RUN
     runs = any(name in space for space in spaces for name in names)
-    return _by_base if runs or _hides_slots(cls) else None
+    return _ByBase(cls, base) if runs or _hides_slots(cls) else None
 
 
 def _builtin_base(cls):
@@ -185,9 +193,9 @@ def _hides_slots(cls):
     )
 
 
-def _read_slots(value, cls):
+def _read_slots(value, slots):
     found = []
-    for home, name in _slots(cls):
+    for home, name in slots:
         try:
             found.append((home, name, vars(home)[name].__get__(value)))
         except AttributeError:
@@ -237,17 +245,25 @@ def _has_own_reducer(cls):
     return isinstance(module, str) and _trial.is_own(module)
 
 
+@functools.cache
+def _fields_of(base):
+    """Of a builtin class: the class that has each, its name, and its descriptor."""
+    return [
+        (one, name, field)
+        for one in base.__mro__[: base.__mro__.index(BaseException)]
+        for name, field in vars(one).items()
+        if type(field) in _FIELDS and name != "obj"  # of AttributeError: perhaps anything
+    ]
+
+
 def _fields(error, base):
     """The class that has each, its name, and the value; not those that are empty."""
     found = []
-    for one in base.__mro__[: base.__mro__.index(BaseException)]:
-        for name, field in vars(one).items():
-            if type(field) not in _FIELDS or name == "obj":  # of AttributeError: perhaps anything
-                continue
-            try:
-                value = field.__get__(error)
-            except AttributeError:  # one that only some objects have
-                continue
-            if value is not None:
-                found.append((one, name, value))
+    for one, name, field in _fields_of(base):
+        try:
+            value = field.__get__(error)
+        except AttributeError:  # one that only some objects have
+            continue
+        if value is not None:
+            found.append((one, name, value))
     return found
