@@ -143,10 +143,10 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
                          *holders = NULL, *stand_ins = NULL, *given_back = NULL;
     int verify = 0;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!|$OO!OO!pO!O!:save", words, &PyDict_Type, &namespace,
-            &hidden, &PyDict_Type, &extra, &touched, &PyTuple_Type, &holders, &verify,
-            &PyDict_Type, &stand_ins, &PySet_Type, &given_back))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!OO!pO!O:save", words,
+                                     &PyDict_Type, &namespace, &hidden, &PyDict_Type,
+                                     &extra, &touched, &PyTuple_Type, &holders, &verify,
+                                     &PyDict_Type, &stand_ins, &given_back))
         return NULL;
     if (touched && touched != Py_None && !PyAnySet_CheckExact(touched))
         return PyErr_Format(PyExc_TypeError, "touched is a set or None");

@@ -290,7 +290,7 @@ names_is_binding(PyObject *self, void *Py_UNUSED(closure)) {
 PyDoc_STRVAR(
     names_save_doc,
     "save($self, namespace, *, hidden=(), extra={}, touched=None, holders=(), "
-    "verify=False, stand_ins={}, given_back=set())\n"
+    "verify=False, stand_ins={}, given_back=())\n"
     "--\n\n"
     "Prepare a commit of what differs from the store. Nothing is published.\n\n"
     "Parameters\n"
@@ -314,7 +314,7 @@ PyDoc_STRVAR(
     "stand_ins : dict of int to object\n"
     "    By the id of a list or dict, what is saved in its place. The caller keeps\n"
     "    these objects; they decode to what the name is to have.\n"
-    "given_back : set of str\n"
+    "given_back : container of str\n"
     "    Hidden names that the notebook had and that aren't its own any more: they\n"
     "    leave the store, if they are there.\n\n"
     "Returns\n"
