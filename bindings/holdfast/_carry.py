@@ -11,7 +11,9 @@ Arrays of objects
 Functions of the notebook
     get the namespace itself as their globals where they arrive, not a copy of what they
     use: a name that is bound anew later is seen, as it would have been before. Closures
-    that share a cell share it afterwards.
+    that share a cell share it afterwards. So it is with those that a module's function made (a
+    decorator's wrapper has the globals of the module that is imported there), and with those whose
+    globals are a dict or module of the notebook (`exec(code, space)`).
 Classes of the notebook
     are pickled by value only into their own entry of the store; everywhere else a
     reference stands for them. So all instances, whenever they were carried, are of one
@@ -28,6 +30,7 @@ For whom it pickles, `_context.py` says; what is called when a pickle is read is
 `_restore.py`.
 """
 
+import builtins
 import collections
 import contextlib
 import enum
@@ -160,6 +163,15 @@ def _is_made_here(module):
     return all(found.get(way) is None for way in ways) and found.get("__name__") not in homes
 
 
+def _reduce_module(module):
+    """One that was made here. It may hold itself, by the globals of its functions."""
+    attributes = dict(vars(module))
+    if "__builtins__" in attributes:
+        attributes["__builtins__"] = True
+    make = _restore.make_module, (module.__name__,)
+    return *make, attributes, None, None, _restore.fill_module
+
+
 class _Shell:
     """Stands for an empty cell in the arguments of a function that fills it later."""
 
@@ -250,6 +262,7 @@ class Pickler(cloudpickle.Pickler):
         self._ways = _instances.Ways()
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
+        self._homes = {}  # id of globals -> what is pickled for them
         self._kept = []  # objects whose ids are keys above
         self._numpy = sys.modules.get("numpy")
         self._trial = _trial.Turn() if _context.in_store() else None
@@ -304,7 +317,8 @@ class Pickler(cloudpickle.Pickler):
                 raise TypeError(f"module '{obj.__name__}' was made here and can't be imported")
             if not _is_made_here(obj) and sys.modules.get(obj.__name__) is not obj:
                 raise TypeError(f"module '{obj.__name__}' was taken out of sys.modules")
-            return NotImplemented
+            made = cls is types.ModuleType and _is_made_here(obj)
+            return _reduce_module(obj) if made else NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
         if issubclass(cls, BaseException) and (
@@ -373,15 +387,39 @@ class Pickler(cloudpickle.Pickler):
                     body["__slots__"] = attributes.pop("__slots__")
                 args = (*args[:3], body, *args[4:])
             return make, args, (attributes, slots), None, None, _restore.fill_class
+        if isinstance(reduced, tuple) and len(reduced) == 6:
+            make, args = reduced[:2]
+            return _restore.make_other_class, (make, *args), *reduced[2:]
         return reduced
 
     # Functions -----------------------------------------------------------------------
 
     def _function_reduce(self, obj):
         _import_module_of(obj)
-        if _context.current.namespace is not None and obj.__globals__ is _context.current.namespace:
+        if _context.current.namespace is None:
+            return super()._function_reduce(obj)
+        if obj.__globals__ is _context.current.namespace:
             return self._reduce_notebook_function(obj)
-        return super()._function_reduce(obj)
+        if _rules._should_pickle_by_reference(obj):
+            return NotImplemented
+        home = [self._home_of(obj.__globals__)]
+        if obj.__builtins__ is not _BUILTINS and home[0] is obj.__globals__:
+            home.append(obj.__builtins__)
+        return self._reduce_notebook_function(obj, *home)
+
+    def _home_of(self, space):
+        """What to pickle for the globals of a function: their module, or the dict itself."""
+        module = _owned.module_of(space)
+        if module is not None:
+            return module
+        if id(space) not in self._homes:
+            modules = [
+                one
+                for one in gc.get_referrers(space)
+                if isinstance(one, types.ModuleType) and vars(one) is space
+            ]
+            self._homes[id(space)] = modules[0] if modules else space
+        return self._homes[id(space)]
 
     def _shell(self, cell):
         shell = self._shells.get(id(cell))
@@ -399,7 +437,7 @@ class Pickler(cloudpickle.Pickler):
         # In a tuple: nobody is called with a state of None.
         return _restore.same, (shell,), (contents,), None, None, _restore.fill_cell
 
-    def _reduce_notebook_function(self, function):
+    def _reduce_notebook_function(self, function, *home):
         closure = function.__closure__
         shells = None if closure is None else tuple(map(self._shell, closure))
         cells = []
@@ -418,7 +456,7 @@ class Pickler(cloudpickle.Pickler):
         }
         if getattr(function, "__type_params__", ()):
             slots["__type_params__"] = function.__type_params__
-        args = (function.__code__, function.__name__, shells)
+        args = (function.__code__, function.__name__, shells, *home)
         state = (function.__dict__, slots, cells)
         return _restore.make_function, args, state, None, None, _restore.fill_function
 
@@ -556,9 +594,14 @@ def _pickle(value, notes):
     return data, pickler.buffers, deep.classes, deep.hooked
 
 
-# A pickle begins with what its reader remembers first: the notebook's variables (`globals()`). So a
-# reference to them is one to that; the pickler asks nobody before it takes a dict apart.
-_NAMESPACE_FIRST = b"\x80\x05\x8c\x11holdfast._restore\x8c\x11current_namespace\x93)R\x940"
+# A pickle begins with what its reader remembers first: the notebook's variables (`globals()`), and the dict
+# of builtins, which globals that `exec` was given hold. So a reference to them is one to that; the pickler
+# asks nobody before it takes a dict apart.
+_REMEMBERED_FIRST = (
+    b"\x80\x05\x8c\x11holdfast._restore\x8c\x11current_namespace\x93)R\x940"
+    b"\x8c\x08builtins\x8c\x08__dict__\x93\x940"
+)
+_BUILTINS = vars(builtins)
 
 
 def _dump(value, notes):
@@ -566,8 +609,8 @@ def _dump(value, notes):
     namespace = _context.current_namespace()
     pickler = Pickler(file, notes)
     if namespace is not None:
-        pickler.memo = {id(namespace): (0, namespace)}
-        file.write(_NAMESPACE_FIRST)
+        pickler.memo = {id(namespace): (0, namespace), id(_BUILTINS): (1, _BUILTINS)}
+        file.write(_REMEMBERED_FIRST)
     pickler.dump(value)
     return file.getbuffer(), pickler
 

@@ -190,6 +190,8 @@ class Patches:
             for key, before in found.items():
                 if key not in self._waiting:
                     self._note(key, before)
+                if key in inside:  # by its name another process would have it as it was
+                    self.keys_of.pop(id(self._before.get(key)), None)
 
     def _collect_slot(self, key: str, slot: Slot) -> None:
         try:
@@ -409,7 +411,9 @@ def _owner(key: str, find: t.Callable[[str], t.Any]) -> tuple[t.Any, str] | None
 
 
 def _read(owner: t.Any, name: str) -> t.Any:
-    """An attribute, without what a module or a class computes when it is asked for one."""
+    """An attribute, without what a module or a class computes when it is asked for one; a part of a tuple."""
+    if type(owner) is tuple:  # the cells of a function
+        return owner[int(name)] if name.isdigit() and int(name) < len(owner) else MISSING
     try:
         attributes = vars(owner)
     except TypeError:
@@ -419,7 +423,8 @@ def _read(owner: t.Any, name: str) -> t.Any:
     if isinstance(owner, type):
         return MISSING
     kind = type(owner)
-    if hasattr(kind, name) or (kind.__module__ != "builtins" and hasattr(kind, "__getattr__")):
+    is_of_kind = any(name in vars(base) for base in kind.__mro__)
+    if is_of_kind or (kind.__module__ != "builtins" and hasattr(kind, "__getattr__")):
         try:
             return getattr(owner, name, MISSING)
         except Exception:  # a property's own, which the cell will meet if it asks

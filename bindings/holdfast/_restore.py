@@ -6,6 +6,7 @@ the objects that they are given perhaps still empty: whatever can be in a cycle 
 is made first and filled afterwards.
 """
 
+import builtins
 import collections
 import contextlib
 import enum
@@ -107,8 +108,19 @@ def fill_cell(cell, state):
     (cell.cell_contents,) = state
 
 
-def make_function(code, name, closure):
-    return types.FunctionType(code, _context.current_namespace(), name, None, closure)
+def make_function(code, name, closure, home=None, own_builtins=None):
+    """An empty one. Its globals are the notebook's, or those of a module, or a dict, perhaps an empty
+    one, which may say what its builtins are."""
+    if home is None:
+        home = _context.current_namespace()
+    space = vars(home) if isinstance(home, types.ModuleType) else home
+    if own_builtins is None or "__builtins__" in space:
+        return types.FunctionType(code, space, name, None, closure)
+    space["__builtins__"] = own_builtins  # a function looks for it when it is made
+    try:
+        return types.FunctionType(code, space, name, None, closure)
+    finally:
+        del space["__builtins__"]
 
 
 def fill_function(function, state):
@@ -118,6 +130,28 @@ def fill_function(function, state):
     for name, value in slots.items():
         setattr(function, name, value)
     function.__dict__ = attributes  # which may be a variable, too
+
+
+def make_module(name):
+    return types.ModuleType(name)
+
+
+def fill_module(module, attributes):
+    space = vars(module)
+    has_builtins = attributes.pop("__builtins__", None)
+    space.clear()
+    space.update(attributes)
+    if has_builtins:
+        space["__builtins__"] = vars(builtins)
+
+
+def make_other_class(make, *args):
+    """One of a module, which isn't found by its name there: by cloudpickle's function. To compare it, it is
+    made anew: what is filled must not be the class that this process has."""
+    if _context.is_comparing():
+        *first, _, last = args  # without the identifier
+        args = (*first, None, last)
+    return make(*args)
 
 
 def make_class(constructor, name, bases, body, identifier, extra):

@@ -191,7 +191,8 @@ forget_unserializable(hfi_changes *at, PyObject *namespace) {
 /* Whether the notebook has this name; -1 with an exception. */
 static int
 is_notebooks(PyObject *key, const hfi_scan_request *wanted) {
-    int given_back = wanted->given_back ? PySequence_Contains(wanted->given_back, key) : 0;
+    int given_back =
+        wanted->given_back ? PySequence_Contains(wanted->given_back, key) : 0;
     if (given_back)
         return given_back < 0 ? -1 : 0;
     return PyDict_Contains(wanted->namespace, key);

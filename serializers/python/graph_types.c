@@ -52,8 +52,10 @@ hfi_graph_treatment(PyTypeObject *type) {
     if (PyType_IsSubtype(type, &_PyWeakref_RefType) || type == &_PyWeakref_ProxyType ||
         type == &_PyWeakref_CallableProxyType)
         return HFI_WEAK;
-    if (PyType_IsSubtype(type, &PyModule_Type) || type == Py_TYPE(Py_Ellipsis) ||
-        type == Py_TYPE(Py_NotImplemented) || type == &PyComplex_Type)
+    if (PyType_IsSubtype(type, &PyModule_Type))
+        return HFI_MODULE;
+    if (type == Py_TYPE(Py_Ellipsis) || type == Py_TYPE(Py_NotImplemented) ||
+        type == &PyComplex_Type)
         return HFI_ATOM;
     if (named(Py_TYPE(type), "EnumType"))
         return HFI_MEMBER;
@@ -259,6 +261,43 @@ hfi_graph_is_notebook_class(PyObject *object) {
            PyUnicode_CompareWithASCIIString(module, "__main__") == 0;
 }
 
+/* The module of this name, or NULL without an exception. */
+static PyObject *
+imported(PyObject *name) {
+    PyObject *module = name && PyUnicode_Check(name) ? PyImport_GetModule(name) : NULL;
+    PyErr_Clear();
+    return module;
+}
+
+int
+hfi_graph_is_imported_module(PyObject *module) {
+    PyObject *name = PyDict_GetItemString(PyModule_GetDict(module), "__name__");
+    PyObject *found = imported(name);
+    Py_XDECREF(found);
+    return found == module;
+}
+
+int
+hfi_graph_is_module_dict(PyObject *dict) {
+    PyObject *module = imported(PyDict_GetItemString(dict, "__name__"));
+    int is_its = module && PyModule_Check(module) && PyModule_GetDict(module) == dict;
+    Py_XDECREF(module);
+    return is_its;
+}
+
+int
+hfi_graph_is_imported_class(PyObject *object) {
+    PyTypeObject *type = (PyTypeObject *)object;
+    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
+        return 1;
+    PyObject *name = PyDict_GetItemString(type->tp_dict, "__module__");
+    if (!name || !PyUnicode_Check(name))
+        return 1; /* C's code made it */
+    PyObject *module = imported(name);
+    Py_XDECREF(module);
+    return module != NULL;
+}
+
 int
 hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace) {
     PyFunctionObject *function = (PyFunctionObject *)object;
@@ -266,6 +305,10 @@ hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace) {
         return 0;
     if (!function->func_module || !PyUnicode_Check(function->func_module) ||
         PyUnicode_CompareWithASCIIString(function->func_module, "__main__") == 0)
+        return 0;
+    PyObject *module = imported(function->func_module);
+    Py_XDECREF(module);
+    if (!module)
         return 0;
     const char *name = PyUnicode_AsUTF8(function->func_qualname);
     if (!name)

@@ -14,10 +14,11 @@ typedef enum hfi_treatment {
     HFI_ATOM,
     HFI_LEAF,     /* has an identity, but nothing behind it that we could see */
     HFI_WALK,     /* by tp_traverse */
-    HFI_FUNCTION, /* by hand, without its globals */
+    HFI_FUNCTION, /* by hand, without the globals of an imported module */
     HFI_CFUNCTION,
     HFI_ARRAY,
     HFI_CLASS,
+    HFI_MODULE, /* as HFI_ATOM if it is imported, else as HFI_WALK */
     HFI_MEMBER, /* of an enumeration: as HFI_ATOM, but of a class that is carried */
     HFI_WEAK,   /* a weak reference or proxy: as HFI_WALK, and joins what it leads to */
     HFI_SHARING, /* as HFI_WALK, and what its codec names */
@@ -39,9 +40,15 @@ int hfi_graph_is_notebook_class(PyObject *object);
 PyObject *hfi_graph_inline_dict(PyObject *instance);
 /* 1 if the items of `dict` lie in such an instance (or if there are none). */
 int hfi_graph_is_inline_dict(PyObject *dict);
-/* 1 for a function that pickle carries by its module and name:
- * none of `namespace`'s. */
+/* 1 for a function that pickle carries by its module and name: none of `namespace`'s,
+ * nor of a module that isn't imported. */
 int hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace);
+/* 1 for a class that isn't the notebook's, of a module that is imported. */
+int hfi_graph_is_imported_class(PyObject *type);
+/* 1 for a module that is imported by its name. */
+int hfi_graph_is_imported_module(PyObject *module);
+/* 1 for the dict of such a module. */
+int hfi_graph_is_module_dict(PyObject *dict);
 
 /* 1 if sharing or changing `object` has no effect that can be seen: None, numbers,
  * short texts ... Inline, since a walk asks it for each item of a million. */

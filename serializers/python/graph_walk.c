@@ -194,16 +194,21 @@ hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
     return &at->notes[at->note_count++];
 }
 
-/* A class is a root of its own, walked later; never joined from here. */
+static int visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind);
+
+/* A class of the notebook is a root of its own, walked later; never joined from here.
+ * One of a module that the notebook made and that isn't imported is an object like
+ * others. */
 static int
 visit_class(hfi_graph_walk *at, PyObject *object) {
     int new = 1;
     if (object == at->last_class && at->root == at->last_root)
         return at->failed;
-    if (!hfi_graph_is_notebook_class(object))
-        return at->failed;
     at->last_class = object;
     at->last_root = at->root;
+    if (!hfi_graph_is_notebook_class(object))
+        return hfi_graph_is_imported_class(object) ? at->failed
+                                                   : visit_noted(at, object, HFI_CLASS);
     if (hfi_graph_walk_note(at, object, &new) && new)
         hfi_graph_walk_add_class(at, object);
     new = 1;
@@ -294,6 +299,9 @@ visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
         return visit_class(at, object);
     if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_MEMBER)
         return visit_class(at, (PyObject *)Py_TYPE(object));
+    if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_MODULE &&
+        hfi_graph_is_imported_module(object))
+        return at->failed;
     if (kind == HFI_CFUNCTION) {
         PyObject *self = PyCFunction_GetSelf(object);
         if (!self || PyModule_Check(self) || PyType_Check(self))
@@ -308,6 +316,12 @@ visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
         at->graph->visited++;
         return at->failed;
     }
+    return visit_noted(at, object, kind);
+}
+
+/* What others may refer to as well: all that do are joined. */
+static int
+visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     int new;
     hfi_graph_note *found = hfi_graph_walk_note(at, object, &new);
     if (!found)
@@ -349,6 +363,8 @@ walk_function(hfi_graph_walk *at, PyObject *function) {
     PyFunctionObject *parts = (PyFunctionObject *)function;
     if (parts->func_globals == at->input->skip)
         at->graph->roots[at->root].namespace_refs++;
+    else if (!hfi_graph_is_module_dict(parts->func_globals))
+        visit(parts->func_globals, at);
     visit(parts->func_closure, at);
     visit(parts->func_defaults, at);
     visit(parts->func_kwdefaults, at);

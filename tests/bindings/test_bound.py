@@ -50,6 +50,12 @@ def holder():
     return made
 
 
+def nowhere():
+    kind = type("Made", (), {"count": 0, "kept": staticmethod(len)})
+    kind.__module__ = "json"  # whose function it is from
+    return {"a": kind}
+
+
 def slotted():
     made = Slots()
     made.one = [1]
@@ -70,6 +76,9 @@ CHANGES = {
     "a float in it": (holder, lambda one: one.values["a"].__setitem__(1, -0.0)),
     "its lock": (holder, lambda one: one.lock.acquire()),
     "a new attribute": (holder, lambda one: setattr(one, "more", 1)),
+    "class that a function made": (nowhere, lambda one: setattr(one["a"], "count", 1)),
+    "method": (lambda: {"a": staticmethod(counter())}, lambda one: one["a"]()),
+    "property": (lambda: property(counter()), lambda one: one.fget()),
     "slots": (slotted, lambda one: setattr(one, "other", 1)),
     "deque": (lambda: collections.deque([steps()]), lambda one: next(one[0])),
     "own list": (lambda: OwnList([1]), lambda one: one.append(2)),

@@ -1,5 +1,9 @@
 """Whatever namespaces share, they share after a hand-over, and nothing changed on the way."""
 
+import os
+import sys
+import types
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -173,6 +177,58 @@ def test_a_function_that_says_it_is_another_module_s(main):
     main.commit()
     answer = hand_over(main, "value = [longer is same, Sized.length is same, longer('ab')]")
     assert answer["value"] == [True, True, 5]
+
+
+def test_functions_over_globals_of_their_own(main):
+    """A dict or module that the notebook fills with code: what is bound there is what they see."""
+    main.execute(
+        "import types\nspace = {'y': 1}; exec('def g(): return y', space); g = space['g']\n"
+        "made = types.ModuleType('hf_made'); value = None\n"
+        "exec('x = 1\\ndef f(): return x\\nclass K:\\n    def get(self): return x', vars(made))\n"
+        "f, k = made.f, made.K()\n"
+        "own = {'__builtins__': {'len': lambda x: 'mine'}}; exec('def h(): return len(1)', own)\n"
+    )
+    assert not main.commit()["unserializable"]
+    answer = hand_over(
+        main,
+        "space['y'] = made.x = 5; import builtins\n"
+        "value = [g(), f(), k.get(), type(k) is made.K, g.__globals__ is space, own['h'](),\n"
+        "    f.__globals__ is vars(made), space['__builtins__'] is vars(builtins), list(own)]",
+    )
+    assert answer["value"] == [5, 5, 5, True, True, "mine", True, True, ["__builtins__", "h"]]
+    main.execute("made.x = space['y'] = 7; value = g(), f(), k.get(), made.K.get(k)")
+    assert main.ns["value"] == (7, 7, 7, 7)
+
+
+def test_a_function_that_a_module_s_function_made(main, tmp_path, monkeypatch):
+    """It has the globals of that module, not a copy of what it uses."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "hf_tallies.py").write_text(
+        "total = 0\ndef make():\n    def add(n):\n        global total\n        total += n\n"
+        "        return total\n    return add\n"
+    )
+    main.execute("import hf_tallies\nadd, value = hf_tallies.make(), None")
+    assert not main.commit()["unserializable"]
+    path = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), path))))
+    answer = hand_over(
+        main, "value = add(2), hf_tallies.total, add.__globals__ is vars(hf_tallies)"
+    )
+    monkeypatch.delitem(sys.modules, "hf_tallies")
+    assert answer["value"] == [2, 2, True]
+
+
+def test_a_class_that_a_module_s_function_made_is_not_filled_to_be_compared(main, monkeypatch):
+    """What is read to be compared is thrown away; by its identifier it would be the class that is there."""
+    made = types.ModuleType("hf_kinds")
+    monkeypatch.setitem(sys.modules, "hf_kinds", made)
+    exec("def make(): return type('A', (), {'count': 0})", vars(made))
+    main.execute("import hf_kinds\nkinds = {'a': hf_kinds.make()}; value = None")
+    main.commit()
+    main.execute("kinds['a'].count = 1")
+    main.commit()
+    assert main.ns["kinds"]["a"].count == 1
+    assert hand_over(main, "value = kinds['a'].count")["value"] == 1
 
 
 def test_arrays_of_ctypes(main):

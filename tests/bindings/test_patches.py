@@ -70,6 +70,18 @@ def test_what_is_none(module, code):
     assert process.carried() == {}
 
 
+def test_a_part_of_a_function(module):
+    exec(
+        "def make(k):\n    def step(x, acc=[]): return k\n    return step\nstep = make(3)",
+        vars(module),
+    )
+    assert _patches._read(module.step.__closure__, "0") is module.step.__closure__[0]
+    assert _patches._read(module.step, "__defaults__") == ([],)
+    assert _patches._read(module.step, "__annotations__") == {}
+    assert _patches._read(module.step.__closure__, "1") is _patches.MISSING
+    assert _patches._read(module.step.__closure__, "a") is _patches.MISSING
+
+
 def test_a_property_that_fails_is_the_cells_affair(module):
     exec("class Odd: x = property(lambda self: 1 / 0)\nodd = Odd()", vars(module))
     process = Process(m=module)

@@ -77,6 +77,65 @@ def _call_of(key: t.Any, mark: object, typed: bool) -> tuple[tuple, tuple[str, .
     return key[:place] + pairs[1::2], pairs[::2]
 
 
+class Results:
+    """What a wrapper remembers."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple] = []
+        self.names: dict[
+            int, tuple[str, ...]
+        ] = {}  # of the last arguments, by position of the call
+        self.results: list[t.Any] = []
+        self.counts = 0, 0  # hits and misses
+
+    def is_as(self, other: Results) -> bool:
+        """Whether both have the same objects."""
+        own, others = (
+            [self.results, *self.calls],
+            [other.results, *other.calls],
+        )
+        return (
+            (self.counts, self.names) == (other.counts, other.names)
+            and list(map(len, own)) == list(map(len, others))
+            and all(all(map(operator.is_, *pair)) for pair in zip(own, others, strict=True))
+        )
+
+    def fill(self, wrapper: t.Any) -> None:
+        """Have a wrapper with an empty cache remember it."""
+        if _places():
+            _fill(wrapper, self.calls, self.names, self.results, self.counts)
+
+
+def results_of(wrapper: t.Any) -> Results | None:
+    """None if it was never called, or shows nothing of itself."""
+    counts = wrapper.cache_info()[:2]
+    cache = _look_into(wrapper) if any(counts) and _places() else None
+    return None if cache is None else _results_in(cache, wrapper, counts)
+
+
+def _results_in(cache: _Cache, wrapper: t.Any, counts: tuple[int, int]) -> Results:
+    found, typed = Results(), wrapper.cache_parameters()["typed"]
+    found.counts, found.results = counts, cache.results
+    for position, key in enumerate(cache.keys):
+        call, named = _call_of(key, cache.mark, typed)
+        found.calls.append(call)
+        if named:
+            found.names[position] = named
+    return found
+
+
+class _OfOwnModule(Codec):
+    """Those of a function in a module of the user's own (worker/settings/remembered.py)."""
+
+    types = (f"{__name__}.Results",)
+
+    def reduce(self, value, pickler):
+        if LEFT_OUT in pickler.notes:
+            return Results, ()
+        pickler.notes[CARRIED] = True
+        return NotImplemented
+
+
 class _Cached(Codec):
     types = ("functools._lru_cache_wrapper",)
 
@@ -89,16 +148,12 @@ class _Cached(Codec):
         if cache is None or not _places():
             return _make_cached, (value.__wrapped__, options), attributes
         pickler.notes[CARRIED] = True
-        calls, names = [], {}
-        for position, key in enumerate(cache.keys):
-            call, named = _call_of(key, cache.mark, options["typed"])
-            calls.append(call)
-            if named:
-                names[position] = named
-        state = attributes, calls, names, cache.results, counts
+        found = _results_in(cache, value, counts)
+        state = attributes, found.calls, found.names, found.results, counts
         return _make_cached, (cache.function, options), state, None, None, _fill_cached
 
 
+register(_OfOwnModule())
 register(_Cached())
 
 
@@ -112,8 +167,11 @@ def _make_cached(function, options):
 def _fill_cached(wrapper, state):
     attributes, calls, names, results, counts = state
     vars(wrapper).update(attributes)
-    if not _places():
-        return
+    if _places():
+        _fill(wrapper, calls, names, results, counts)
+
+
+def _fill(wrapper, calls, names, results, counts):
     own = wrapper.__wrapped__
     known: tuple[tuple, t.Any] = (), None
 

@@ -18,6 +18,7 @@ import _thread
 import collections
 import gc
 import io
+import sys
 import types
 import typing as t
 
@@ -29,7 +30,10 @@ _NAME_MAX = 1024  # bytes of a key in the store
 _ALL_MAX = 100_000  # for all of them
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
 _HOLDERS = frozenset(
-    (list, tuple, set, frozenset, collections.deque, types.MethodType, types.CellType)
+    (
+        *(list, tuple, set, frozenset, collections.deque),
+        *(types.MethodType, types.CellType, staticmethod, classmethod, property),
+    )
 )
 _SIZED = frozenset((list, tuple, set, frozenset, dict, collections.deque))
 _FIXED = (type, types.ModuleType, types.CodeType)  # they are carried, or a library's
@@ -193,6 +197,9 @@ def look(value: object, budget: Budget | None = None) -> Look | None:
 
 def _look_at(one: t.Any) -> Seen | None:
     kind = type(one)
+    if kind is type and _is_nowhere(one):
+        attributes = vars(one).items()
+        return (), [value for name, value in attributes if not name.startswith("__")]
     if issubclass(kind, _FIXED):
         return (), ()
     if kind is dict:
@@ -217,6 +224,16 @@ def _look_at(one: t.Any) -> Seen | None:
     if kind is bytearray:
         return bytes(one), ()
     return _look_at_instance(one)
+
+
+def _is_nowhere(cls: type) -> bool:
+    """Whether it is a class that a function of a module made, which no process has by its name."""
+    if cls.__module__ == "__main__" or not cls.__flags__ & _restore.HEAP_TYPE:
+        return False
+    found: t.Any = sys.modules.get(cls.__module__)
+    for step in cls.__qualname__.split("."):
+        found = getattr(found, "__dict__", {}).get(step)
+    return found is not cls
 
 
 def _look_at_steps(one: t.Any, prefix: str) -> Seen:

@@ -41,6 +41,7 @@ from .settings.asked import asked
 from .settings.attributes import is_own
 from .settings.counters import counters
 from .settings.own_code import own_code
+from .settings.remembered import remembered
 from .subshells import SubshellThread
 from .usage import word
 
@@ -119,6 +120,7 @@ class Worker:
             if is_own(module.__spec__):
                 own_code.imported(module)
                 differences.imported(module)
+                remembered.imported(module)
 
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name

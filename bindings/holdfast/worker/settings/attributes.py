@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import re
 import sys
@@ -31,6 +33,14 @@ _UNDERS = (
 _OF_IMPORT = frozenset(
     "__name__ __doc__ __package__ __loader__ __spec__ __file__ __cached__ __builtins__".split()
 )
+_OF_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__annotations__", "__doc__")
+_SHOWN_BY_EQUALITY = frozenset((bool, int, str, bytes, type(None), types.CodeType))
+_METHODS = {
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+}
+_FUNCTIONS = frozenset(("__func__", "fget", "fset", "fdel"))
 _DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
 _DIGEST_MAX = 16 << 20  # bytes
 _WORD = re.compile(r"[^\W\d][\w.]*")
@@ -93,22 +103,60 @@ def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
 
 
 def look_into(module: object) -> dict[str, t.Any]:
-    """The values of its attributes, and of those of its classes. An object that shows nothing of
+    """The values of its attributes, and of those of its classes and functions. An object that shows nothing of
     itself is taken to be unchanged. What stands for a module may be any object (`sys.modules[__name__] = M()`)."""
     found: dict[str, t.Any] = {}
     budget = Budget()
     attributes = getattr(module, "__dict__", {})
     work = [(name, value) for name, value in attributes.items() if name not in _OF_IMPORT]
     for name, value in work:  # which grows
-        found[name] = look(value, budget) or _digest(value) or id(value)
-        is_its = isinstance(value, type) and value.__module__ == attributes.get("__name__")
-        if is_its and value.__qualname__ == name:
-            work += [
-                (f"{name}.{inner}", part)
-                for inner, part in vars(value).items()
-                if not inner.startswith("__") and not inner.startswith("_abc_")
-            ]
+        kind = type(value)
+        if kind in _SHOWN_BY_EQUALITY:
+            found[name] = kind, value
+        elif kind is functools.singledispatchmethod:
+            found[name] = id(value)  # remembered.py
+        elif kind in _METHODS:
+            found[name] = id(value)
+            inner = _METHODS[kind]
+            work += [(f"{name}.{part}", getattr(value, part)) for part in inner]
+        elif _is_by_name(value, name, attributes.get("__name__")):
+            found[name] = id(value)
+            parts = _of_class(value) if isinstance(value, type) else _of_function(value)
+            work += [(f"{name}.{inner}", part) for inner, part in parts]
+        else:
+            found[name] = look(value, budget) or _digest(value) or id(value)
     return found
+
+
+def _is_by_name(value: t.Any, name: str, module: object) -> bool:
+    """Whether it is a class or function that another process has by its name."""
+    if not isinstance(value, (type, types.FunctionType)) or value.__module__ != module:
+        return False
+    within, _, last = name.rpartition(".")
+    return value.__qualname__ == (within if last in _FUNCTIONS else name)
+
+
+def _of_class(cls: type) -> t.Iterator[tuple[str, t.Any]]:
+    for name, value in vars(cls).items():
+        if not name.startswith("__") and not name.startswith("_abc_"):
+            yield name, value
+
+
+def is_dispatching(function: types.FunctionType) -> bool:
+    """Whether `functools.singledispatch` made it."""
+    return {"registry", "register", "_clear_cache"} <= vars(function).keys()
+
+
+def _of_function(function: types.FunctionType) -> t.Iterator[tuple[str, t.Any]]:
+    """All that can be changed of a function that other processes have by its name."""
+    for name in _OF_FUNCTION:
+        yield name, getattr(function, name)
+    if is_dispatching(function):
+        return  # what is registered with it, remembered.py carries
+    yield from vars(function).items()
+    for place, cell in enumerate(function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # it is empty
+            yield f"__closure__.{place}.cell_contents", cell.cell_contents
 
 
 def _digest(value: object) -> t.Any:
@@ -157,10 +205,22 @@ def new_modules(count: int) -> list[str]:
 
 
 def value_of(module: t.Any, attribute: str) -> t.Any:
-    """Of a module, or of a class in it; an object of our own where it is none."""
+    """Of a module, or of a class or function in it; an object of our own where it is none."""
     for step in attribute.split("."):
-        module = vars(module).get(step, MISSING) if hasattr(module, "__dict__") else MISSING
+        module = _part(module, step)
     return module
+
+
+_OF_C = frozenset((types.CellType, types.FunctionType, *_METHODS))
+
+
+def _part(owner: t.Any, step: str) -> t.Any:
+    if type(owner) is tuple:  # the cells of a function
+        return owner[int(step)] if step.isdigit() and int(step) < len(owner) else MISSING
+    kind = type(owner)
+    if kind in _OF_C and step in vars(kind):
+        return getattr(owner, step, MISSING)
+    return vars(owner).get(step, MISSING) if hasattr(owner, "__dict__") else MISSING
 
 
 def set_attributes(name: str, values: dict[str, t.Any]) -> None:
@@ -168,14 +228,14 @@ def set_attributes(name: str, values: dict[str, t.Any]) -> None:
     for path, value in values.items():
         owner, _, attribute = path.rpartition(".")
         holder = sys.modules[name] if not owner else value_of(sys.modules[name], owner)
-        if isinstance(holder, (types.ModuleType, type)):
+        if isinstance(holder, (types.ModuleType, type, types.FunctionType, types.CellType)):
             _set_attribute(holder, attribute, value)
 
 
 def _set_attribute(holder: t.Any, attribute: str, value: t.Any) -> None:
-    old = vars(holder).get(attribute)
+    old = _part(holder, attribute)
     if value == MISSING:
-        if attribute in vars(holder):
+        if old is not MISSING:
             delattr(holder, attribute)
     elif type(value) is list is type(old):
         old[:] = value

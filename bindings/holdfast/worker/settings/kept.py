@@ -17,6 +17,7 @@ from holdfast._patches import MISSING, Slot
 
 from . import calls, keepers, pyplot, registries, repeated
 from .exits import Exits, is_own
+from .remembered import remembered
 from .rows import as_shown_before
 
 # Attributes whose names say that they are a library's own (Differences passes over these), and which
@@ -37,6 +38,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "patches of unittest.mock": Slot("unittest.mock", _started_patches, _set_started_patches),
         "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
+        "what functions of own modules remember": remembered.slot(),
         **registries.slots(shell),
         **pyplot.slots(),
         **keepers.slots(),
