@@ -172,6 +172,21 @@ def _reduce_module(module):
     return *make, attributes, None, None, _restore.fill_module
 
 
+def _find_home(space):
+    """Of a dict that nothing but functions holds, what these use: SymPy's `lambdify` gives its functions all of
+    NumPy and SciPy."""
+    used = {"__name__", "__builtins__"}
+    holders = gc.get_referrers(space)  # no inner function may use `space`: its cell were one more
+    for one in holders:
+        if isinstance(one, types.ModuleType) and vars(one) is space:
+            return one
+    for one in holders:
+        if type(one) is not types.FunctionType or one.__globals__ is not space:
+            return space
+        used.update(_rules._extract_code_globals(one.__code__))
+    return {name: value for name, value in space.items() if name in used}
+
+
 class _Shell:
     """Stands for an empty cell in the arguments of a function that fills it later."""
 
@@ -403,7 +418,7 @@ class Pickler(cloudpickle.Pickler):
         if _rules._should_pickle_by_reference(obj):
             return NotImplemented
         home = [self._home_of(obj.__globals__)]
-        if obj.__builtins__ is not _BUILTINS and home[0] is obj.__globals__:
+        if obj.__builtins__ is not _BUILTINS and type(home[0]) is dict:
             home.append(obj.__builtins__)
         return self._reduce_notebook_function(obj, *home)
 
@@ -413,12 +428,7 @@ class Pickler(cloudpickle.Pickler):
         if module is not None:
             return module
         if id(space) not in self._homes:
-            modules = [
-                one
-                for one in gc.get_referrers(space)
-                if isinstance(one, types.ModuleType) and vars(one) is space
-            ]
-            self._homes[id(space)] = modules[0] if modules else space
+            self._homes[id(space)] = _find_home(space)
         return self._homes[id(space)]
 
     def _shell(self, cell):

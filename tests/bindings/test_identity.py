@@ -187,15 +187,17 @@ def test_functions_over_globals_of_their_own(main):
         "exec('x = 1\\ndef f(): return x\\nclass K:\\n    def get(self): return x', vars(made))\n"
         "f, k = made.f, made.K()\n"
         "own = {'__builtins__': {'len': lambda x: 'mine'}}; exec('def h(): return len(1)', own)\n"
+        "loose = {'n': 2, 'unused': (i for i in 'ab')}; exec('def twice(x): return n * x', loose)\n"
+        "twice = loose['twice']; del loose['twice'], loose\n"
     )
     assert not main.commit()["unserializable"]
     answer = hand_over(
         main,
         "space['y'] = made.x = 5; import builtins\n"
         "value = [g(), f(), k.get(), type(k) is made.K, g.__globals__ is space, own['h'](),\n"
-        "    f.__globals__ is vars(made), space['__builtins__'] is vars(builtins), list(own)]",
+        "    f.__globals__ is vars(made), space['__builtins__'] is vars(builtins), list(own), twice(4)]",
     )
-    assert answer["value"] == [5, 5, 5, True, True, "mine", True, True, ["__builtins__", "h"]]
+    assert answer["value"] == [5, 5, 5, True, True, "mine", True, True, ["__builtins__", "h"], 8]
     main.execute("made.x = space['y'] = 7; value = g(), f(), k.get(), made.K.get(k)")
     assert main.ns["value"] == (7, 7, 7, 7)
 
