@@ -168,7 +168,7 @@ def _reduce_module(module):
     attributes = dict(vars(module))
     if "__builtins__" in attributes:
         attributes["__builtins__"] = True
-    make = _restore.make_module, (module.__name__,)
+    make = _restore.make_module, (str(attributes.get("__name__")),)
     return *make, attributes, None, None, _restore.fill_module
 
 
