@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import operator
 import os
 import site
 import struct
@@ -35,6 +34,10 @@ _PLACES = {
     "Generator": (("torch", "default_generator"),),
     "DictWrapper": (("pandas", "options"),),
     "Manager": (("logging", "Logger.manager"),),
+    "_Sentinel": tuple(
+        ("joblib.parallel", f"default_parallel_config.{name}")
+        for name in "backend n_jobs verbose temp_folder max_nbytes mmap_mode prefer require".split()
+    ),
     "Context": (("decimal", "DefaultContext"), ("decimal", "BasicContext"), ("decimal", "ExtendedContext")),
 }  # fmt: skip
 _NOT = frozenset(("__main__", "__mp_main__"))
@@ -55,8 +58,21 @@ _HOLDERS = tuple(
 )
 
 
+_known: dict[int, tuple[str, str]] = {}  # places of other such objects, by id
+
+
+def know(module: str, attribute: str) -> None:
+    """What the module has there now is such an object: what it holds is carried as a setting."""
+    value = _read(sys.modules[module], attribute)
+    if value is not None and not isinstance(value, type):
+        _known[id(value)] = module, attribute
+
+
 def reduce(value: t.Any, cls: type) -> t.Any:
     """How such an object is pickled, or None if it is none."""
+    place = _known.get(id(value))
+    if place is not None and _read(sys.modules.get(place[0]), place[1]) is value:
+        return find, place
     if _is_module_itself(value, cls):
         return importlib.import_module, (cls.__module__,)
     places = _PLACES.get(cls.__qualname__, ())
@@ -78,7 +94,11 @@ def _is_module_itself(value: t.Any, cls: type) -> bool:
 
 def find(module: str, attribute: str) -> t.Any:
     """The object of this process."""
-    return operator.attrgetter(attribute)(importlib.import_module(module))
+    return functools.reduce(_step, attribute.split("."), importlib.import_module(module))
+
+
+def _step(holder: t.Any, name: str) -> t.Any:
+    return holder[name] if type(holder) is dict else getattr(holder, name)
 
 
 class _Place:
@@ -136,7 +156,8 @@ def module_of(value: t.Any) -> types.ModuleType | None:
 
 def _read(module: t.Any, attribute: str) -> t.Any:
     for step in attribute.split("."):
-        module = getattr(module, "__dict__", {}).get(step)
+        found = module if type(module) is dict else getattr(module, "__dict__", {})
+        module = found.get(step)
     return module
 
 

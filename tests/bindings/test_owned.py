@@ -127,3 +127,10 @@ def test_the_dict_of_a_module_that_cannot_be_imported_has_none(monkeypatch):
     made = types.ModuleType("made_by_hand")
     monkeypatch.setitem(sys.modules, "made_by_hand", made)
     assert _owned.stand_ins({"made": vars(made), "main": vars(sys.modules["__main__"])}) == {}
+
+
+def test_an_entry_of_a_modules_dict_is_found():
+    """joblib compares its defaults by identity."""
+    parallel = pytest.importorskip("joblib.parallel")
+    for name, default in parallel.default_parallel_config.items():
+        assert crossed([default])[0] is parallel.default_parallel_config[name]

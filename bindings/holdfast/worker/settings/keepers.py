@@ -11,9 +11,11 @@ An object is added to the table here: the module, and its name in that.
 
 from __future__ import annotations
 
+import operator
 import sys
 import typing as t
 
+from holdfast import _owned
 from holdfast._patches import MISSING, Slot
 
 from ..bound import look
@@ -23,14 +25,23 @@ class Keeper(t.NamedTuple):
     """One such object: its module, its name there, and which of its attributes are looked at; none are named: all.
 
     Without a name it is the module, some of whose attributes are looked at. `is_lazy` gets what an entry was
-    when the process began, and says whether the library itself replaces that at its first use.
+    when the process began, and says whether the library itself replaces that at its first use. Where entries
+    are `fixed`, they are only ever replaced: the same object is the same value.
     """
 
     module: str
     name: str
     attributes: tuple[str, ...] = ()
     is_lazy: t.Callable[[t.Any], bool] = lambda begun: False
+    fixed: bool = False
 
+
+_GLOBAL_HOOKS = (
+    "buffer_registration_hooks module_registration_hooks parameter_registration_hooks"
+    " backward_pre_hooks backward_hooks is_full_backward_hook forward_pre_hooks forward_hooks"
+    " forward_hooks_always_called forward_hooks_with_kwargs"
+).split()
+_OF_UNITS = "_quantity_dimension_map", "_quantity_scale_factors"
 
 KEEPERS = {
     "Plotly's renderers": Keeper("plotly.io._renderers", "renderers"),
@@ -63,6 +74,28 @@ KEEPERS = {
         ("object_name_uids",),
     ),
     "Bokeh's notebook": Keeper("bokeh.io.notebook", "", ("_NOTEBOOK_LOADED",)),
+    "PyTorch's hooks for all modules": Keeper(
+        "torch.nn.modules.module", "", tuple(f"_global_{name}" for name in _GLOBAL_HOOKS)
+    ),
+    "SymPy's assumptions": Keeper("sympy.assumptions.assume", "", ("global_assumptions",)),
+    "SymPy's units and their systems": Keeper(
+        "sympy.physics.units",
+        "UnitSystem",
+        (
+            "_quantity_scale_factors_global",
+            "_quantity_dimensional_equivalence_map_global",
+            "_quantity_dimension_global",
+            "_unit_systems",
+        ),
+        fixed=True,
+    ),
+    "SymPy's units in the SI": Keeper(
+        "sympy.physics.units.systems.si", "SI", _OF_UNITS, fixed=True
+    ),
+    "SymPy's dimensions in the SI": Keeper(
+        "sympy.physics.units.systems.si", "dimsys_SI", _OF_UNITS, fixed=True
+    ),
+    "joblib's configuration": Keeper("joblib.parallel", "_backend", ("config",)),
 }
 
 
@@ -76,17 +109,26 @@ class _Entry(t.NamedTuple):
 class _Begun:
     """The earlier value of an attribute, to be compared with the present one."""
 
-    def __init__(self, value: t.Any):
+    def __init__(self, value: t.Any, fixed: bool):
         self.value = value
         self.entries: dict[t.Any, tuple[t.Any, t.Any]] = {}
         self.look: t.Any = None
-        if type(value) is dict:
-            self.entries = {key: (one, look(one)) for key, one in value.items()}
+        if isinstance(value, _HOLDERS):
+            entries = _entries(value).items()
+            self.entries = {key: (one, None if fixed else look(one)) for key, one in entries}
         else:
             self.look = look(value)
 
     def is_still(self, now: t.Any) -> bool:
         return _is_as(self.value, self.look, now)
+
+
+_HOLDERS = (dict, set)  # stay the objects that they are
+
+
+def _entries(holder: t.Any) -> dict[t.Any, t.Any]:
+    """Of a set each item is the key of itself."""
+    return dict(holder) if isinstance(holder, dict) else {item: item for item in holder}
 
 
 def _is_as(value: t.Any, looked: t.Any, now: t.Any) -> bool:
@@ -108,7 +150,14 @@ class _Kept:
 
     def begin(self) -> None:
         """Nothing of the notebook's has used it."""
-        self._begun = {name: _Begun(value) for name, value in self._attributes().items()}
+        module, keeper, attributes = self._keeper.module, self._keeper.name, self._attributes()
+        self._begun = {name: _Begun(one, self._keeper.fixed) for name, one in attributes.items()}
+        if keeper:
+            _owned.know(module, keeper)
+            return
+        for name, value in attributes.items():
+            if isinstance(value, _HOLDERS):
+                _owned.know(module, name)
 
     def _holder(self) -> t.Any:
         module = sys.modules[self._keeper.module]
@@ -128,7 +177,7 @@ class _Kept:
         found, entries = {}, {}
         for name, now in self._attributes().items():
             begun = self._begun.get(name)
-            if begun is not None and type(now) is dict is type(begun.value):
+            if begun is not None and _is_refilled(begun.value, now):
                 if differing := self._differing(begun, now):
                     entries[name] = differing
             elif begun is None or not begun.is_still(now):
@@ -146,11 +195,11 @@ class _Kept:
                 found[name] = known.get(id(value), value)
         return [found, entries] if found or entries else MISSING
 
-    def _differing(self, begun: _Begun, now: dict[t.Any, t.Any]) -> t.Any:
+    def _differing(self, begun: _Begun, now: t.Any) -> t.Any:
         """The items that were put into a dict or changed there, and the keys that are gone."""
         put = {
             key: value
-            for key, value in now.items()
+            for key, value in _entries(now).items()
             if key not in begun.entries or not self._is_kept(begun.entries[key], value)
         }
         gone = [key for key in begun.entries if key not in now]
@@ -165,7 +214,7 @@ class _Kept:
         found, entries = ({}, {}) if new is MISSING else new
         holder, now = self._holder(), self._attributes()
         for name, begun in self._begun.items():
-            if type(begun.value) is dict and type(now.get(name)) is dict and name not in found:
+            if _is_refilled(begun.value, now.get(name)) and name not in found:
                 self._refill(begun, now[name], *entries.get(name, ({}, [])))
         if self._keeper.attributes:
             for name in now.keys() - found.keys() - self._begun.keys():
@@ -173,21 +222,28 @@ class _Kept:
         for name in found.keys() | self._begun.keys():
             if name in found:
                 setattr(holder, name, self._resolved(found[name]))
-            elif type(begun := self._begun[name].value) is not dict and now.get(name) is not begun:
-                setattr(holder, name, begun)
+            elif not isinstance(begun := self._begun[name].value, _HOLDERS):
+                if now.get(name) is not begun:
+                    setattr(holder, name, begun)
 
     def _refill(
-        self, begun: _Begun, holder: dict[t.Any, t.Any], put: dict[t.Any, t.Any], gone: list[t.Any]
+        self, begun: _Begun, holder: t.Any, put: dict[t.Any, t.Any], gone: list[t.Any]
     ) -> None:
-        for key in [key for key in holder if key not in begun.entries and key not in put]:
-            del holder[key]
+        """Where it has all that already, nothing is touched; else what is put comes in its own order."""
+        has, lacks = self._differing(begun, holder) or ({}, [])
+        if list(has) == list(put) and lacks == gone:
+            if all(map(operator.is_, has.values(), put.values())):
+                return
+        is_dict = isinstance(holder, dict)
+        for key in [key for key in holder if key not in begun.entries or key in gone]:
+            holder.pop(key) if is_dict else holder.discard(key)
+        if not is_dict:
+            holder.update(put, (key for key in begun.entries if key not in gone))
+            return
         for key, (value, looked) in begun.entries.items():
-            if key in gone:
-                holder.pop(key, None)
-            elif key not in put and not (
-                key in holder and self._is_kept((value, looked), holder[key])
-            ):
-                holder[key] = value
+            if key not in gone and key not in put:
+                if not (key in holder and self._is_kept((value, looked), holder[key])):
+                    holder[key] = value
         holder.update(put)
 
     def _resolved(self, value: t.Any) -> t.Any:
@@ -196,6 +252,10 @@ class _Kept:
         if type(value) is not _Entry:
             return value
         return getattr(self._holder(), value.attribute)[value.key]
+
+
+def _is_refilled(begun: t.Any, now: t.Any) -> bool:
+    return isinstance(begun, _HOLDERS) and type(now) is type(begun)
 
 
 _kept = {name: _Kept(keeper) for name, keeper in KEEPERS.items()}

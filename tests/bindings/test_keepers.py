@@ -1,0 +1,89 @@
+"""Objects in which libraries keep what the notebook sets (keepers.py): what differs, and refilled elsewhere."""
+
+import collections
+import sys
+import types
+
+import pytest
+
+import holdfast
+from holdfast import _owned
+from holdfast._patches import MISSING
+from holdfast.worker.settings import keepers
+
+
+class Library:
+    """A module with a dict, a set and a value, as the notebook finds it, and what is carried of it."""
+
+    def __init__(self, monkeypatch, **keeper):
+        self.module = types.ModuleType("kept_here")
+        self.module.hooks = collections.OrderedDict(own=len)
+        self.module.assumed = Assumed({"given"})
+        self.module.flag = None
+        monkeypatch.setitem(sys.modules, "kept_here", self.module)
+        names = "hooks", "assumed", "flag"
+        self._kept = keepers._Kept(keepers.Keeper("kept_here", "", names, **keeper))
+        self._kept.begin()
+        self.slot = self._kept.slot()
+
+
+class Assumed(set):
+    pass
+
+
+@pytest.fixture
+def library(monkeypatch):
+    return Library(monkeypatch)
+
+
+def test_what_the_process_began_with_is_not_carried(library):
+    assert library.slot.read() is MISSING
+
+
+def test_ordered_dicts_and_sets_stay_the_objects_that_they_are(library):
+    """Their library has them by other names as well."""
+    hooks, assumed = library.module.hooks, library.module.assumed
+    hooks[2], hooks[1] = print, repr
+    assumed.add("mine")
+    assumed.discard("given")
+    library.module.flag = True
+    carried = library.slot.read()
+    library.slot.write(MISSING)
+    assert dict(hooks) == {"own": len} and assumed == {"given"} and library.module.flag is None
+    library.slot.write(carried)
+    assert library.module.hooks is hooks and library.module.assumed is assumed
+    assert list(hooks) == ["own", 2, 1] and assumed == {"mine"} and library.module.flag is True
+
+
+def test_what_is_put_comes_in_its_own_order(library):
+    hooks = library.module.hooks
+    hooks.update({1: repr, 2: print})
+    hooks.move_to_end(1)
+    carried = library.slot.read()
+    hooks.move_to_end(2)
+    library.slot.write(carried)
+    assert list(hooks) == ["own", 2, 1]
+
+
+def test_a_variable_that_is_one_is_that_of_the_other_process(library):
+    """A handle that takes a hook back, for one, refers to the dict of hooks."""
+    library.module.hooks[1] = print
+    for one in (library.module.hooks, library.module.assumed):
+        assert holdfast.loads(holdfast.dumps({"in": one}))["in"] is one
+    assert holdfast.loads(holdfast.dumps(Assumed({"other"}))) == {"other"}
+
+
+def test_it_is_none_any_more_once_another_has_its_place(library):
+    before = library.module.assumed
+    library.module.assumed = Assumed(before)
+    assert _owned.reduce(before, Assumed) is None
+
+
+def test_fixed_entries_are_compared_by_identity(monkeypatch):
+    library = Library(monkeypatch, fixed=True)
+    library.module.hooks["list"] = listed = []
+    library._kept.begin()
+    listed.append(1)
+    assert library.slot.read() is MISSING
+    library.module.hooks["list"] = [1]
+    assert library.slot.read()[1]["hooks"][0] == {"list": [1]}
