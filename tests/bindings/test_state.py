@@ -1,7 +1,9 @@
 """The state of a process that is no variable, as it is captured with a commit."""
 
+import ast
 import os
 import sys
+import types
 
 import pytest
 
@@ -33,3 +35,40 @@ def test_which_warnings_were_shown_is_looked_at_twice_however_many_filters_are_s
     with rows.as_shown_before():
         pass
     assert len(looks) == 4
+
+
+def test_all_plain_options_of_jax_are_carried(capsys):
+    """One that can't be set there costs no other."""
+    jax = pytest.importorskip("jax")
+    from holdfast.worker.settings import rows, tensors
+
+    before = tensors.capture()["jax"]
+    changed = {"jax_numpy_rank_promotion": "raise", "jax_debug_nans": True}
+    tensors.apply({"jax": before | {"no_such_option": 1} | changed})
+    try:
+        assert tensors.capture()["jax"] == before | changed
+        assert "no_such_option of jax" in capsys.readouterr().err
+    finally:
+        tensors.apply({"jax": before})
+    row = rows.ROWS["JAX's default device"]
+    with jax.default_device("cpu"):
+        assert rows.read(row, None) == ""
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert "CPU" in rows.read(row, None).upper()
+
+
+def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
+    """Dask has its callbacks so, in a set of a class."""
+    from holdfast._patches import MISSING
+    from holdfast.worker.settings.differences import Differences
+
+    library = types.ModuleType("differs_here")
+    exec("class Callback:\n    active = set()", vars(library))
+    monkeypatch.setitem(sys.modules, "differs_here", library)
+    differences = Differences({"library": library}, MISSING)
+    differences.see([ast.parse("library")])
+    mine = types.FunctionType((lambda: 1).__code__, {"__name__": "__main__"})
+    library.Callback.active.add((None, len))
+    assert differences.find()[0] == {}
+    library.Callback.active.add((None, mine))
+    assert list(differences.find()[0]) == ["_differs_here:Callback.active"]

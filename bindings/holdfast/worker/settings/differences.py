@@ -358,6 +358,8 @@ def _steps(name: str) -> t.Iterator[str]:
 def _is_nobodys(value: object) -> bool:
     """Whether no library has made it, which may set its own attributes at any time."""
     kind = type(value)
+    if kind is tuple and any(map(is_notebooks, value)):  # type: ignore[call-overload]
+        return True
     return (
         is_notebooks(value)
         or is_plain(value)

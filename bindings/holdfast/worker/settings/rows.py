@@ -487,6 +487,12 @@ def _set_autocast(new: dict[str, list[t.Any]]) -> None:
         torch.set_autocast_dtype(kind, getattr(torch, dtype))
 
 
+def _jax_device(shell: t.Any) -> str:
+    """The device that arrays are made on, if it isn't named by a text (tensors.py)."""
+    device = _module("jax").config.jax_default_device
+    return "" if type(device) in _ATOMS else str(device)
+
+
 # ---- IPython's
 
 
@@ -709,6 +715,7 @@ ROWS: dict[str, Row] = {
     "PyTorch's way to share tensors": _pair(
         "torch.multiprocessing", "get_sharing_strategy", "set_sharing_strategy", "torch"
     ),
+    "JAX's default device": Row("jax", _jax_device, fresh=""),
     "Arrow's threads": _pair("pyarrow", "cpu_count", "set_cpu_count"),
     "Arrow's threads for files": _pair("pyarrow", "io_thread_count", "set_io_thread_count"),
     "the first weekday": Row(

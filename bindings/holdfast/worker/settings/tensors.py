@@ -1,8 +1,8 @@
 """Settings of PyTorch and JAX in a process: random generators, and what new tensors are.
 
 Of PyTorch the state of the default generator (on the CPU), the default type, whether gradients are
-recorded, the number of threads, and whether algorithms are deterministic; of JAX the options that
-decide what is computed. If a library isn't imported, its settings wait until it is, and are carried
+recorded, the number of threads, and whether algorithms are deterministic; of JAX all options that are plain
+values. If a library isn't imported, its settings wait until it is, and are carried
 on as they came; it is never imported for them.
 """
 
@@ -14,15 +14,11 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 
+from .. import notices
+
 Settings = dict[str, t.Any]
 
-_JAX_OPTIONS = (
-    "jax_enable_x64",
-    "jax_default_matmul_precision",
-    "jax_debug_nans",
-    "jax_disable_jit",
-    "jax_numpy_dtype_promotion",
-)
+_PLAIN = (bool, int, float, str, type(None))
 
 _waiting: dict[str, Settings] = {}
 
@@ -61,7 +57,10 @@ def _apply_now(library: str, new: Settings) -> None:
     current = capture_one()
     for name, value in new.items():
         if current.get(name) != value:
-            set_one(name, value)
+            try:
+                set_one(name, value)
+            except Exception as error:  # what one can't have costs no other
+                notices.not_carried_over(f"{name} of {library}", error)
 
 
 def _capture_torch() -> Settings:
@@ -98,15 +97,7 @@ def _set_torch(name: str, value: t.Any) -> None:
 def _capture_jax() -> Settings:
     import jax
 
-    return {name: value for name in _JAX_OPTIONS if _is_plain(value := _jax_option(jax, name))}
-
-
-def _jax_option(jax: t.Any, name: str) -> t.Any:
-    return getattr(jax.config, name, ...)
-
-
-def _is_plain(value: t.Any) -> bool:
-    return value is None or isinstance(value, (bool, str))
+    return {name: value for name, value in jax.config.values.items() if isinstance(value, _PLAIN)}
 
 
 def _set_jax(name: str, value: t.Any) -> None:
