@@ -30,6 +30,7 @@ from holdfast._owned import module_of
 from holdfast._patches import chain_of, copy_of, is_holder
 
 from .attributes import SYS, is_plain, look_into, value_of
+from .dispatchers import dispatchers
 from .rows import IN_MEMORY, is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
@@ -152,6 +153,7 @@ class Differences:
         }
         if name not in _BARE:
             self._in_classes[name] = list(self._note_classes(name, attributes))
+            dispatchers.meet(module)
 
     def _note_classes(self, name: str, attributes: dict[str, t.Any]) -> t.Iterator[_InClass]:
         """The lists, dicts and sets of a package's classes that a module has public names for."""

@@ -16,6 +16,7 @@ from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
 from . import calls, keepers, pyplot, registries, repeated
+from .dispatchers import dispatchers
 from .exits import Exits, is_own
 from .remembered import remembered
 from .rows import as_shown_before
@@ -39,6 +40,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         "what functions of own modules remember": remembered.slot(),
+        "implementations of libraries' functions (singledispatch)": dispatchers.slot(),
         **registries.slots(shell),
         **pyplot.slots(),
         **keepers.slots(),

@@ -1,0 +1,113 @@
+"""What the notebook has registered with libraries' single-dispatch functions: a slot of the namespace (kept.py).
+
+`pkgutil.iter_importer_modules.register(Store, store_modules)` puts an entry into a dict that only the function
+knows. So the functions of the modules that the notebook uses (differences.py) are asked for their registries: an
+entry is the notebook's if its code made the class or the implementation. In another process it is registered in
+the same way, as soon as the function's module is imported there.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import typing as t
+
+from holdfast._after_import import call_after_import
+from holdfast._patches import MISSING, Slot
+
+from .rows import is_notebooks
+
+Place = tuple[str, str]  # a module, and a function's name there
+Entries = list[tuple[t.Any, t.Any]]  # classes and what is called for them
+
+
+class Dispatchers:
+    """Those of this process's libraries."""
+
+    def __init__(self) -> None:
+        # Registries without the notebook's entries.
+        self._begun: dict[Place, dict[t.Any, t.Any]] = {}
+        self._waiting: dict[Place, Entries] = {}  # for modules that aren't imported here
+
+    def slot(self) -> Slot:
+        return Slot("functools", self._read, self._write)
+
+    def meet(self, module: types.ModuleType) -> None:
+        """Nothing of the notebook's can have used it yet."""
+        for name, one in list(vars(module).items()):
+            if type(one) is types.FunctionType and one.__closure__ and _is_dispatcher(one):
+                entries = one.registry.items()  # type: ignore[attr-defined]
+                begun = {key: value for key, value in entries if not _is_mine(key, value)}
+                self._begun.setdefault((module.__name__, name), begun)
+
+    def _mine(self, place: Place) -> Entries:
+        function, begun = _find(place), self._begun[place]
+        if function is None:
+            return []
+        return [
+            (key, value)
+            for key, value in function.registry.items()
+            if begun.get(key) is not value and _is_mine(key, value)
+        ]
+
+    def _read(self) -> t.Any:
+        found = {place: self._mine(place) for place in self._begun}
+        found |= self._waiting
+        return {place: entries for place, entries in found.items() if entries} or MISSING
+
+    def _write(self, new: t.Any) -> None:
+        wanted = {} if new is MISSING else dict(new)
+        self._waiting = {}
+        for place in wanted.keys() | self._begun.keys():
+            if place[0] in sys.modules:
+                self._set(place, wanted.get(place, []))
+            else:
+                self._waiting[place] = wanted[place]
+                call_after_import(place[0], functools.partial(self._arrived, place))
+
+    def _arrived(self, place: Place) -> None:
+        if place in self._waiting:
+            self._set(place, self._waiting.pop(place))
+
+    def _set(self, place: Place, entries: Entries) -> None:
+        if place not in self._begun:
+            self.meet(sys.modules[place[0]])
+        function = _find(place)
+        if function is None or place not in self._begun:
+            raise LookupError(f"{'.'.join(place)} isn't here")
+        wanted = dict(entries)
+        for key, value in self._mine(place):
+            if wanted.get(key) is not value:
+                _take_back(function, key, self._begun[place])
+        for key, value in entries:
+            if function.registry.get(key) is not value:
+                function.register(key, value)
+
+
+def _is_dispatcher(function: t.Any) -> bool:
+    return hasattr(function, "registry") and hasattr(function, "dispatch")
+
+
+def _is_mine(key: t.Any, value: t.Any) -> bool:
+    return is_notebooks(key) or is_notebooks(value)
+
+
+def _find(place: Place) -> t.Any:
+    function = getattr(sys.modules.get(place[0]), place[1], None)
+    return function if _is_dispatcher(function) else None
+
+
+def _take_back(function: t.Any, key: t.Any, begun: dict[t.Any, t.Any]) -> None:
+    """The function itself has no way to forget an implementation."""
+    names = function.register.__code__.co_freevars
+    cells = dict(zip(names, function.register.__closure__, strict=True))
+    registry = cells["registry"].cell_contents
+    if key in begun:
+        registry[key] = begun[key]
+    else:
+        registry.pop(key, None)
+    function._clear_cache()
+
+
+dispatchers = Dispatchers()

@@ -1,0 +1,83 @@
+"""What the notebook registers with libraries' single-dispatch functions (dispatchers.py)."""
+
+import abc
+import functools
+import sys
+import types
+
+import pytest
+
+from holdfast._patches import MISSING
+from holdfast.worker.settings.dispatchers import Dispatchers
+
+
+def notebooks(one):
+    one.__module__ = "__main__"
+    return one
+
+
+@pytest.fixture
+def library(monkeypatch):
+    module = types.ModuleType("dispatches_here")
+
+    @functools.singledispatch
+    def show(x):
+        return "any"
+
+    show.register(int, lambda x: "int")
+    module.show = show
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
+
+
+@pytest.fixture
+def met(library):
+    found = Dispatchers()
+    found.meet(library)
+    return found.slot()
+
+
+Mine = notebooks(type("Mine", (), {}))
+
+
+def test_what_a_library_registers_is_its_own(library, met):
+    assert met.read() is MISSING
+    library.show.register(bytes, lambda x: "bytes")
+    assert met.read() is MISSING
+
+
+def test_the_notebooks_are_carried_and_taken_back(library, met):
+    library.show.register(Mine, lambda x: "mine")
+    library.show.register(int, notebooks(lambda x: "my int"))
+    carried = met.read()
+    assert [key for key, _ in carried["dispatches_here", "show"]] == [int, Mine]
+    assert library.show(Mine()) == "mine" and library.show(True) == "my int"
+    met.write(MISSING)
+    assert library.show(Mine()) == "any" and library.show(True) == "int"
+    met.write(carried)
+    assert library.show(Mine()) == "mine" and library.show(True) == "my int"
+    assert met.read() == carried
+
+
+def test_an_abstract_class_that_is_registered_elsewhere_counts_later(library, met):
+    """The function forgets what it found once a class is registered with an abstract one."""
+    kind = notebooks(abc.ABCMeta("Kind", (), {}))
+    met.write({("dispatches_here", "show"): [(kind, lambda x: "kind")]})
+    assert library.show(b"") == "any"
+    kind.register(bytes)
+    assert library.show(b"") == "kind"
+
+
+def test_a_module_that_is_not_imported_waits(tmp_path, monkeypatch):
+    (tmp_path / "dispatches_late.py").write_text(
+        "import functools\n@functools.singledispatch\ndef show(x): return 'any'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    slot = Dispatchers().slot()
+    entries = {("dispatches_late", "show"): [(Mine, notebooks(lambda x: "mine"))]}
+    slot.write(entries)
+    assert "dispatches_late" not in sys.modules and slot.read() == entries
+    import dispatches_late
+
+    assert dispatches_late.show(Mine()) == "mine" and slot.read() == entries
+    del sys.modules["dispatches_late"]
