@@ -41,7 +41,7 @@ _METHODS = {
     property: ("fget", "fset", "fdel"),
 }
 _FUNCTIONS = frozenset(("__func__", "fget", "fset", "fdel"))
-_DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
+DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
 _DIGEST_MAX = 16 << 20  # bytes
 _WORD = re.compile(r"[^\W\d][\w.]*")
 MISSING = "holdfast: no such attribute"
@@ -161,7 +161,7 @@ def _of_function(function: types.FunctionType) -> t.Iterator[tuple[str, t.Any]]:
 
 def _digest(value: object) -> t.Any:
     """Of a library's data, but for large ones: what its encoding is, as a number."""
-    if type(value).__module__.partition(".")[0] not in _DATA:
+    if type(value).__module__.partition(".")[0] not in DATA:
         return None
     try:
         return None if value.nbytes > _DIGEST_MAX else hash(marshal.dumps(value))  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import calls, keepers, pyplot, registries, repeated
+from . import calls, keepers, pyplot, registries, repeated, shell_attributes
 from .dispatchers import dispatchers
 from .exits import Exits, is_own
 from .remembered import remembered
@@ -44,6 +44,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         **registries.slots(shell),
         **pyplot.slots(),
         **keepers.slots(),
+        "attributes of the classes of IPython's shell": shell_attributes.of_classes(shell),
     }
 
 
@@ -59,6 +60,7 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
             lambda: _finalizers.at_work() or MISSING,
             lambda new: _finalizers.put_to_work([] if new is MISSING else new),
         ),
+        "attributes of IPython's shell": shell_attributes.of_shell(shell),
         **registries.own_slots(),
         **calls.slots(shell.user_ns),
         **repeated.slots(shell.user_ns),

@@ -150,6 +150,8 @@ def own_slots() -> dict[str, Slot]:
 def _ipython(shell: t.Any) -> Holders:
     found: Holders = {f"event {name}": calls for name, calls in shell.events.callbacks.items()}
     found |= {f"magics {kind}": magics for kind, magics in shell.magics_manager.magics.items()}
+    found["objects of magics"] = shell.magics_manager.registry
+    found["configurable objects"] = shell.configurables
     found["cleanup"] = shell.input_transformers_cleanup
     found["post"] = shell.input_transformers_post
     found["trees"] = shell.ast_transformers

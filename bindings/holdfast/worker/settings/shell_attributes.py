@@ -1,0 +1,120 @@
+"""Attributes that the notebook gives to IPython's shell and to its classes: a slot of the namespace (kept.py).
+
+`get_ipython().state = {}` keeps a value where all cells find it. What the shell hadn't when the process began is
+the notebook's, but for what IPython keeps there and what an extension has put there, which each process has by
+itself. Of the classes, what the notebook's code has made counts, and plain values.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import typing as t
+
+from holdfast._patches import MISSING, Slot
+
+from .attributes import DATA, is_plain, own_modules
+from .rows import is_notebooks
+
+Attributes = dict[str, t.Any]
+
+# IPython sets them later on, without a trait.
+_OF_IPYTHON = frozenset(
+    "_atexit_once_called _data_pub _db _last_input_line _saved_rcParams active_eventloop custom_completers"
+    " default_runner pylab_gui_select rl_next_input".split()
+)
+_ANYBODYS = frozenset(("builtins", "__main__")) | DATA | sys.stdlib_module_names
+
+
+def of_classes(shell: t.Any) -> Slot:
+    return _OfClasses(type(shell).__mro__[:-1]).slot()
+
+
+def of_shell(shell: t.Any) -> Slot:
+    """That of one process alone: the fork server's shell has less."""
+    return _OfShell(shell).slot()
+
+
+class _OfShell:
+    """Those of the shell itself."""
+
+    def __init__(self, shell: t.Any):
+        self._shell = shell
+        self._begun = frozenset(vars(shell))
+
+    def slot(self) -> Slot:
+        return Slot("IPython", lambda: self._mine() or MISSING, self._write)
+
+    def _mine(self) -> Attributes:
+        attributes = vars(self._shell)
+        new = attributes.keys() - self._begun - _OF_IPYTHON
+        return {name: attributes[name] for name in sorted(new) if self._is_mine(name)}
+
+    def _is_mine(self, name: str) -> bool:
+        if hasattr(type(getattr(type(self._shell), name, None)), "__set__"):
+            return False  # as a trait keeps it
+        value = vars(self._shell)[name]
+        if all(map(self._may_be_mine, {_home(value), _home(type(value))})):
+            return True
+        return any(value is one for one in list(self._shell.user_ns.values()))
+
+    def _may_be_mine(self, home: str) -> bool:
+        """Whether things of a module's are the notebook's own to set, which no extension is."""
+        if home in self._shell.extension_manager.loaded:
+            return False
+        return home.partition(".")[0] in _ANYBODYS or home in own_modules()
+
+    def _write(self, new: t.Any) -> None:
+        wanted, attributes = {} if new is MISSING else new, vars(self._shell)
+        for name in self._mine().keys() - wanted.keys():
+            del attributes[name]
+        attributes.update(wanted)
+
+
+class _OfClasses:
+    """Those of its classes, by their places, and what they had when the process began."""
+
+    def __init__(self, classes: t.Sequence[type]):
+        self._classes = classes
+        self._begun = [dict(vars(cls)) for cls in classes]
+
+    def slot(self) -> Slot:
+        return Slot("IPython", self._read, self._write)
+
+    def _read(self) -> t.Any:
+        found = {place: self._mine(place) for place in range(len(self._classes))}
+        return {place: mine for place, mine in found.items() if mine} or MISSING
+
+    def _mine(self, place: int) -> Attributes:
+        now, begun = dict(vars(self._classes[place])), self._begun[place]
+        if len(now) == len(begun) and all(map(operator.is_, now.values(), begun.values())):
+            return {}
+        return {
+            name: value
+            for name, value in now.items()
+            if value is not begun.get(name, MISSING) and _is_made(value)
+        }
+
+    def _write(self, new: t.Any) -> None:
+        for place, cls in enumerate(self._classes):
+            wanted = {} if new is MISSING else new.get(place, {})
+            for name in self._mine(place).keys() - wanted.keys():
+                if name in self._begun[place]:
+                    type.__setattr__(cls, name, self._begun[place][name])
+                else:
+                    type.__delattr__(cls, name)
+            for name, value in wanted.items():
+                if vars(cls).get(name, MISSING) is not value:
+                    type.__setattr__(cls, name, value)
+
+
+def _is_made(value: t.Any) -> bool:
+    """Whether the notebook has made what a class has, or the function in it."""
+    inner = getattr(value, "fget", None) or getattr(value, "__func__", None)
+    return is_notebooks(value) or is_notebooks(inner) or is_plain(value)
+
+
+def _home(value: t.Any) -> str:
+    """The module that it was made in; "builtins" if nothing says so."""
+    module = getattr(value, "__module__", None)
+    return module if isinstance(module, str) else "builtins"
