@@ -41,6 +41,7 @@ from .requests import Worker
 from .settings import autoreload, census, figures, registries, state
 from .settings.asked import asked, new_modules
 from .settings.counters import counters
+from .settings.modes import modes
 from .settings.own_code import own_code
 from .settings.rows import as_shown_before
 from .skipped import Skipped
@@ -173,6 +174,7 @@ class Cell(Worker):
             if self.recording.needs_restart(arguments):
                 restarted.restart(frame, self.channel, self.session)
 
+    @modes.aside()
     def _hand_in(self, code: str, instrument: Instrument) -> Report:
         """Bind the committed state; the first part of the report."""
         report: Report = {
@@ -254,6 +256,7 @@ class Cell(Worker):
 
     # ---- out
 
+    @modes.aside()
     def _hand_out(self, code: str, report: Report) -> Frame:
         """Save what changed; the reply's part and the rest of the report."""
         if self.names is None:
@@ -310,6 +313,7 @@ class Cell(Worker):
         notices.addresses_alone(sorted(names))
         return lost
 
+    @modes.aside()
     def _report_changes(
         self, report: Report, before: dict[str, t.Any], count: int, entries: dict[str, t.Any]
     ) -> None:

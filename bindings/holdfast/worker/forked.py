@@ -45,6 +45,7 @@ from .prefault import prefault
 from .process import Forks, Unshared, end_own_tracker, tracker_of
 from .rollback import descriptor_moves
 from .settings import attributes, census
+from .settings.modes import modes
 from .preallocation import preallocation
 
 if t.TYPE_CHECKING:
@@ -185,14 +186,15 @@ class Forked:
         code = frame.get("code", "")
         prefault.begin()
         preallocated = preallocation.fill(main.session, code) if main.session is not None else 0
-        before = (
-            Bound(
-                (instrument.get("unserializable") or {}) | unstorable(main.shell.user_ns),
-                main.shell.user_ns,
-            ),
-            census.Census(main.shell, code),
-            results.own_entries(main.shell),
-        )
+        with modes.aside():
+            before = (
+                Bound(
+                    (instrument.get("unserializable") or {}) | unstorable(main.shell.user_ns),
+                    main.shell.user_ns,
+                ),
+                census.Census(main.shell, code),
+                results.own_entries(main.shell),
+            )
         collections = _finalizers.collections()
         reply = await main.run_mode.run(frame, message, execute)
         report: Report | None = reply.get("report")
@@ -210,6 +212,7 @@ class Forked:
         report["page_faults"] = prefault.faults()
         return reply
 
+    @modes.aside()
     def _hand_out(
         self,
         code: str,

@@ -42,6 +42,7 @@ from .rollback import Rollback
 from .settings import autoreload, census, figures, state
 from .settings.asked import asked
 from .settings.counters import counters
+from .settings.modes import modes
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
 from .libraries import is_library
@@ -120,6 +121,7 @@ class MainWorker(Worker):
         self._requested = False  # a request runs
         self.subshells = Subshells(self.serve_aside, self.interrupts)
 
+    @modes.aside()
     def _take_over(self) -> None:
         """Begin with what is committed: the main worker before this one died."""
         state.apply(self.names.extra("state"), state.capture(self.shell), self.shell)
@@ -289,6 +291,7 @@ class MainWorker(Worker):
 
     # ---- requests of the frontend without user code
 
+    @modes.aside()
     def op_commit(self, frame: Frame) -> None:
         """Put every changed name into the store."""
         reply: Frame = {"id": frame["id"]}
@@ -469,6 +472,7 @@ class MainWorker(Worker):
         if made is not None:
             os.close(made)
 
+    @modes.aside()
     def op_adopt(self, frame: Frame) -> None:
         """A cell worker's commit was published: take over what changed."""
         shell = self.shell
@@ -511,6 +515,7 @@ class MainWorker(Worker):
             results.note_outcome(shell, number, frame.get("code", ""), raised)
             shell.execution_count = number + 1
 
+    @modes.aside()
     def _adopt(self, has_state: bool = True) -> _store._Adopted:
         """Take over what differs in the current generation; what Names.adopt reports.
 

@@ -18,6 +18,7 @@ from holdfast._patches import MISSING, Slot
 from . import calls, keepers, pyplot, registries, repeated, shell_attributes
 from .dispatchers import dispatchers
 from .exits import Exits, is_own
+from .modes import modes
 from .remembered import remembered
 from .rows import as_shown_before
 
@@ -41,6 +42,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         "what functions of own modules remember": remembered.slot(),
         "implementations of libraries' functions (singledispatch)": dispatchers.slot(),
+        "modes of PyTorch": modes.slot(),
         **registries.slots(shell),
         **pyplot.slots(),
         **keepers.slots(),

@@ -454,6 +454,15 @@ def _set_device(new: str) -> None:
     _module("torch").set_default_device(new or None)
 
 
+def _open_device(shell: t.Any) -> str:
+    """Of a `with torch.device(...)` that a cell has entered and not left."""
+    core = _module("torch")._C
+    mode = core._get_function_stack_at(0) if core._len_torch_function_stack() else None
+    if mode is getattr(_module("torch")._GLOBAL_DEVICE_CONTEXT, "device_context", None):
+        return ""
+    return str(mode.device) if type(mode).__name__ == "DeviceContext" else ""
+
+
 def _endianness(shell: t.Any) -> str:
     """Of files that don't say it; "" for the machine's."""
     found = _module("torch.serialization").get_default_load_endianness()
@@ -703,6 +712,7 @@ ROWS: dict[str, Row] = {
     "PyTorch's repeated warnings": _pair("torch", "is_warn_always_enabled", "set_warn_always"),
     "PyTorch's detection of anomalies": Row("torch", _anomalies, _set_anomalies),
     "PyTorch's default device": Row("torch", _device, _set_device),
+    "PyTorch's device in a context that is open": Row("torch", _open_device, fresh=""),
     "PyTorch's autocast": Row("torch", _autocast, _set_autocast),
     "PyTorch's threads for operations": _pair(
         "torch", "get_num_interop_threads", "set_num_interop_threads"
