@@ -328,10 +328,13 @@ class Pickler(cloudpickle.Pickler):
             if reduced is not NotImplemented:
                 return reduced
         if issubclass(cls, types.ModuleType):
-            if _is_made_here(obj) and sys.modules.get(obj.__name__) is obj:
-                raise TypeError(f"module '{obj.__name__}' was made here and can't be imported")
-            if not _is_made_here(obj) and sys.modules.get(obj.__name__) is not obj:
-                raise TypeError(f"module '{obj.__name__}' was taken out of sys.modules")
+            name = vars(obj).get("__name__")
+            if name in (None, "__main__") and cls is types.ModuleType:
+                return _reduce_module(obj)  # in which `%run` ran a file
+            if _is_made_here(obj) and sys.modules.get(name) is obj:
+                raise TypeError(f"module '{name}' was made here and can't be imported")
+            if not _is_made_here(obj) and sys.modules.get(name) is not obj:
+                raise TypeError(f"module '{name}' was taken out of sys.modules")
             made = cls is types.ModuleType and _is_made_here(obj)
             return _reduce_module(obj) if made else NotImplemented
         if cls is re.Match:

@@ -223,9 +223,13 @@ class _Sentinels:
         return place
 
     def _look_into(self, name: str, module: types.ModuleType) -> None:
+        """Of the user's own modules only what can never have a state: what others refer to is carried with
+        them (worker/settings/differences.py)."""
+        is_library = name not in self._changing
         for attribute, value in list(vars(module).items()):
             cls = type(value)
-            if (cls is object or cls.__flags__ & _restore.HEAP_TYPE) and _has_no_state(value, cls):
+            may_be = cls is object or (is_library and cls.__flags__ & _restore.HEAP_TYPE)
+            if may_be and _has_no_state(value, cls):
                 if self._known(value) is None:
                     self._places[id(value)] = name, attribute
 

@@ -109,6 +109,10 @@ class Patches:
         """Modules in packages of the user's own."""
         return [] if self._differences is None else self._differences.submodules()
 
+    def given_by_imports(self) -> set[str]:
+        """Those that are collected, and that another process has in the same way, since it imports their modules."""
+        return set() if self._differences is None else self._differences.unchanged
+
     # ---- which attributes
 
     def see(self, nodes: t.Iterable[ast.AST]) -> None:

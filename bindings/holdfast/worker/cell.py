@@ -280,6 +280,8 @@ class Cell(Worker):
                 "results": results.capture(self.shell),
             },
         )
+        for key in self.shell.patches.given_by_imports():
+            saved["unserializable"].pop(key, None)
         verify.report(saved, [code])
         report |= usage.of_commit(saved)
         lost = self._report_lost(saved)

@@ -109,6 +109,7 @@ class Worker:
         known = begun.begin(shell, self.app.is_as_built)
         differences = known.differences
         slots = known.slots | kept.own_slots(shell, self.runs_exit_handlers)
+        slots["what own modules have computed"] = differences.slot()
         shell.patches = Patches(shell.user_ns, slots, differences)
         shell.patches.watch(kept.WATCHED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import itertools
 import re
@@ -40,6 +41,11 @@ _METHODS = {
     classmethod: ("__func__",),
     property: ("fget", "fset", "fdel"),
 }
+_OF_CODE = (
+    *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType),
+    *(enum.Enum, types.GenericAlias, types.UnionType),
+)
+_DESCRIBING = frozenset(("typing", "abc", "dataclasses", "__future__"))
 _FUNCTIONS = frozenset(("__func__", "fget", "fset", "fdel"))
 DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
 _DIGEST_MAX = 16 << 20  # bytes
@@ -103,29 +109,52 @@ def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
 
 
 def look_into(module: object) -> dict[str, t.Any]:
-    """The values of its attributes, and of those of its classes and functions. An object that shows nothing of
-    itself is taken to be unchanged. What stands for a module may be any object (`sys.modules[__name__] = M()`)."""
-    found: dict[str, t.Any] = {}
+    """What the values of its attributes show, and those of its classes and functions. An object that shows
+    nothing of itself is taken to be unchanged."""
     budget = Budget()
+    return {path: _shown(value, is_named, budget) for path, value, is_named in parts_of(module)}
+
+
+def _shown(value: t.Any, is_named: bool, budget: Budget) -> t.Any:
+    if is_named:
+        return id(value)
+    kind = type(value)
+    if kind in _SHOWN_BY_EQUALITY:
+        return kind, value
+    return look(value, budget) or _digest(value) or id(value)
+
+
+def parts_of(module: object) -> t.Iterator[tuple[str, t.Any, bool]]:
+    """Its attributes, and those of its classes and functions: the path, the value, and whether other processes
+    have that by its name. What stands for a module may be any object (`sys.modules[__name__] = M()`)."""
     attributes = getattr(module, "__dict__", {})
     work = [(name, value) for name, value in attributes.items() if name not in _OF_IMPORT]
-    for name, value in work:  # which grows
+    for path, value in work:  # which grows
         kind = type(value)
-        if kind in _SHOWN_BY_EQUALITY:
-            found[name] = kind, value
-        elif kind is functools.singledispatchmethod:
-            found[name] = id(value)  # remembered.py
-        elif kind in _METHODS:
-            found[name] = id(value)
-            inner = _METHODS[kind]
-            work += [(f"{name}.{part}", getattr(value, part)) for part in inner]
-        elif _is_by_name(value, name, attributes.get("__name__")):
-            found[name] = id(value)
+        if kind in _METHODS:
+            work += [(f"{path}.{part}", getattr(value, part)) for part in _METHODS[kind]]
+            yield path, value, True
+        elif _is_by_name(value, path, attributes.get("__name__")):
             parts = _of_class(value) if isinstance(value, type) else _of_function(value)
-            work += [(f"{name}.{inner}", part) for inner, part in parts]
+            work += [(f"{path}.{inner}", part) for inner, part in parts]
+            yield path, value, True
         else:
-            found[name] = look(value, budget) or _digest(value) or id(value)
-    return found
+            yield path, value, kind is functools.singledispatchmethod  # remembered.py
+
+
+def is_atom(value: object) -> bool:
+    """Whether it is plain, and no other object can be told from it but by its value."""
+    return type(value) in _ATOMS
+
+
+def is_data(value: t.Any) -> bool:
+    """Whether it is an object that can change, or be shared with variables: nothing that describes code."""
+    kind = type(value)
+    if kind is tuple:
+        return any(map(is_data, value))
+    if kind in _ATOMS or issubclass(kind, _OF_CODE) or kind.__module__ in _DESCRIBING:
+        return False
+    return not hasattr(kind, "__get__")
 
 
 def _is_by_name(value: t.Any, name: str, module: object) -> bool:

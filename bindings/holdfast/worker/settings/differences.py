@@ -27,9 +27,18 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 from holdfast._owned import module_of
-from holdfast._patches import chain_of, copy_of, is_holder
+from holdfast._patches import MISSING, Slot, chain_of, copy_of, is_holder
 
-from .attributes import SYS, is_plain, look_into, value_of
+from .attributes import (
+    SYS,
+    is_atom,
+    is_data,
+    is_plain,
+    look_into,
+    parts_of,
+    set_attributes,
+    value_of,
+)
 from .dispatchers import dispatchers
 from .rows import IN_MEMORY, is_notebooks
 
@@ -73,6 +82,8 @@ class Differences:
         self._own: dict[
             str, tuple[dict[str, t.Any], dict[str, t.Any]]
         ] = {}  # as it was, how it looked
+        self._to_compute: dict[str, dict[str, t.Any]] = {}  # for modules that aren't imported here
+        self.unchanged: set[str] = set()  # keys of own modules that another process's import gives
         for module in (sys, builtins):
             self._note_library(module)
 
@@ -179,13 +190,54 @@ class Differences:
         name = module.__name__
         module = sys.modules.get(name, module)
         looked = look_into(module)
-        values = {path: value_of(module, path) for path in looked}
+        values = {path: value for path, value, _ in parts_of(module)}
         if name in self._own:  # anew
             defined = {
                 path for path, one in values.items() if getattr(one, "__module__", None) == name
             }
             looked = {path: looked[path] for path in defined}
         self._own[name] = values, looked
+        if name in self._to_compute:
+            self._take_over(name, self._to_compute.pop(name))
+
+    # ---- what modules of the user's own have computed
+
+    def slot(self) -> Slot:
+        """Their plain values as they were imported, which may depend on the moment: a time, a random number."""
+        return Slot("sys", self._computed, self._compute)
+
+    def _computed(self) -> t.Any:
+        found = dict(self._to_compute)
+        for name, (before, _) in self._own.items():
+            if name in sys.modules:
+                found[name] = {path: one for path, one in before.items() if _is_computed(path, one)}
+        return found or MISSING
+
+    def _compute(self, new: t.Any) -> None:
+        for name, values in ({} if new is MISSING else new).items():
+            if name in self._own:
+                self._take_over(name, values)
+            else:
+                self._to_compute[name] = values
+
+    def _take_over(self, name: str, values: dict[str, t.Any]) -> None:
+        """Values that this process's import gave were never the notebook's."""
+        before, looked = self._own[name]
+        module = sys.modules.get(name)
+        differing = {
+            path: value
+            for path, value in values.items()
+            if path in before and is_atom(before[path]) and not _is_equal(before[path], value)
+        }
+        still = {
+            path: one
+            for path, one in differing.items()
+            if _is_equal(value_of(module, path), before[path])
+        }
+        set_attributes(name, still)
+        before.update(differing)
+        now = look_into(module)
+        looked.update({path: now[path] for path in still if path in now})
 
     def is_own(self, key: str) -> bool:
         """Whether this key of a patch is of one of the user's own modules."""
@@ -201,6 +253,7 @@ class Differences:
         """The attributes that were set, with what they were, and those that are the same objects with
         something else in them."""
         found: Found = {}
+        self.unchanged.clear()
         named = {id(value) for value in self._namespace.values() if is_holder(value)}
         for name in self._libraries:
             self._find_in_holders(name, named, found)
@@ -254,14 +307,19 @@ class Differences:
         if module is None:
             return  # `sys.modules[name] = None` keeps it from being imported
         now = look_into(module)
+        values = {path: value for path, value, _ in parts_of(module)}
         for path in looked.keys() | now.keys():
-            if looked.get(path, _MISSING) == now.get(path, _MISSING):
+            is_same = looked.get(path, _MISSING) == now.get(path, _MISSING)
+            value = values.get(path, _MISSING)
+            if is_same and not is_data(value):
                 continue
-            if isinstance(value_of(module, path), types.ModuleType):
+            if isinstance(value, types.ModuleType):
                 continue  # a submodule
             key = f"_{name}:{path}"
             found[key] = before.get(path, self._missing)
             inside.add(key)
+            if is_same and type(now[path]) is list:  # it shows all of itself
+                self.unchanged.add(key)
 
 
 def _attributes(name: str, otherwise: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -296,6 +354,14 @@ class _InClass(t.NamedTuple):
 
     def _is_counted(self, now: t.Any) -> bool:
         return _has_nobodys(now, self.held) if self._is_public() else _has_own(now, self.held)
+
+
+def _is_computed(path: str, value: object) -> bool:
+    return is_atom(value) and value is not None and not path.rpartition(".")[2].startswith("__")
+
+
+def _is_equal(one: t.Any, other: t.Any) -> bool:
+    return type(one) is type(other) and repr(one) == repr(other)
 
 
 def _leads_to(module: t.Any, cls: type) -> bool:

@@ -10,6 +10,7 @@ the notebook's process, too, without output.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.machinery
 import os
@@ -86,6 +87,24 @@ class OwnCode:
         return set(_later(self.reloads, reloads))
 
     # ---- other processes
+
+    def capture(self) -> tuple[list[str], dict[str, t.Any]]:
+        """The modules that are loaded, in that order, and what `read` gives."""
+        return [name for name in self._origins if name in sys.modules], self.read()
+
+    def apply(self, new: tuple[list[str], dict[str, t.Any]]) -> bool:
+        """Load those that aren't loaded here; whether any was.
+
+        Before the settings of the process are set: what code of a module does when it is loaded (it seeds
+        generators, and sets options), it did in the other process before what the notebook did there.
+        """
+        names, code = new
+        self.write(code)
+        missing = [name for name in names if name not in sys.modules]
+        for name in missing:
+            with contextlib.suppress(Exception, SystemExit), capture_output():
+                importlib.import_module(name)  # code that needs it will see why that fails
+        return any(name in sys.modules for name in missing)
 
     def read(self) -> dict[str, t.Any]:
         """The text of those modules whose files have another one now, and the times of loading anew."""

@@ -26,7 +26,6 @@ from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
 from . import autoreload
-from .own_code import own_code
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
@@ -663,7 +662,6 @@ ROWS: dict[str, Row] = {
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
     "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
     "the time zone": Row("time", _zone, _set_zone),
-    "the code of own modules": Row("sys", lambda shell: own_code.read(), own_code.write),
     "modules that can't be imported": Row("sys", _no_modules, _set_no_modules),
     "the locale": Row("locale", _locale, _set_locale),
     "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),

@@ -38,6 +38,7 @@ from . import figures, loggers, shell_options, tables, tensors
 from .asked import asked
 from .counters import counters
 from .located import located, working_directory
+from .own_code import own_code
 
 State = dict[str, t.Any]
 Packed = dict[str, bytes]
@@ -45,10 +46,10 @@ Packed = dict[str, bytes]
 
 class Setting(t.NamedTuple):
     """How one is read (None if nobody can have set it) and set: to the first value, where another
-    capture had the second, or None."""
+    capture had the second, or None. Setting it gives a true value if that may have changed others."""
 
     capture: t.Callable[[t.Any], t.Any]
-    apply: t.Callable[[t.Any, t.Any, t.Any], None]
+    apply: t.Callable[[t.Any, t.Any, t.Any], object]
 
 
 class Losses:
@@ -130,7 +131,8 @@ def apply(
             if key in old and value == old[key]:
                 continue
             changed.append(key)
-            setting.apply(value, old.get(key), shell)
+            if setting.apply(value, old.get(key), shell):
+                return changed + apply(new, capture(shell), shell, keys)
         except Exception as error:
             losses.report(_shown(key), error)
     return changed
@@ -310,6 +312,9 @@ _SETTINGS: dict[str, Setting] = {
     "losses": Setting(losses.capture, losses.apply),
     "said": Setting(
         lambda shell: sorted(messages.said), lambda new, old, shell: messages.said.update(new)
+    ),
+    "own_modules": Setting(
+        lambda shell: own_code.capture(), lambda new, old, shell: own_code.apply(new)
     ),
     "umask": Setting(_umask, _set_umask),
     "random": Setting(lambda shell: random.getstate(), _set_random),
