@@ -329,7 +329,7 @@ class Pickler(cloudpickle.Pickler):
                 return reduced
         if issubclass(cls, types.ModuleType):
             name = vars(obj).get("__name__")
-            if name in (None, "__main__") and cls is types.ModuleType:
+            if name is None or (name == "__main__" and sys.modules.get(name) is not obj):
                 return _reduce_module(obj)  # in which `%run` ran a file
             if _is_made_here(obj) and sys.modules.get(name) is obj:
                 raise TypeError(f"module '{name}' was made here and can't be imported")

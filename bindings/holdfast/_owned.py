@@ -86,6 +86,16 @@ def reduce(value: t.Any, cls: type) -> t.Any:
     return None
 
 
+def is_sentinel(value: t.Any) -> bool:
+    """Whether it is pickled as the place of an object that has nothing but its identity."""
+    cls = type(value)
+    return (
+        cls.__module__ not in _NOT
+        and _has_no_state(value, cls)
+        and _sentinels.place_of(value) is not None
+    )
+
+
 def _is_module_itself(value: t.Any, cls: type) -> bool:
     """Whether it is an object that a module has put in its own place."""
     name = cls.__module__
@@ -223,13 +233,9 @@ class _Sentinels:
         return place
 
     def _look_into(self, name: str, module: types.ModuleType) -> None:
-        """Of the user's own modules only what can never have a state: what others refer to is carried with
-        them (worker/settings/differences.py)."""
-        is_library = name not in self._changing
         for attribute, value in list(vars(module).items()):
             cls = type(value)
-            may_be = cls is object or (is_library and cls.__flags__ & _restore.HEAP_TYPE)
-            if may_be and _has_no_state(value, cls):
+            if (cls is object or cls.__flags__ & _restore.HEAP_TYPE) and _has_no_state(value, cls):
                 if self._known(value) is None:
                     self._places[id(value)] = name, attribute
 

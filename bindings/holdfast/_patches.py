@@ -109,9 +109,11 @@ class Patches:
         """Modules in packages of the user's own."""
         return [] if self._differences is None else self._differences.submodules()
 
-    def given_by_imports(self) -> set[str]:
-        """Those that are collected, and that another process has in the same way, since it imports their modules."""
-        return set() if self._differences is None else self._differences.unchanged
+    def given_by_imports(self, keys: t.Iterable[str]) -> list[str]:
+        """Those of these that another process has in the same way, since it imports their modules."""
+        if self._differences is None:
+            return []
+        return [key for key in filter(is_patch, keys) if self._differences.is_as_imported(key)]
 
     # ---- which attributes
 

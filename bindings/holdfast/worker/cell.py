@@ -280,8 +280,8 @@ class Cell(Worker):
                 "results": results.capture(self.shell),
             },
         )
-        for key in self.shell.patches.given_by_imports():
-            saved["unserializable"].pop(key, None)
+        for key in self.shell.patches.given_by_imports(saved["unserializable"]):
+            del saved["unserializable"][key]
         verify.report(saved, [code])
         report |= usage.of_commit(saved)
         lost = self._report_lost(saved)

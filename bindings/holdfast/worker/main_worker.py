@@ -367,8 +367,8 @@ class MainWorker(Worker):
             )
         finally:
             self.shell.patches.withdraw()
-        for key in self.shell.patches.given_by_imports():
-            saved["unserializable"].pop(key, None)
+        for key in self.shell.patches.given_by_imports(saved["unserializable"]):
+            del saved["unserializable"][key]
         verify.report(saved, self.touched.cells())
         saved["numbers"] = self.addresses.learn(
             saved["saved"], saved["numbers"], self.shell.user_ns

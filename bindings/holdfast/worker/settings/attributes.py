@@ -45,6 +45,7 @@ _OF_CODE = (
     *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType),
     *(enum.Enum, types.GenericAlias, types.UnionType),
 )
+_DESCRIPTIONS = ("__annotations__", "__doc__", "__code__")
 _DESCRIBING = frozenset(("typing", "abc", "dataclasses", "__future__"))
 _FUNCTIONS = frozenset(("__func__", "fget", "fset", "fdel"))
 DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
@@ -112,10 +113,11 @@ def look_into(module: object) -> dict[str, t.Any]:
     """What the values of its attributes show, and those of its classes and functions. An object that shows
     nothing of itself is taken to be unchanged."""
     budget = Budget()
-    return {path: _shown(value, is_named, budget) for path, value, is_named in parts_of(module)}
+    return {path: shown(value, is_named, budget) for path, value, is_named in parts_of(module)}
 
 
-def _shown(value: t.Any, is_named: bool, budget: Budget) -> t.Any:
+def shown(value: t.Any, is_named: bool, budget: Budget | None = None) -> t.Any:
+    """What a value shows of itself, to be compared with a later look."""
     if is_named:
         return id(value)
     kind = type(value)
@@ -147,11 +149,15 @@ def is_atom(value: object) -> bool:
     return type(value) in _ATOMS
 
 
-def is_data(value: t.Any) -> bool:
+def is_data(path: str, value: t.Any) -> bool:
     """Whether it is an object that can change, or be shared with variables: nothing that describes code."""
+    return not path.endswith(_DESCRIPTIONS) and _is_data(value)
+
+
+def _is_data(value: t.Any) -> bool:
     kind = type(value)
     if kind is tuple:
-        return any(map(is_data, value))
+        return any(map(_is_data, value))
     if kind in _ATOMS or issubclass(kind, _OF_CODE) or kind.__module__ in _DESCRIBING:
         return False
     return not hasattr(kind, "__get__")

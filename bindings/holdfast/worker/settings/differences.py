@@ -26,9 +26,10 @@ import types
 import typing as t
 
 from holdfast._after_import import call_after_import
-from holdfast._owned import module_of
+from holdfast._owned import is_sentinel, module_of
 from holdfast._patches import MISSING, Slot, chain_of, copy_of, is_holder
 
+from ..bound import Budget
 from .attributes import (
     SYS,
     is_atom,
@@ -37,6 +38,7 @@ from .attributes import (
     look_into,
     parts_of,
     set_attributes,
+    shown,
     value_of,
 )
 from .dispatchers import dispatchers
@@ -83,7 +85,6 @@ class Differences:
             str, tuple[dict[str, t.Any], dict[str, t.Any]]
         ] = {}  # as it was, how it looked
         self._to_compute: dict[str, dict[str, t.Any]] = {}  # for modules that aren't imported here
-        self.unchanged: set[str] = set()  # keys of own modules that another process's import gives
         for module in (sys, builtins):
             self._note_library(module)
 
@@ -253,7 +254,6 @@ class Differences:
         """The attributes that were set, with what they were, and those that are the same objects with
         something else in them."""
         found: Found = {}
-        self.unchanged.clear()
         named = {id(value) for value in self._namespace.values() if is_holder(value)}
         for name in self._libraries:
             self._find_in_holders(name, named, found)
@@ -306,20 +306,28 @@ class Differences:
         module = sys.modules.get(name)
         if module is None:
             return  # `sys.modules[name] = None` keeps it from being imported
-        now = look_into(module)
-        values = {path: value for path, value, _ in parts_of(module)}
-        for path in looked.keys() | now.keys():
-            is_same = looked.get(path, _MISSING) == now.get(path, _MISSING)
-            value = values.get(path, _MISSING)
-            if is_same and not is_data(value):
-                continue
+        gone = looked.keys() | set()
+        budget = Budget()
+        for path, value, is_named in parts_of(module):
+            gone.discard(path)
             if isinstance(value, types.ModuleType):
                 continue  # a submodule
-            key = f"_{name}:{path}"
-            found[key] = before.get(path, self._missing)
-            inside.add(key)
-            if is_same and type(now[path]) is list:  # it shows all of itself
-                self.unchanged.add(key)
+            if not is_named and is_data(path, value):
+                differs = not is_sentinel(value)
+            else:
+                differs = looked.get(path, _MISSING) != shown(value, is_named, budget)
+            if differs:
+                found[f"_{name}:{path}"] = before.get(path, self._missing)
+        found.update({f"_{name}:{path}": before[path] for path in gone})
+        inside.update(key for key in found if key.startswith(f"_{name}:"))
+
+    def is_as_imported(self, key: str) -> bool:
+        """Whether an attribute of the user's own module shows all of itself, and that it is as its import made it."""
+        name, _, path = key[1:].partition(":")
+        if name not in self._own:
+            return False
+        now = shown(value_of(sys.modules.get(name), path), False)
+        return type(now) is list and self._own[name][1].get(path) == now
 
 
 def _attributes(name: str, otherwise: dict[str, t.Any]) -> dict[str, t.Any]:
