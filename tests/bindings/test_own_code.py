@@ -107,6 +107,21 @@ def test_a_module_of_that_name_elsewhere_has_its_own_text(process, write, tmp_pa
     assert load().x == "other"
 
 
+def test_modules_are_loaded_in_the_same_order(process, write, capsys):
+    code = process()
+    write("import hf_code_b\n" + OLD)
+    write("print('loading')\n", "hf_code_b")
+    write("1 / 0\n", "hf_code_c")
+    load()
+    names, _ = said = code.capture()
+    assert names == ["hf_code_b", "hf_code"] and code.apply(said) is False
+    code = process()
+    capsys.readouterr()
+    assert code.apply(([*names, "hf_code_c", "hf_code_nowhere"], said[1])) is True
+    assert list(code.capture()[0]) == names and capsys.readouterr().out == ""
+    assert code.apply((["hf_code_c"], said[1])) is False
+
+
 def test_loading_anew_is_repeated(process, write, capsys):
     main = process()
     write(OLD + "print('loading')\n")

@@ -57,6 +57,28 @@ def test_all_plain_options_of_jax_are_carried(capsys):
         assert "CPU" in rows.read(row, None).upper()
 
 
+def test_what_loading_modules_has_changed_is_set_again(monkeypatch):
+    """Also settings that come before, on which the loading depends."""
+    now = {"first": 1, "modules": (), "last": 1}
+
+    def setting(key):
+        return state.Setting(lambda shell: now[key], lambda new, old, shell: now.update({key: new}))
+
+    def load(new, old, shell):
+        if now["modules"] == new:
+            return False
+        now.update(modules=new, first="the module's", last="the module's")
+        return True
+
+    modules = state.Setting(lambda shell: now["modules"], load)
+    table = {"first": setting("first"), "modules": modules, "last": setting("last")}
+    monkeypatch.setattr(state, "_SETTINGS", table)
+    wanted = {"first": 2, "modules": ("a",), "last": 1}
+    packed = state.pack(wanted)
+    assert state.apply(packed, state.capture(None), None) == ["first", "modules", "first", "last"]
+    assert now == wanted
+
+
 def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
     """Dask has its callbacks so, in a set of a class."""
     from holdfast._patches import MISSING

@@ -172,8 +172,9 @@ def _is_by_name(value: t.Any, name: str, module: object) -> bool:
 
 
 def _of_class(cls: type) -> t.Iterator[tuple[str, t.Any]]:
+    left_out = "_" if isinstance(cls, enum.EnumMeta) else ("__", "_abc_")  # what makes it one
     for name, value in vars(cls).items():
-        if not name.startswith("__") and not name.startswith("_abc_"):
+        if not name.startswith(left_out):
             yield name, value
 
 
