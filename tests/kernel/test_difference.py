@@ -254,6 +254,22 @@ def test_23_what_a_cell_closes_is_open_until_it_ends(kernel):
     kernel.run("other.close()")
 
 
+def test_24_own_modules_are_loaded_again(kernel, tmp_path):
+    """Without output. What they do to the process isn't done after the notebook's own settings."""
+    log = tmp_path / "log"
+    (tmp_path / "hf_loads.py").write_text(
+        f"import random; random.seed(1); print('loading')\nopen({str(log)!r}, 'a').write('x')\n"
+    )
+    kernel.run(
+        f"import sys, random; sys.path.insert(0, {str(tmp_path)!r})\nimport hf_loads; sys.path.pop(0)\n"
+        "expected = random.Random(1); random.random() == expected.random()"
+    )
+    outcome = kernel.run(RECORD + "import hf_loads, random; random.random() == expected.random()")
+    assert outcome.result == "True" and "loading" not in outcome.stream()
+    assert log.read_text() == "xx"
+    kernel.run("del sys.modules['hf_loads'], hf_loads")
+
+
 def test_little_tensors_can_be_resized(kernel):
     needed("torch")
     kernel.run("import torch; little, out = torch.ones(2), torch.ones(3)")
