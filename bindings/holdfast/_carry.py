@@ -155,6 +155,18 @@ def _import_module_of(value):
                 importlib.import_module(home)
 
 
+def _place_in_package(cls):
+    """The module and the name of a class that gives the last part of its module's name alone
+    (`_wrappers` of `wrapt._wrappers`), as those do that are written in C."""
+    home, name = cls.__module__, cls.__qualname__
+    if type(home) is not str or home in sys.modules or "." in home:
+        return None
+    for module, one in list(sys.modules.items()):
+        if module.endswith("." + home) and getattr(one, "__dict__", {}).get(name) is cls:
+            return module, name
+    return None
+
+
 def _is_made_here(module):
     """Whether the notebook has made it, and nothing says where to find it again (module.c)."""
     ways = ("__spec__", "__loader__", "__file__", "__path__")
@@ -308,6 +320,9 @@ class Pickler(cloudpickle.Pickler):
                 return reduced
         if issubclass(cls, type):
             _import_module_of(obj)
+            place = _place_in_package(obj)
+            if place is not None:
+                return _owned.find, place
             if _context.current.own is not None:
                 return self._reduce_class(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
@@ -350,6 +365,10 @@ class Pickler(cloudpickle.Pickler):
             return way(obj, cls)
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
+        if cls is not types.FunctionType and not issubclass(cls, type):
+            return (
+                NotImplemented  # cloudpickle would take a proxy for the function that it leads to
+            )
         return super().reducer_override(obj)
 
     @property

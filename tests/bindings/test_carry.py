@@ -251,3 +251,23 @@ def test_another_thread_is_heard(monkeypatch):
     _go_on.set()
     slow.join(60)
     assert sys.unraisablehook is hook
+
+
+class _LikeFunction:
+    """A proxy: it shows the attributes, and the class, of what it leads to."""
+
+    def __init__(self, function):
+        self.leads_to = function
+
+    __class__ = property(lambda self: type(self.leads_to))
+
+    def __reduce__(self):
+        return _LikeFunction, (self.leads_to,)
+
+
+def test_a_proxy_is_not_what_it_leads_to():
+    def function():
+        return 1
+
+    copy = holdfast.loads(holdfast.dumps([_LikeFunction(function)]))[0]
+    assert type(copy) is _LikeFunction and copy.leads_to() == 1

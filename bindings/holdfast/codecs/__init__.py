@@ -53,6 +53,7 @@ _BUILT_IN: dict[str, str] = {
     "_io": "text_files",
     "_struct": "standard_library",
     "_weakrefset": "weak_references",
+    "_wrappers": "wrapt_proxies",
     "argparse": "standard_library",
     "bokeh": "bokeh_models",
     "builtins": "wrapped_objects",
@@ -88,6 +89,7 @@ _BUILT_IN: dict[str, str] = {
     "torch": "torch_tensors",
     "unittest": "standard_library",
     "weakref": "weak_references",
+    "wrapt": "wrapt_proxies",
     "zipfile": "archives",
 }
 _IMPORTING = frozenset(("archives", "connections"))
