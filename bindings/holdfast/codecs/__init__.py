@@ -80,6 +80,7 @@ _BUILT_IN: dict[str, str] = {
     "rich": "rich_consoles",
     "socket": "connections",
     "tempfile": "archives",
+    "traitlets": "traits",
     "typing": "type_parameters",
     "jax": "jax_arrays",
     "jaxlib": "jax_arrays",
