@@ -56,6 +56,7 @@ _BUILT_IN: dict[str, str] = {
     "_wrappers": "wrapt_proxies",
     "argparse": "standard_library",
     "bokeh": "bokeh_models",
+    "bs4": "soups",
     "builtins": "wrapped_objects",
     "bz2": "archives",
     "comm": "comms",
