@@ -4,7 +4,8 @@ A sentinel (`dataclasses.MISSING`, `UNSET = object()` of the user's own module) 
 has nothing else. `os.environ`, Matplotlib's `rcParams`, PyTorch's generator are what their libraries look
 at, and what they hold is carried as settings of the process (worker/settings/). A variable
 that refers to one of these gets that of the process where it is bound: it is pickled as the module
-and the attribute.
+and the attribute. A library's constants (`rich.box.SQUARE`) have contents, which the notebook may have changed:
+these are pickled, too, and only a constant that has the same ones where it arrives is taken for it.
 
 Lists and dicts aren't pickled, but encoded with all that they hold. Where a variable is a list or dict of
 `sys` (`from sys import path`) or the dict of a module, an object that is pickled as module and attribute is saved
@@ -22,7 +23,7 @@ import sys
 import types
 import typing as t
 
-from . import _restore
+from . import _restore, _trial
 
 # By the name of the type: where there are such objects whose contents are settings.
 _PLACES = {
@@ -83,7 +84,8 @@ def reduce(value: t.Any, cls: type) -> t.Any:
         place = _sentinels.place_of(value)
         if place is not None:
             return find, place
-    return None
+    names = _names_in(cls)
+    return _reduce_constant(value, cls, names) if names else None
 
 
 def is_sentinel(value: t.Any) -> bool:
@@ -184,6 +186,74 @@ def _has_no_state(value: t.Any, cls: type) -> bool:
         all(_defined(cls, name) is object.__dict__.get(name) for name in _MADE_BY)
         and object.__getstate__(value) is None  # type: ignore[attr-defined] # no slots either
     )
+
+
+# ---- constants of libraries ----------------------------------------------------------------
+
+_ATOMS = frozenset((type(None), bool, int, float, complex, str, bytes))
+_BY_NAME = (type, types.FunctionType, types.BuiltinFunctionType)
+_constants: dict[type, dict[int, str]] = {}  # of a class: names in its module, by id
+
+
+def _names_in(cls: type) -> dict[int, str]:
+    """Those of the objects of a class that the module of a library which defines it has: nothing but their
+    attributes makes them, and they are equal to themselves alone."""
+    found = _constants.get(cls)
+    if found is None:
+        found, module = {}, cls.__module__
+        space = getattr(sys.modules.get(module), "__dict__", {}) if type(module) is str else {}
+        if space.get(cls.__qualname__) is cls and not _trial.is_own(module) and module not in _NOT:
+            if _has_attributes_alone(cls):
+                found = {id(one): name for name, one in list(space.items()) if type(one) is cls}
+            _constants[cls] = found
+    return found
+
+
+def _has_attributes_alone(cls: type) -> bool:
+    if not cls.__flags__ & _restore.HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
+        return False
+    names = (*_MADE_BY, "__setstate__", "__new__", "__hash__", "__setattr__")
+    return _defined(cls, "__dict__") is not None and all(
+        _defined(cls, name) is object.__dict__.get(name) for name in names
+    )
+
+
+def _reduce_constant(value: t.Any, cls: type, names: dict[int, str]) -> t.Any:
+    name = names.get(id(value))
+    if name is None or vars(sys.modules[cls.__module__]).get(name) is not value:
+        return None
+    attributes = object.__getattribute__(value, "__dict__")
+    if not all(map(_is_constant, attributes.values())):
+        return None
+    return find_constant, (cls, name, dict(attributes))
+
+
+def _is_constant(value: t.Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_constant, value))
+    return type(value) in _ATOMS or issubclass(type(value), _BY_NAME)
+
+
+def find_constant(cls: t.Any, name: str, attributes: dict[str, t.Any]) -> t.Any:
+    """That of this process, if it is as it was there; or one that is."""
+    found = getattr(sys.modules.get(cls.__module__), "__dict__", {}).get(name)
+    if type(found) is cls:
+        own = object.__getattribute__(found, "__dict__")
+        if list(own) == list(attributes) and all(
+            _is_same(one, attributes[key]) for key, one in own.items()
+        ):
+            return found
+    made = object.__new__(cls)
+    object.__getattribute__(made, "__dict__").update(attributes)
+    return made
+
+
+def _is_same(one: t.Any, other: t.Any) -> bool:
+    if type(one) is not type(other) or type(one) not in (*_ATOMS, tuple):
+        return one is other
+    if type(one) is tuple:
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return repr(one) == repr(other)  # -0.0 is another one than 0.0, and nan is like itself
 
 
 def _defined(cls: type, name: str) -> t.Any:

@@ -56,7 +56,58 @@ def test_an_object_of_nobodys_is_a_copy(own_module):
     assert type(crossed(mine)) is own_module.Kind and crossed(mine) is not own_module.OTHER
     state = own_module.OTHER
     state.now = 1  # it is more than itself
-    assert crossed(state) is not state and crossed(state).now == 1
+    data = holdfast.dumps(state)
+    del state.now
+    assert holdfast.loads(data) is not state and holdfast.loads(data).now == 1
+
+
+CONSTANTS = """
+class Kind:
+    def __init__(self, *given): self.given = given
+class Equal(Kind):
+    def __eq__(self, other): return isinstance(other, Equal)
+CONSTANT, FLOAT, MUTABLE, EQUAL = Kind("a", (1, None), int), Kind(0.0), Kind([1]), Equal(1)
+"""
+
+
+@pytest.fixture
+def constants(tmp_path, monkeypatch):
+    """A module like a library's, with objects of its classes."""
+    (tmp_path / "constants_here.py").write_text(CONSTANTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    import constants_here
+
+    yield constants_here
+    del sys.modules["constants_here"]
+
+
+def test_a_constant_of_a_library_is_the_librarys(constants):
+    one, other = crossed((constants.CONSTANT, [constants.FLOAT]))
+    assert one is constants.CONSTANT and other[0] is constants.FLOAT
+    assert crossed(constants.Kind("a", (1, None), int)) is not constants.CONSTANT
+    assert crossed(constants.MUTABLE) is not constants.MUTABLE
+    assert crossed(constants.EQUAL) is not constants.EQUAL
+
+
+@pytest.mark.parametrize("now", [(1,), (-0.0,), (False,), ()])
+def test_one_that_was_changed_keeps_the_change(constants, now):
+    before, constants.FLOAT.given = constants.FLOAT.given, now
+    data = holdfast.dumps([constants.FLOAT] * 2)
+    constants.FLOAT.given = before  # as it is in the process where it arrives
+    one, same = holdfast.loads(data)
+    assert one is same is not constants.FLOAT and repr(one.given) == repr(now)
+    constants.FLOAT.given = now
+    assert holdfast.loads(data)[0] is constants.FLOAT
+
+
+def test_a_constant_that_has_another_name_now(constants):
+    former, constants.CONSTANT = constants.CONSTANT, constants.Kind(2)
+    assert crossed(former).given == former.given and crossed(former) is not constants.CONSTANT
+
+
+def test_constants_of_the_users_own_modules_are_none(constants, monkeypatch):
+    monkeypatch.setitem(_owned._trial._own_modules, "constants_here", True)
+    assert crossed(constants.CONSTANT) is not constants.CONSTANT
 
 
 def test_a_name_that_means_another_object_is_not_used(own_module):
