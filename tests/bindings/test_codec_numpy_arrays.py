@@ -2,6 +2,7 @@
 
 import hashlib
 
+import holdfast
 import numpy as np
 import pytest
 from store_process import hand_over
@@ -461,3 +462,9 @@ def test_a_polynomial_has_the_array_that_is_a_variable_too(main):
     main.commit()
     answer = hand_over(main, "c[0] = 9; value = [float(p(0)), p.coef is c]")
     assert answer["value"] == [9.0, True]
+
+
+def test_a_vectorized_function_after_use():
+    vectorized = np.vectorize(lambda a: a + 1)
+    assert vectorized([1]).tolist() == [2]
+    assert holdfast.loads(holdfast.dumps(vectorized))([1, 2]).tolist() == [2, 3]

@@ -2,6 +2,7 @@
 
 import io
 
+import holdfast
 import pytest
 
 from holdfast import _store
@@ -73,3 +74,18 @@ def test_a_part_of_a_plotly_figure_is_its_figure_s():
     copy.layout.xaxis.range = [0, 5]
     assert heard == [(0, 5)] and not seen
     assert carried(loose).y == (1,)
+
+
+def test_an_environment_that_has_rendered_templates():
+    jinja2 = pytest.importorskip("jinja2")
+    loader = jinja2.DictLoader(
+        {
+            "base": "{% block a %}{% endblock %}!",
+            "p": "{% extends 'base' %}{% block a %}{{ x }}{% endblock %}",
+        }
+    )
+    environment = jinja2.Environment(loader=loader)
+    template = environment.get_template("p")
+    assert template.render(x=1) == "1!"
+    copy, same = holdfast.loads(holdfast.dumps((environment, template)))
+    assert copy.get_template("p") is same and same.render(x=2) == "2!" and same.environment is copy

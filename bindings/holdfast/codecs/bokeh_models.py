@@ -43,7 +43,7 @@ class _Containers(Codec):
 
 
 def _make_model(cls: t.Any) -> t.Any:
-    return object.__new__(cls)  # without a new id
+    return object.__new__(cls)  # without a new id, and without what a template is made of
 
 
 class _Models(Codec):
@@ -58,7 +58,7 @@ def _find(module: str, name: str) -> t.Any:
 
 
 class _Own(Codec):
-    """Templates and themes that Bokeh or Panel brings."""
+    """Templates and themes that Bokeh or Panel brings; and other templates of Jinja."""
 
     types = ("bokeh.themes.theme.Theme", "jinja2.environment.Template")
 
@@ -67,7 +67,9 @@ class _Own(Codec):
             for name, one in list(getattr(sys.modules[module], "__dict__", {}).items()):
                 if one is value:
                     return _find, (module, name)
-        return NotImplemented
+        if type(value).__name__ != "Template" or not type(value).__module__.startswith("jinja2"):
+            return NotImplemented
+        return _make_model, (type(value),), dict(vars(value))  # its `__new__` wants the source
 
 
 for _codec in (_Containers(), _Models(), _Own()):

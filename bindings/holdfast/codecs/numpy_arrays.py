@@ -115,6 +115,19 @@ class Polynomial(Codec):
         return object.__new__, (type(value),), dict(vars(value)), None, None, _restore.share_dict
 
 
+class Vectorized(Codec):
+    """The ufuncs that `np.vectorize` keeps can't be pickled, and are made again."""
+
+    types = ("numpy.vectorize",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        cls = type(value)
+        if not vars(value).get("_ufunc") or cls.__reduce_ex__ is not object.__reduce_ex__:
+            return NotImplemented
+        return copyreg.__newobj__, (cls,), {**vars(value), "_ufunc": {}}  # type: ignore[attr-defined]
+
+
+register(Vectorized())
 register(Npz())
 register(Polynomial())
 register(Subclass())
