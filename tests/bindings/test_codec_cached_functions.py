@@ -68,6 +68,40 @@ def test_results_are_what_they_are_elsewhere(main):
     assert ns["point"].far(2) is ns["pair"] and ns["pair"][0].x == 4
 
 
+OWN_HASHES = {
+    "frozen": "@dataclasses.dataclass(frozen=True)\nclass P:\n    n: int\n",
+    "own": "class P:\n    def __init__(self, n): self.n = n\n"
+    "    def __eq__(self, other): return self.n == other.n\n"
+    "    def __hash__(self): return hash(self.n)\n",
+    "identity": "class P:\n    def __init__(self, n): self.n = n\n"
+    "    def __hash__(self): return id(self)\n",
+}
+
+
+@pytest.mark.parametrize("kind", OWN_HASHES)
+def test_a_method_whose_class_has_a_hash_of_its_own(main, kind):
+    main.execute(
+        "import dataclasses, functools\ncalls = []\n" + OWN_HASHES[kind] + "    @functools.cache\n"
+        "    def area(self): calls.append(self.n); return [self.n ** 2]\n"
+        "p = P(3); area = p.area(); value = None"
+    )
+    assert not main.commit()["unserializable"]
+    hand_over(main, "value = p.area() is area, list(calls); P(4).area()")
+    assert main.ns["value"] == (True, [3])
+    assert main.ns["p"].area() is main.ns["area"] and main.ns["calls"] == [3, 4]
+
+
+def test_a_key_that_has_the_function(main):
+    main.execute(
+        "import functools\ncalls = []\n" + OWN_HASHES["own"] + "p = P(3)\n"
+        "@functools.lru_cache(maxsize=2)\ndef area(p): calls.append(p.n); return p.n ** 2\n"
+        "p.area, value = area, p.n; del area; p.area(p)"
+    )
+    assert not main.commit()["unserializable"]
+    hand_over(main, "value = p.area(p), p.area(P(3)), p.area.cache_info()[:2]")
+    assert main.ns["value"] == (9, 9, (2, 1)) and main.ns["calls"] == [3]
+
+
 def test_a_function_within_itself(main):
     main.execute(
         "import functools\ndef make():\n    @functools.cache\n"

@@ -4,8 +4,10 @@ The wrapper has no way to ask what is in its cache, but shows it to the garbage 
 bound, a key and a result for each link, the least recently used first; then the dict of the cache,
 the function, and a mark that separates positional from named arguments in a key. So the calls that
 were made follow from the keys. When the wrapper is made again, it is called with each of them,
-while its function returns the kept result. That, and the counts of hits and misses, are words of
-the wrapper's memory, whose places are found once in a wrapper that has known ones.
+while its function returns the kept result. This happens when all of the pickle is read: a key
+may be an instance of the class that has the cached function as a method, and before the class is
+filled its `__hash__` isn't there. The function, and the counts of hits and misses, are words of the
+wrapper's memory, whose places are found once in a wrapper that has known ones.
 
 If something isn't as it is described here, the cache begins empty; so it does if a result or an
 argument can't be carried (`_carry.encode`): a connection that a function keeps must not cost the
@@ -149,7 +151,7 @@ class _Cached(Codec):
             return _make_cached, (value.__wrapped__, options), attributes
         pickler.notes[CARRIED] = True
         found = _results_in(cache, value, counts)
-        state = attributes, found.calls, found.names, found.results, counts
+        state = attributes, found.calls, found.names, found.results, counts, _Reader()
         return _make_cached, (cache.function, options), state, None, None, _fill_cached
 
 
@@ -164,11 +166,35 @@ def _make_cached(function, options):
     return functools.lru_cache(**options)(function)
 
 
+class _Reader:
+    """Lives as long as the unpickler that reads it, which remembers all that it has made. So its end
+    is that of the pickle. Nobody can call the cached function before that but `__setstate__` and its
+    like, of a class whose instance is in the same pickle."""
+
+    def __init__(self) -> None:
+        self.at_end: t.Callable[[], object] | None = None
+
+    def __reduce__(self):
+        return _Reader, ()
+
+    def __del__(self):
+        if self.at_end is not None:
+            self.at_end()
+
+
 def _fill_cached(wrapper, state):
-    attributes, calls, names, results, counts = state
+    attributes, *kept, reader = state if len(state) > _STATE_BEFORE else (*state, None)
     vars(wrapper).update(attributes)
-    if _places():
-        _fill(wrapper, calls, names, results, counts)
+    if not _places():
+        return
+    fill = functools.partial(_fill, wrapper, *kept)
+    if reader is None:
+        fill()
+    else:
+        reader.at_end = fill
+
+
+_STATE_BEFORE = 5  # parts of the state in a session that was saved long ago
 
 
 def _fill(wrapper, calls, names, results, counts):
