@@ -87,3 +87,22 @@ def test_fixed_entries_are_compared_by_identity(monkeypatch):
     assert library.slot.read() is MISSING
     library.module.hooks["list"] = [1]
     assert library.slot.read()[1]["hooks"][0] == {"list": [1]}
+
+
+def test_mpmaths_contexts_are_those_of_the_other_process():
+    """A variable that is one (`from mpmath import mp`), too."""
+    mpmath = pytest.importorskip("mpmath")
+    keepers.imported("mpmath")
+    slot = keepers.slots()["mpmath's numbers"]
+    with mpmath.workdps(mpmath.mp.dps):
+        assert slot.read() is MISSING
+        mpmath.mp.dps = 30
+        found = slot.read()
+        mpmath.mp.dps, mpmath.mp.pretty = 15, True
+        slot.write(found)
+        assert (mpmath.mp.dps, mpmath.mp.pretty) == (30, False)
+        slot.write(MISSING)
+        assert mpmath.mp.dps == 15
+    for name in ("mp", "iv", "fp"):
+        context = getattr(mpmath, name)
+        assert _owned.reduce(context, type(context)) == (_owned.find, ("mpmath", name))

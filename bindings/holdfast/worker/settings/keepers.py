@@ -24,7 +24,7 @@ from ..bound import look
 class Keeper(t.NamedTuple):
     """One such object: its module, its name there, and which of its attributes are looked at; none are named: all.
 
-    Without a name it is the module, some of whose attributes are looked at. `is_lazy` gets what an entry was
+    Without a name it is the module, some of whose attributes are looked at. An attribute may be a property. `is_lazy` gets what an entry was
     when the process began, and says whether the library itself replaces that at its first use. Where entries
     are `fixed`, they are only ever replaced: the same object is the same value.
     """
@@ -95,6 +95,9 @@ KEEPERS = {
     "SymPy's dimensions in the SI": Keeper(
         "sympy.physics.units.systems.si", "dimsys_SI", _OF_UNITS, fixed=True
     ),
+    "mpmath's numbers": Keeper("mpmath", "mp", ("prec", "pretty", "trap_complex")),
+    "mpmath's intervals": Keeper("mpmath", "iv", ("prec", "pretty")),
+    "mpmath's floats": Keeper("mpmath", "fp", ("pretty",)),
     "joblib's configuration": Keeper("joblib.parallel", "_backend", ("config",)),
 }
 
