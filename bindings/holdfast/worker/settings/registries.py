@@ -128,7 +128,8 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "overloads (typing.overload)": Slot("typing", _overloads, _set_overloads),
         "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
         "NumPy's error callback": Slot("numpy", _callback, _set_callback),
-        "pandas' accessors": Slot("pandas", _accessors, _set_accessors),
+        "pandas' accessors": _OF_PANDAS.slot(),
+        "Polars' namespaces": _OF_POLARS.slot(),
         "functions among pandas' options": Slot("pandas", _options, _set_options),
     }
 
@@ -300,30 +301,53 @@ def _set_callback(new: t.Any) -> None:
     sys.modules["numpy"].seterrcall(None if new is MISSING else new)
 
 
-def _accessible() -> list[t.Any]:
-    pandas = sys.modules["pandas"]
-    return [pandas.Series, pandas.DataFrame, pandas.Index]
+class _Accessors(t.NamedTuple):
+    """Attributes that a library's classes get from the notebook: `df.my` is an object of a class of its own.
+
+    `register` is where the functions that add one are, and how they are called; `made_by` is the attribute
+    of such a descriptor that has the class.
+    """
+
+    module: str
+    classes: tuple[str, ...]
+    register: tuple[str, str]
+    made_by: str
+
+    def slot(self) -> Slot:
+        return Slot(self.module, self._read, self._write)
+
+    def _kinds(self) -> dict[str, t.Any]:
+        return {name: getattr(sys.modules[self.module], name) for name in self.classes}
+
+    def _read(self) -> t.Any:
+        found = [
+            (kind, name, getattr(vars(cls)[name], self.made_by))
+            for kind, cls in self._kinds().items()
+            for name in sorted(cls._accessors)
+            if is_notebooks(getattr(vars(cls).get(name), self.made_by, None))
+        ]
+        return found or MISSING
+
+    def _write(self, new: t.Any) -> None:
+        wanted, now, kinds = [] if new is MISSING else new, self._read(), self._kinds()
+        for kind, name, _ in () if now is MISSING else now:
+            delattr(kinds[kind], name)
+            kinds[kind]._accessors.discard(name)
+        place, function = self.register
+        for kind, name, accessor in wanted:
+            registers = operator.attrgetter(place)(sys.modules[self.module])
+            getattr(registers, function.format(kind.lower()))(name)(accessor)
 
 
-def _accessors() -> t.Any:
-    found = [
-        (kind.__name__, name, vars(kind)[name]._accessor)
-        for kind in _accessible()
-        for name in sorted(kind._accessors)
-        if is_notebooks(getattr(vars(kind).get(name), "_accessor", None))
-    ]
-    return found or MISSING
-
-
-def _set_accessors(new: t.Any) -> None:
-    wanted = [] if new is MISSING else new
-    kinds = {kind.__name__: kind for kind in _accessible()}
-    for kind, name, _ in () if _accessors() is MISSING else _accessors():
-        delattr(kinds[kind], name)
-        kinds[kind]._accessors.discard(name)
-    registers = sys.modules["pandas"].api.extensions
-    for kind, name, accessor in wanted:
-        getattr(registers, f"register_{kind.lower()}_accessor")(name)(accessor)
+_OF_PANDAS = _Accessors(
+    "pandas",
+    ("Series", "DataFrame", "Index"),
+    ("api.extensions", "register_{}_accessor"),
+    "_accessor",
+)
+_OF_POLARS = _Accessors(
+    "polars", ("Expr", "DataFrame", "LazyFrame", "Series"), ("api", "register_{}_namespace"), "_ns"
+)
 
 
 def _functions() -> dict[str, tuple[t.Any, t.Any]]:
