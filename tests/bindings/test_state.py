@@ -94,3 +94,40 @@ def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
     assert differences.find()[0] == {}
     library.Callback.active.add((None, mine))
     assert list(differences.find()[0]) == ["_differs_here:Callback.active"]
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A module with a class, and what differs in it from now on."""
+    from holdfast._patches import MISSING
+    from holdfast.worker.settings.differences import Differences
+
+    made = types.ModuleType("differs_here")
+    code = (
+        "class Base:\n    table = {}\nclass Element(Base):\n    chars, _hidden, first = ' ', 1, None\n"
+        "    table = property(lambda self: 1)\n    size = 2\n"
+    )
+    exec(code, vars(made))
+    for cls in (made.Base, made.Element):
+        cls.__module__ = made.__name__
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    made.differences = Differences({"library": made}, MISSING)
+    made.differences.see([ast.parse("library")])
+    return made
+
+
+def test_plain_values_of_libraries_classes_are_looked_at(library):
+    """Those that a class began with: libraries keep others there."""
+    cls, find = library.Element, library.differences.find
+    assert find() == ({}, set())
+    cls._hidden, cls.new, cls.first, cls.size = 2, 3, cls(), 2.0
+    cls.chars = "x"
+    named = {"_differs_here:Element.chars": " ", "_differs_here:Element.size": 2}
+    assert find() == (named, set())
+    cls.chars, cls.size = " ", 2
+    assert find() == ({}, set())
+
+
+def test_a_property_in_the_place_of_a_bases_dict_is_none(library):
+    library.Base.table["one"] = 1
+    assert library.differences.find()[0].keys() == {"_differs_here:Base.table"}

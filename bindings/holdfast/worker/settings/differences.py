@@ -8,7 +8,8 @@ it:
 * a library's module that the notebook has imported or has a name for, by its public attributes, and what lists,
   dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set
   their own at any time. So it is with the lists, dicts and sets that its classes have, also where a class gets
-  one of its own in place of its base's (`yaml.add_constructor`). `sys` and `builtins` are always looked at;
+  one of its own in place of its base's (`yaml.add_constructor`), and with numbers, texts and the like that
+  its classes began with (`ParserElement.set_default_whitespace_chars`). `sys` and `builtins` are always looked at;
 * a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
   When it is loaded anew, another process that imports it has the new file: all its values count from then on.
 
@@ -46,6 +47,7 @@ from .rows import IN_MEMORY, is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
 # Of other modules: by kept.py, rows.py, registries.py; or a cache.
@@ -80,6 +82,7 @@ class Differences:
             str, dict[str, t.Any]
         ] = {}  # of sys and builtins: copies of what holds others
         self._in_classes: dict[str, list[_InClass]] = {}
+        self._atoms: dict[str, list[_Atoms]] = {}
         self._classes: set[int] = set()  # ids of those that are looked at
         self._own: dict[
             str, tuple[dict[str, t.Any], dict[str, t.Any]]
@@ -164,11 +167,13 @@ class Differences:
             and f"{name}:{attribute}" not in CARRIED_OTHERWISE
         }
         if name not in _BARE:
-            self._in_classes[name] = list(self._note_classes(name, attributes))
+            classes = list(self._new_classes(name, attributes))
+            self._in_classes[name] = [one for cls in classes for one in _holders_of(cls)]
+            self._atoms[name] = [_Atoms(cls, atoms) for cls in classes if (atoms := _atoms_of(cls))]
             dispatchers.meet(module)
 
-    def _note_classes(self, name: str, attributes: dict[str, t.Any]) -> t.Iterator[_InClass]:
-        """The lists, dicts and sets of a package's classes that a module has public names for."""
+    def _new_classes(self, name: str, attributes: dict[str, t.Any]) -> t.Iterator[type]:
+        """A package's classes that a module has public names for."""
         package = name.partition(".")[0]
         for attribute, cls in attributes.items():
             if attribute.startswith("_") or not isinstance(cls, type) or id(cls) in self._classes:
@@ -177,14 +182,7 @@ class Differences:
             if cls.__module__.partition(".")[0] != package or not _leads_to(home, cls):
                 continue
             self._classes.add(id(cls))
-            held = {
-                inner: value
-                for base in reversed(cls.__mro__)
-                for inner, value in vars(base).items()
-                if is_holder(value) and not inner.startswith("__")
-            }
-            for inner, value in held.items():
-                yield _InClass(cls, inner, vars(cls).get(inner, _MISSING), copy_of(value))
+            yield cls
 
     def imported(self, module: t.Any) -> None:
         """One of the user's own, just now."""
@@ -263,6 +261,8 @@ class Differences:
         inside = set(found)
         for name, before in self._libraries.items():
             self._find_in_library(name, before, found)
+            for atoms in self._atoms.get(name, ()):
+                found.update(atoms.changed())
         for name, (before, looked) in self._own.items():
             self._find_in_own(name, before, looked, found, inside)
         return found, inside
@@ -370,6 +370,39 @@ def _is_computed(path: str, value: object) -> bool:
 
 def _is_equal(one: t.Any, other: t.Any) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
+
+
+def _holders_of(cls: type) -> t.Iterator[_InClass]:
+    """The lists, dicts and sets that a class has, or its bases."""
+    seen: set[str] = set()  # a class may have something else in the place of its base's
+    for base in cls.__mro__:
+        for inner, value in vars(base).items():
+            if inner not in seen and is_holder(value) and not inner.startswith("__"):
+                yield _InClass(cls, inner, vars(cls).get(inner, _MISSING), copy_of(value))
+        seen.update(vars(base))
+
+
+class _Atoms(t.NamedTuple):
+    """Public numbers, texts and the like that a library's class began with."""
+
+    cls: type
+    values: dict[str, t.Any]
+
+    def changed(self) -> t.Iterator[tuple[str, t.Any]]:
+        """Those that have another such value now, by the keys of patches: what they were."""
+        space = vars(self.cls)
+        for name, was in self.values.items():
+            now = space.get(name, _MISSING)
+            if now is not was and type(now) in _ATOMS and (type(now), now) != (type(was), was):
+                yield f"_{self.cls.__module__}:{self.cls.__qualname__}.{name}", was
+
+
+def _atoms_of(cls: type) -> dict[str, t.Any]:
+    return {
+        name: value
+        for name, value in vars(cls).items()
+        if type(value) in _ATOMS and not name.startswith("_")
+    }
 
 
 def _leads_to(module: t.Any, cls: type) -> bool:
