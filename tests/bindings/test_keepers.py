@@ -106,3 +106,13 @@ def test_mpmaths_contexts_are_those_of_the_other_process():
     for name in ("mp", "iv", "fp"):
         context = getattr(mpmath, name)
         assert _owned.reduce(context, type(context)) == (_owned.find, ("mpmath", name))
+
+
+def test_what_follows_is_set_once_the_notebook_has_something_there(monkeypatch):
+    calls = []
+    library = Library(monkeypatch, then=lambda: calls.append(library.module.flag))
+    library.slot.write(MISSING)
+    library.slot.write([{"flag": 2}, {}])
+    library.slot.write(MISSING)
+    library.slot.write(MISSING)
+    assert calls == [2, None]

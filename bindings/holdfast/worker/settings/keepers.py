@@ -24,9 +24,10 @@ from ..bound import look
 class Keeper(t.NamedTuple):
     """One such object: its module, its name there, and which of its attributes are looked at; none are named: all.
 
-    Without a name it is the module, some of whose attributes are looked at. An attribute may be a property. `is_lazy` gets what an entry was
-    when the process began, and says whether the library itself replaces that at its first use. Where entries
-    are `fixed`, they are only ever replaced: the same object is the same value.
+        Without a name it is the module, some of whose attributes are looked at. An attribute may be a property. `is_lazy` gets what an entry was
+        when the process began, and says whether the library itself replaces that at its first use. Where entries
+        are `fixed`, they are only ever replaced: the same object is the same value. `then` is called when something
+    of the notebook's was set, or taken back: the library has more that follows from it.
     """
 
     module: str
@@ -34,6 +35,20 @@ class Keeper(t.NamedTuple):
     attributes: tuple[str, ...] = ()
     is_lazy: t.Callable[[t.Any], bool] = lambda begun: False
     fixed: bool = False
+    then: t.Callable[[], object] | None = None
+
+
+def _set_whitespace() -> None:
+    """The expressions that pyparsing itself has made, too."""
+    element = sys.modules["pyparsing.core"].ParserElement  # type: ignore[attr-defined]
+    element.set_default_whitespace_chars(element.DEFAULT_WHITE_CHARS)
+
+
+def _forget_strategies() -> None:
+    """Those of types that hypothesis was asked for before."""
+    core = sys.modules.get("hypothesis.strategies._internal.core")
+    if core is not None:
+        core.from_type.__clear_cache()
 
 
 _GLOBAL_HOOKS = (
@@ -98,6 +113,17 @@ KEEPERS = {
     "mpmath's numbers": Keeper("mpmath", "mp", ("prec", "pretty", "trap_complex")),
     "mpmath's intervals": Keeper("mpmath", "iv", ("prec", "pretty")),
     "mpmath's floats": Keeper("mpmath", "fp", ("pretty",)),
+    "pyparsing's white space": Keeper(
+        "pyparsing.core", "ParserElement", ("DEFAULT_WHITE_CHARS",), then=_set_whitespace
+    ),
+    "hypothesis's strategies for types": Keeper(
+        "hypothesis.strategies._internal.types",
+        "",
+        ("_global_type_lookup",),
+        fixed=True,
+        then=_forget_strategies,
+    ),
+    "attrs's validators": Keeper("attr._config", "", ("_run_validators",)),
     "joblib's configuration": Keeper("joblib.parallel", "_backend", ("config",)),
 }
 
@@ -147,6 +173,7 @@ class _Kept:
     def __init__(self, keeper: Keeper):
         self._keeper = keeper
         self._begun: dict[str, _Begun] = {}
+        self._was_set = False
 
     def slot(self) -> Slot:
         return Slot(self._keeper.module, self._read, self._write)
@@ -228,6 +255,9 @@ class _Kept:
             elif not isinstance(begun := self._begun[name].value, _HOLDERS):
                 if now.get(name) is not begun:
                     setattr(holder, name, begun)
+        if self._keeper.then is not None and (self._was_set or new is not MISSING):
+            self._was_set = new is not MISSING
+            self._keeper.then()
 
     def _refill(
         self, begun: _Begun, holder: t.Any, put: dict[t.Any, t.Any], gone: list[t.Any]
