@@ -423,7 +423,9 @@ class Pickler(cloudpickle.Pickler):
                 if "__slots__" in attributes:  # else instances would get a dict
                     body["__slots__"] = attributes.pop("__slots__")
                 args = (*args[:3], body, *args[4:])
-            return make, args, (attributes, slots), None, None, _restore.fill_class
+            methods = _Methods(cls, attributes)
+            state = (methods, attributes, slots) if methods.found else (attributes, slots)
+            return make, args, state, None, None, _restore.fill_class
         if isinstance(reduced, tuple) and len(reduced) == 6:
             make, args = reduced[:2]
             return _restore.make_other_class, (make, *args), *reduced[2:]
@@ -569,6 +571,26 @@ class Pickler(cloudpickle.Pickler):
         byte_bounds = byte_bounds or self._numpy.lib.array_utils.byte_bounds
         (low, high), (start, end) = byte_bounds(array), byte_bounds(base)
         return start <= low and high <= end
+
+
+class _Methods:
+    """Functions of a class that has a hash or an equality of its own, which it gets before its other attributes
+    are read: dicts and sets among these may have its instances as keys."""
+
+    def __init__(self, cls, attributes):
+        own = {"__hash__", "__eq__"}.intersection(attributes)
+        self._cls = cls
+        self.found = own and {
+            name: value
+            for name, value in attributes.items()
+            if isinstance(value, _METHODS) and not isinstance(cls, enum.EnumMeta)
+        }
+
+    def __reduce__(self):
+        return _restore.give_methods, (self._cls, self.found)
+
+
+_METHODS = types.FunctionType, classmethod, staticmethod, property
 
 
 class _Memory:

@@ -11,6 +11,7 @@ import collections
 import contextlib
 import enum
 import io
+import itertools
 import pickle
 import sys
 import types
@@ -362,8 +363,19 @@ def is_field(value):
     return type(value).__name__ == "CField" and type(value).__module__ in ("_ctypes", "ctypes")
 
 
+def give_methods(cls, methods):
+    """The names of those that it hadn't."""
+    new = [name for name in methods if name not in vars(cls)]
+    for name, value in methods.items():
+        type.__setattr__(cls, name, value)
+    return new
+
+
 def fill_class(cls, state):
-    attributes, _ = state
+    *given, attributes, slots = state
+    for name in itertools.chain.from_iterable(given):
+        type.__delattr__(cls, name)  # to be set in its place among the others
+    state = attributes, slots
     if "_fields_" in cls.__dict__:
         attributes.pop("_fields_", None)  # they are final
     # A class that was here before may have attributes that its new version lacks. Attributes that
