@@ -201,9 +201,11 @@ def _names_in(cls: type) -> dict[int, str]:
     found = _constants.get(cls)
     if found is None:
         found, module = {}, cls.__module__
+        if module == "__main__":
+            return found  # not kept: the notebook may define it anew
         space = getattr(sys.modules.get(module), "__dict__", {}) if type(module) is str else {}
-        if space.get(cls.__qualname__) is cls and not _trial.is_own(module) and module not in _NOT:
-            if _has_attributes_alone(cls):
+        if space.get(cls.__qualname__) is cls:
+            if not _trial.is_own(module) and module not in _NOT and _has_attributes_alone(cls):
                 found = {id(one): name for name, one in list(space.items()) if type(one) is cls}
             _constants[cls] = found
     return found
