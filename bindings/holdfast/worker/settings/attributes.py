@@ -165,7 +165,10 @@ def _is_data(value: t.Any) -> bool:
 
 def _is_by_name(value: t.Any, name: str, module: object) -> bool:
     """Whether it is a class or function that another process has by its name."""
-    if not isinstance(value, (type, types.FunctionType)) or value.__module__ != module:
+    kind = type(value)  # a proxy says that it is what it leads to
+    if (
+        kind is not types.FunctionType and not issubclass(kind, type)
+    ) or value.__module__ != module:
         return False
     within, _, last = name.rpartition(".")
     return value.__qualname__ == (within if last in _FUNCTIONS else name)

@@ -310,7 +310,7 @@ class Differences:
         budget = Budget()
         for path, value, is_named in parts_of(module):
             gone.discard(path)
-            if isinstance(value, types.ModuleType):
+            if issubclass(type(value), types.ModuleType):
                 continue  # a submodule
             if not is_named and is_data(path, value):
                 differs = not is_sentinel(value)

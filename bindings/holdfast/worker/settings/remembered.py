@@ -23,6 +23,7 @@ from .attributes import is_dispatching, own_modules
 Implementations = list[tuple[t.Any, t.Any]]  # classes and functions
 OfModule = dict[str, t.Any]  # Results or Implementations, by the path of the function
 _Cached = type(functools.lru_cache(lambda: None))
+_KINDS = (_Cached, types.FunctionType)
 
 
 class Remembered:
@@ -110,11 +111,13 @@ def _functions_of(module: t.Any) -> t.Iterator[tuple[str, t.Any]]:
             yield path, value.dispatcher
         elif kind in (staticmethod, classmethod):
             work.append((path, value.__func__))
-        elif getattr(value, "__module__", None) != name:
+        elif kind not in _KINDS and not issubclass(kind, type):
+            continue
+        elif value.__module__ != name:
             continue
         elif kind is _Cached or (kind is types.FunctionType and is_dispatching(value)):
             yield path, value
-        elif isinstance(value, type) and value.__qualname__ == path:
+        elif issubclass(kind, type) and value.__qualname__ == path:
             work += [(f"{path}.{inner}", one) for inner, one in vars(value).items()]
 
 
