@@ -23,7 +23,7 @@ import sys
 import types
 import typing as t
 
-from . import _restore, _trial
+from . import _restore, _store, _trial
 
 # By the name of the type: where there are such objects whose contents are settings.
 _PLACES = {
@@ -278,15 +278,16 @@ class _Sentinels:
         self._places: dict[int, tuple[str, str]] = {}
         self._specs: dict[str, object] = {}  # of the modules that were looked into
         self._changing: list[str] = []  # modules that may be loaded anew
-        self._count = 0  # of all modules
+        self._digest = 0  # of all modules
 
     def place_of(self, value: t.Any) -> tuple[str, str] | None:
         """Its module and its name there."""
         if self._known(value) is None:
-            is_all = len(sys.modules) == self._count
+            digest = _store._modules_digest()
+            is_all = digest == self._digest
             for name in self._changing if is_all else list(sys.modules):
                 self._meet(name, sys.modules.get(name))
-            self._count = len(sys.modules)
+            self._digest = digest
         return self._known(value)
 
     def _meet(self, name: str, module: t.Any) -> None:

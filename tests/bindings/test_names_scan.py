@@ -70,7 +70,9 @@ def test_what_can_change_unnamed_is_looked_at(main, why):
     kept = []
     main.ns["__builtins__"] = __builtins__
     main.execute("x = 0")
-    exec(LOOKED_AT[why], main.ns | {"kept": kept}, main.ns)  # noqa: S102
+    main.ns["kept"] = kept
+    exec(LOOKED_AT[why], main.ns)  # noqa: S102
+    del main.ns["kept"]
     for _ in range(2):
         commit(main)
     assert commit(main)["names_examined"] >= 1

@@ -28,7 +28,6 @@ def own_module(tmp_path, monkeypatch):
         "UNSET = object()\nOTHER = Kind()\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    # Modules are counted to see whether there are new ones; other tests have taken some out.
     monkeypatch.setattr(_owned, "_sentinels", _owned._Sentinels())
     import owned_here
 

@@ -45,8 +45,6 @@ def process(monkeypatch):
             here = Remembered()
             here.imported(module)
             known[name] = module, here.slot(), here
-        own = {"hf_remembers": known[name][0]}
-        monkeypatch.setattr(module_of, "own_modules", lambda: own)
         monkeypatch.setitem(sys.modules, "hf_remembers", known[name][0])
         return known[name][:2]
 
@@ -122,12 +120,12 @@ def test_a_module_that_is_not_imported_yet(process, monkeypatch):
     module.square(3)
     found = slot.read()
     other, there = process("two")
-    monkeypatch.setattr(module_of, "own_modules", dict)
+    there.write.__self__._modules.clear()
     waiting = []
     monkeypatch.setattr(module_of, "call_after_import", lambda name, call: waiting.append(call))
     there.write(found)
     assert there.read() == found and len(waiting) == 1
-    process("two")
+    there.write.__self__.imported(other)
     waiting[0]()
     other.square(3)
     assert other.calls == []

@@ -14,7 +14,7 @@ def inner(slot):
     "What a slot compares with."
     holder = getattr(slot.read, "__self__", None)
     if holder is not None:
-        return vars(holder)
+        return vars(holder) if hasattr(holder, "__dict__") else holder._asdict()
     names = getattr(slot.read, "__code__", inner.__code__).co_freevars
     return {{name: cell.cell_contents for name, cell in zip(names, slot.read.__closure__ or ())}}
 

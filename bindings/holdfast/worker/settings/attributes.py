@@ -6,6 +6,7 @@ import contextlib
 import enum
 import functools
 import itertools
+import os
 import re
 import sys
 import types
@@ -78,7 +79,7 @@ def _find_own() -> dict[str, types.ModuleType]:
 
 
 def _is_own_file(file: object) -> bool:
-    if not isinstance(file, str):
+    if not isinstance(file, str) or not os.path.isabs(file):  # "_ops.py" of torch.ops
         return False
     if file not in _judged:
         _judged[file] = "site-packages" in file or is_library(file)

@@ -18,7 +18,7 @@ from holdfast._patches import MISSING, Slot
 from holdfast.codecs import cached_functions
 from holdfast.codecs.cached_functions import Results
 
-from .attributes import is_dispatching, own_modules
+from .attributes import is_dispatching
 
 Implementations = list[tuple[t.Any, t.Any]]  # classes and functions
 OfModule = dict[str, t.Any]  # Results or Implementations, by the path of the function
@@ -31,6 +31,7 @@ class Remembered:
 
     def __init__(self) -> None:
         self._begun: dict[int, dict[t.Any, t.Any]] = {}  # what the module registered, by function
+        self._modules: set[str] = set()  # that were imported
         self._waiting: dict[str, OfModule] = {}  # for modules that aren't imported here
         self._last: dict[int, Results] = {}  # by function: one object while nothing changes
 
@@ -39,6 +40,7 @@ class Remembered:
 
     def imported(self, module: types.ModuleType) -> None:
         """One of the user's own, just now."""
+        self._modules.add(module.__name__)
         for _, function in _functions_of(module):
             if type(function) is not _Cached:
                 self._begun[id(function)] = dict(_registry_of(function))
@@ -47,11 +49,14 @@ class Remembered:
 
     def _read(self) -> t.Any:
         found = dict(self._waiting)
-        for name, module in own_modules().items():
+        for name, module in self._own().items():
             of_module = {path: self._kept_by(one) for path, one in _functions_of(module)}
             if of_module := {path: kept for path, kept in of_module.items() if kept}:
                 found[name] = of_module
         return found or MISSING
+
+    def _own(self) -> dict[str, types.ModuleType]:
+        return {name: sys.modules[name] for name in self._modules if name in sys.modules}
 
     def _kept_by(self, function: t.Any) -> Results | Implementations | None:
         if type(function) is not _Cached:
@@ -68,7 +73,7 @@ class Remembered:
 
     def _write(self, new: t.Any) -> None:
         wanted: dict[str, OfModule] = {} if new is MISSING else new
-        modules = own_modules()
+        modules = self._own()
         for name, module in modules.items():
             self._fill(module, wanted.get(name, {}))
         for name in wanted.keys() - modules.keys():

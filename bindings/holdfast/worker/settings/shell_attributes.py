@@ -7,8 +7,11 @@ itself. Of the classes, what the notebook's code has made counts, and plain valu
 
 from __future__ import annotations
 
+import functools
+import opcode
 import operator
 import sys
+import types
 import typing as t
 
 from holdfast._patches import MISSING, Slot
@@ -23,10 +26,13 @@ _OF_IPYTHON = frozenset(
     "_atexit_once_called _data_pub _db _last_input_line _saved_rcParams active_eventloop custom_completers"
     " default_runner pylab_gui_select rl_next_input".split()
 )
+_OF_A_KERNEL = frozenset(("holdfast", "IPython", "ipykernel", "traitlets", "jupyter_client"))
 _ANYBODYS = frozenset(("builtins", "__main__")) | DATA | sys.stdlib_module_names
 
 
 def of_classes(shell: t.Any) -> Slot:
+    kind: t.Any = type(shell)
+    _set_by(kind)  # in the fork server, so that its forks know it
     return _OfClasses(type(shell).__mro__[:-1]).slot()
 
 
@@ -48,6 +54,9 @@ class _OfShell:
     def _mine(self) -> Attributes:
         attributes = vars(self._shell)
         new = attributes.keys() - self._begun - _OF_IPYTHON
+        kind: t.Any = type(self._shell)
+        if new:
+            new -= _set_by(kind)
         return {name: attributes[name] for name in sorted(new) if self._is_mine(name)}
 
     def _is_mine(self, name: str) -> bool:
@@ -60,9 +69,10 @@ class _OfShell:
 
     def _may_be_mine(self, home: str) -> bool:
         """Whether things of a module's are the notebook's own to set, which no extension is."""
-        if home in self._shell.extension_manager.loaded:
+        package = home.partition(".")[0]
+        if home in self._shell.extension_manager.loaded or package in _OF_A_KERNEL:
             return False
-        return home.partition(".")[0] in _ANYBODYS or home in own_modules()
+        return package in _ANYBODYS or home in own_modules()
 
     def _write(self, new: t.Any) -> None:
         wanted, attributes = {} if new is MISSING else new, vars(self._shell)
@@ -106,6 +116,23 @@ class _OfClasses:
             for name, value in wanted.items():
                 if vars(cls).get(name, MISSING) is not value:
                     type.__setattr__(cls, name, value)
+
+
+@functools.cache
+def _set_by(kind: type) -> frozenset[str]:
+    """The attributes that code of the shell's own classes sets, at any time."""
+    found: set[str] = set()
+    functions = [one for cls in kind.__mro__[:-1] for one in vars(cls).values()]
+    work = [one.__code__ for one in functions if type(one) is types.FunctionType]
+    store, extend = opcode.opmap["STORE_ATTR"], opcode.opmap["EXTENDED_ARG"]
+    for code in work:  # which grows
+        high = 0
+        for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+            if operation == store:
+                found.add(code.co_names[high | low])
+            high = (high | low) << 8 if operation == extend else 0
+        work += [one for one in code.co_consts if type(one) is types.CodeType]
+    return frozenset(found)
 
 
 def _is_made(value: t.Any) -> bool:
