@@ -346,12 +346,12 @@ class Pickler(cloudpickle.Pickler):
             name = vars(obj).get("__name__")
             if name is None or (name == "__main__" and sys.modules.get(name) is not obj):
                 return _reduce_module(obj)  # in which `%run` ran a file
-            if _is_made_here(obj) and sys.modules.get(name) is obj:
+            is_made, is_there = _is_made_here(obj), sys.modules.get(name) is obj
+            if is_made and is_there:
                 raise TypeError(f"module '{name}' was made here and can't be imported")
-            if not _is_made_here(obj) and sys.modules.get(name) is not obj:
+            if not is_made and not is_there:
                 raise TypeError(f"module '{name}' was taken out of sys.modules")
-            made = cls is types.ModuleType and _is_made_here(obj)
-            return _reduce_module(obj) if made else NotImplemented
+            return _reduce_module(obj) if is_made and cls is types.ModuleType else NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
         if issubclass(cls, BaseException) and (
@@ -365,11 +365,9 @@ class Pickler(cloudpickle.Pickler):
             return way(obj, cls)
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
-        if cls is not types.FunctionType and not issubclass(cls, type):
-            return (
-                NotImplemented  # cloudpickle would take a proxy for the function that it leads to
-            )
-        return super().reducer_override(obj)
+        if cls is types.FunctionType or issubclass(cls, type):
+            return super().reducer_override(obj)
+        return NotImplemented  # cloudpickle would take a proxy for what it leads to
 
     @property
     def hooked(self):

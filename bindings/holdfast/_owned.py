@@ -23,7 +23,7 @@ import sys
 import types
 import typing as t
 
-from . import _restore, _store, _trial
+from . import _patches, _restore, _store, _trial
 
 # By the name of the type: where there are such objects whose contents are settings.
 _PLACES = {
@@ -240,22 +240,11 @@ def find_constant(cls: t.Any, name: str, attributes: dict[str, t.Any]) -> t.Any:
     """That of this process, if it is as it was there; or one that is."""
     found = getattr(sys.modules.get(cls.__module__), "__dict__", {}).get(name)
     if type(found) is cls:
-        own = object.__getattribute__(found, "__dict__")
-        if list(own) == list(attributes) and all(
-            _is_same(one, attributes[key]) for key, one in own.items()
-        ):
+        if _patches.equal(object.__getattribute__(found, "__dict__"), attributes):
             return found
     made = object.__new__(cls)
     object.__getattribute__(made, "__dict__").update(attributes)
     return made
-
-
-def _is_same(one: t.Any, other: t.Any) -> bool:
-    if type(one) is not type(other) or type(one) not in (*_ATOMS, tuple):
-        return one is other
-    if type(one) is tuple:
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return repr(one) == repr(other)  # -0.0 is another one than 0.0, and nan is like itself
 
 
 def _defined(cls: type, name: str) -> t.Any:

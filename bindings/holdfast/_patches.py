@@ -109,11 +109,12 @@ class Patches:
         """Modules in packages of the user's own."""
         return [] if self._differences is None else self._differences.submodules()
 
-    def given_by_imports(self, keys: t.Iterable[str]) -> list[str]:
-        """Those of these that another process has in the same way, since it imports their modules."""
-        if self._differences is None:
-            return []
-        return [key for key in filter(is_patch, keys) if self._differences.is_as_imported(key)]
+    def drop_imported(self, unserializable: dict[str, str]) -> None:
+        """Take those out that another process has in the same way, since it imports their modules."""
+        if self._differences is not None:
+            for key in [key for key in unserializable if is_patch(key)]:
+                if self._differences.is_as_imported(key):
+                    del unserializable[key]
 
     # ---- which attributes
 
@@ -181,7 +182,7 @@ class Patches:
         for key, before in self._before.items():
             owner = _owner(key, sys.modules.get)
             now = before if owner is None else _read(*owner)
-            if _same(now, before) and key not in self._changeable:
+            if same(now, before) and key not in self._changeable:
                 self._namespace.pop(key, None)
             else:
                 self._give(key, Deleted if now is MISSING else now)
@@ -209,13 +210,13 @@ class Patches:
             self._namespace.pop(key, None)
             self._last.pop(key, None)
             return
-        if _equal(now, self._last.get(key, MISSING)):
+        if equal(now, self._last.get(key, MISSING)):
             now = self._last[key]  # so that it is the object that was saved
         self._last[key] = now
         self._give(key, now)
 
     def _give(self, key: str, value: t.Any) -> None:
-        if not _same(self._namespace.get(key, MISSING), value):
+        if not same(self._namespace.get(key, MISSING), value):
             self._namespace[key] = value
 
     def apply(self, names: t.Iterable[str]) -> None:
@@ -283,7 +284,7 @@ class Patches:
         if value is MISSING or value is Deleted:
             if now is not MISSING:
                 delattr(*owner)
-        elif _same(value, now):
+        elif same(value, now):
             return
         elif (
             now is self._before[key] and type(now) is type(value) and is_holder(now) and not is_own
@@ -438,7 +439,8 @@ def _read(owner: t.Any, name: str) -> t.Any:
     return MISSING
 
 
-def _same(one: object, other: object) -> bool:
+def same(one: object, other: object) -> bool:
+    """Whether it is the same object, or an equal number, text and the like."""
     if one is other or type(one) is not type(other) or not isinstance(one, _ATOMS):
         return one is other
     if isinstance(one, (float, complex)):
@@ -446,10 +448,10 @@ def _same(one: object, other: object) -> bool:
     return one == other
 
 
-def _equal(one: t.Any, other: t.Any) -> bool:
+def equal(one: t.Any, other: t.Any) -> bool:
     """Whether lists and dicts have the same objects in the same places."""
     if isinstance(one, (list, tuple)) and type(one) is type(other):
-        return len(one) == len(other) and all(map(_equal, one, other))
+        return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(map(_equal, one.values(), other.values()))
-    return _same(one, other)
+        return list(one) == list(other) and all(map(equal, one.values(), other.values()))
+    return same(one, other)

@@ -84,18 +84,14 @@ class Results:
 
     def __init__(self) -> None:
         self.calls: list[tuple] = []
-        self.names: dict[
-            int, tuple[str, ...]
-        ] = {}  # of the last arguments, by position of the call
+        # Of the last arguments, by position of the call.
+        self.names: dict[int, tuple[str, ...]] = {}
         self.results: list[t.Any] = []
         self.counts = 0, 0  # hits and misses
 
     def is_as(self, other: Results) -> bool:
         """Whether both have the same objects."""
-        own, others = (
-            [self.results, *self.calls],
-            [other.results, *other.calls],
-        )
+        own, others = [self.results, *self.calls], [other.results, *other.calls]
         return (
             (self.counts, self.names) == (other.counts, other.names)
             and list(map(len, own)) == list(map(len, others))

@@ -280,8 +280,7 @@ class Cell(Worker):
                 "results": results.capture(self.shell),
             },
         )
-        for key in self.shell.patches.given_by_imports(saved["unserializable"]):
-            del saved["unserializable"][key]
+        self.shell.patches.drop_imported(saved["unserializable"])
         verify.report(saved, [code])
         report |= usage.of_commit(saved)
         lost = self._report_lost(saved)

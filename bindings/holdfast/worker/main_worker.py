@@ -367,8 +367,7 @@ class MainWorker(Worker):
             )
         finally:
             self.shell.patches.withdraw()
-        for key in self.shell.patches.given_by_imports(saved["unserializable"]):
-            del saved["unserializable"][key]
+        self.shell.patches.drop_imported(saved["unserializable"])
         verify.report(saved, self.touched.cells())
         saved["numbers"] = self.addresses.learn(
             saved["saved"], saved["numbers"], self.shell.user_ns

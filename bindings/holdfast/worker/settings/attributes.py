@@ -46,6 +46,7 @@ _OF_CODE = (
     *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType),
     *(enum.Enum, types.GenericAlias, types.UnionType),
 )
+_OF_DISPATCH = frozenset(("registry", "register", "dispatch", "_clear_cache"))
 _DESCRIPTIONS = ("__annotations__", "__doc__", "__code__")
 _DESCRIBING = frozenset(("typing", "abc", "dataclasses", "__future__"))
 _FUNCTIONS = frozenset(("__func__", "fget", "fset", "fdel"))
@@ -146,7 +147,7 @@ def parts_of(module: object) -> t.Iterator[tuple[str, t.Any, bool]]:
 
 
 def is_atom(value: object) -> bool:
-    """Whether it is plain, and no other object can be told from it but by its value."""
+    """Whether it is a number, a text, bytes, a truth value or None."""
     return type(value) in _ATOMS
 
 
@@ -182,9 +183,16 @@ def _of_class(cls: type) -> t.Iterator[tuple[str, t.Any]]:
             yield name, value
 
 
-def is_dispatching(function: types.FunctionType) -> bool:
-    """Whether `functools.singledispatch` made it."""
-    return {"registry", "register", "_clear_cache"} <= vars(function).keys()
+def is_dispatching(function: t.Any) -> bool:
+    """Whether it is a function that `functools.singledispatch` made."""
+    return type(function) is types.FunctionType and _OF_DISPATCH <= vars(function).keys()
+
+
+def registry_of(function: t.Any) -> dict[t.Any, t.Any]:
+    """The own dict of such a function, of which it shows a view."""
+    register = function.register
+    cells = dict(zip(register.__code__.co_freevars, register.__closure__, strict=True))
+    return cells["registry"].cell_contents
 
 
 def _of_function(function: types.FunctionType) -> t.Iterator[tuple[str, t.Any]]:

@@ -28,7 +28,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 from holdfast._owned import is_sentinel, module_of
-from holdfast._patches import MISSING, Slot, chain_of, copy_of, is_holder
+from holdfast._patches import MISSING, Slot, chain_of, copy_of, is_holder, same
 
 from ..bound import Budget
 from .attributes import (
@@ -47,7 +47,6 @@ from .rows import IN_MEMORY, is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
-_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
 # Of other modules: by kept.py, rows.py, registries.py; or a cache.
@@ -226,17 +225,16 @@ class Differences:
         differing = {
             path: value
             for path, value in values.items()
-            if path in before and is_atom(before[path]) and not _is_equal(before[path], value)
+            if path in before and is_atom(before[path]) and not same(before[path], value)
         }
         still = {
             path: one
             for path, one in differing.items()
-            if _is_equal(value_of(module, path), before[path])
+            if same(value_of(module, path), before[path])
         }
         set_attributes(name, still)
         before.update(differing)
-        now = look_into(module)
-        looked.update({path: now[path] for path in still if path in now})
+        looked.update({path: shown(before[path], False) for path in still})
 
     def is_own(self, key: str) -> bool:
         """Whether this key of a patch is of one of the user's own modules."""
@@ -306,6 +304,7 @@ class Differences:
         module = sys.modules.get(name)
         if module is None:
             return  # `sys.modules[name] = None` keeps it from being imported
+        own: Found = {}
         gone = looked.keys() | set()
         budget = Budget()
         for path, value, is_named in parts_of(module):
@@ -317,9 +316,10 @@ class Differences:
             else:
                 differs = looked.get(path, _MISSING) != shown(value, is_named, budget)
             if differs:
-                found[f"_{name}:{path}"] = before.get(path, self._missing)
-        found.update({f"_{name}:{path}": before[path] for path in gone})
-        inside.update(key for key in found if key.startswith(f"_{name}:"))
+                own[f"_{name}:{path}"] = before.get(path, self._missing)
+        own |= {f"_{name}:{path}": before[path] for path in gone}
+        found.update(own)
+        inside.update(own)
 
     def is_as_imported(self, key: str) -> bool:
         """Whether an attribute of the user's own module shows all of itself, and that it is as its import made it."""
@@ -368,10 +368,6 @@ def _is_computed(path: str, value: object) -> bool:
     return is_atom(value) and value is not None and not path.rpartition(".")[2].startswith("__")
 
 
-def _is_equal(one: t.Any, other: t.Any) -> bool:
-    return type(one) is type(other) and repr(one) == repr(other)
-
-
 def _holders_of(cls: type) -> t.Iterator[_InClass]:
     """The lists, dicts and sets that a class has, or its bases."""
     seen: set[str] = set()  # a class may have something else in the place of its base's
@@ -393,7 +389,7 @@ class _Atoms(t.NamedTuple):
         space = vars(self.cls)
         for name, was in self.values.items():
             now = space.get(name, _MISSING)
-            if now is not was and type(now) in _ATOMS and (type(now), now) != (type(was), was):
+            if now is not was and is_atom(now) and (type(now), now) != (type(was), was):
                 yield f"_{self.cls.__module__}:{self.cls.__qualname__}.{name}", was
 
 
@@ -401,7 +397,7 @@ def _atoms_of(cls: type) -> dict[str, t.Any]:
     return {
         name: value
         for name, value in vars(cls).items()
-        if type(value) in _ATOMS and not name.startswith("_")
+        if is_atom(value) and not name.startswith("_")
     }
 
 

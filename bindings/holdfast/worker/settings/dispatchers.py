@@ -16,6 +16,7 @@ import typing as t
 from holdfast._after_import import call_after_import
 from holdfast._patches import MISSING, Slot
 
+from .attributes import is_dispatching, registry_of
 from .rows import is_notebooks
 
 Place = tuple[str, str]  # a module, and a function's name there
@@ -36,8 +37,8 @@ class Dispatchers:
     def meet(self, module: types.ModuleType) -> None:
         """Nothing of the notebook's can have used it yet."""
         for name, one in list(vars(module).items()):
-            if type(one) is types.FunctionType and one.__closure__ and _is_dispatcher(one):
-                entries = one.registry.items()  # type: ignore[attr-defined]
+            if is_dispatching(one):
+                entries = one.registry.items()
                 begun = {key: value for key, value in entries if not _is_mine(key, value)}
                 self._begun.setdefault((module.__name__, name), begun)
 
@@ -85,24 +86,18 @@ class Dispatchers:
                 function.register(key, value)
 
 
-def _is_dispatcher(function: t.Any) -> bool:
-    return hasattr(function, "registry") and hasattr(function, "dispatch")
-
-
 def _is_mine(key: t.Any, value: t.Any) -> bool:
     return is_notebooks(key) or is_notebooks(value)
 
 
 def _find(place: Place) -> t.Any:
     function = getattr(sys.modules.get(place[0]), place[1], None)
-    return function if _is_dispatcher(function) else None
+    return function if is_dispatching(function) else None
 
 
 def _take_back(function: t.Any, key: t.Any, begun: dict[t.Any, t.Any]) -> None:
     """The function itself has no way to forget an implementation."""
-    names = function.register.__code__.co_freevars
-    cells = dict(zip(names, function.register.__closure__, strict=True))
-    registry = cells["registry"].cell_contents
+    registry = registry_of(function)
     if key in begun:
         registry[key] = begun[key]
     else:

@@ -24,10 +24,11 @@ from ..bound import look
 class Keeper(t.NamedTuple):
     """One such object: its module, its name there, and which of its attributes are looked at; none are named: all.
 
-        Without a name it is the module, some of whose attributes are looked at. An attribute may be a property. `is_lazy` gets what an entry was
-        when the process began, and says whether the library itself replaces that at its first use. Where entries
-        are `fixed`, they are only ever replaced: the same object is the same value. `then` is called when something
-    of the notebook's was set, or taken back: the library has more that follows from it.
+    Without a name it is the module, some of whose attributes are looked at. An attribute may be a property.
+    `is_lazy` gets what an entry was when the process began, and says whether the library itself replaces that at
+    its first use. Where entries are `fixed`, they are only ever replaced: the same object is the same value.
+    `then` is called when something of the notebook's was set, or taken back: the library has more that follows
+    from it.
     """
 
     module: str

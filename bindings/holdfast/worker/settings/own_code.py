@@ -1,9 +1,9 @@
 """What the user's own modules were imported from, and which were loaded anew.
 
 A module stays what it was imported from when its file is written anew, until it is loaded anew. A clean
-process imports it later, and has to run the same text: so the text is kept, and carried for those whose
-files have another one by now. A module that a cell loads anew in a process of its own is loaded anew in
-the notebook's process, too, without output.
+process loads such modules before it gets the notebook's settings, and has to run the same text: so the text
+is kept, and carried for those whose files have another one by now. A module that a cell loads anew in a
+process of its own is loaded anew in the notebook's process, too, without output.
 
 `%autoreload` looks at the files by itself, in each process: while it is on, no text is carried.
 """

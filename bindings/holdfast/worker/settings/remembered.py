@@ -18,7 +18,7 @@ from holdfast._patches import MISSING, Slot
 from holdfast.codecs import cached_functions
 from holdfast.codecs.cached_functions import Results
 
-from .attributes import is_dispatching
+from .attributes import is_dispatching, registry_of
 
 Implementations = list[tuple[t.Any, t.Any]]  # classes and functions
 OfModule = dict[str, t.Any]  # Results or Implementations, by the path of the function
@@ -43,7 +43,7 @@ class Remembered:
         self._modules.add(module.__name__)
         for _, function in _functions_of(module):
             if type(function) is not _Cached:
-                self._begun[id(function)] = dict(_registry_of(function))
+                self._begun[id(function)] = dict(registry_of(function))
 
     # ---- what differs
 
@@ -61,7 +61,7 @@ class Remembered:
     def _kept_by(self, function: t.Any) -> Results | Implementations | None:
         if type(function) is not _Cached:
             begun = self._begun.get(id(function), {})
-            registry = _registry_of(function)
+            registry = registry_of(function)
             return [(cls, one) for cls, one in registry.items() if begun.get(cls) is not one]
         results = cached_functions.results_of(function)
         last = self._last.get(id(function))
@@ -98,7 +98,7 @@ class Remembered:
                     self._last[id(function)] = kept
 
     def _register(self, function: t.Any, kept: Implementations) -> None:
-        registry, begun = _registry_of(function), self._begun.get(id(function), {})
+        registry, begun = registry_of(function), self._begun.get(id(function), {})
         if self._kept_by(function) != kept:
             registry.clear()
             registry.update(begun)
@@ -120,17 +120,10 @@ def _functions_of(module: t.Any) -> t.Iterator[tuple[str, t.Any]]:
             continue
         elif value.__module__ != name:
             continue
-        elif kind is _Cached or (kind is types.FunctionType and is_dispatching(value)):
+        elif kind is _Cached or is_dispatching(value):
             yield path, value
         elif issubclass(kind, type) and value.__qualname__ == path:
             work += [(f"{path}.{inner}", one) for inner, one in vars(value).items()]
-
-
-def _registry_of(function: t.Any) -> dict[t.Any, t.Any]:
-    """Its own dict, of which it shows a view."""
-    register = function.register
-    cells = dict(zip(register.__code__.co_freevars, register.__closure__, strict=True))
-    return cells["registry"].cell_contents
 
 
 remembered = Remembered()
