@@ -105,7 +105,11 @@ class LoaderOfText(importlib.machinery.SourceFileLoader):
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
-        super().exec_module(module)
+        try:
+            super().exec_module(module)
+        except BaseException as error:
+            _leave_out_caller(error)
+            raise
 
 
 class _Loader:
@@ -123,6 +127,16 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
         counts = self._waits.begin()
-        self._loader.exec_module(module)
+        try:
+            self._loader.exec_module(module)
+        except BaseException as error:
+            _leave_out_caller(error)
+            raise
         if counts:
             self._waits.call(module)
+
+
+def _leave_out_caller(error: BaseException) -> None:
+    """What an import raises is shown without the function that calls this, which only hands it on."""
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next

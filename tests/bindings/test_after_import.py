@@ -4,9 +4,10 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
+import traceback
 
 import pytest
-from holdfast._after_import import call_after_import
+from holdfast._after_import import LoaderOfText, call_after_import, watch_imports
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,23 @@ def test_a_module_that_fails_is_not_reported(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         import fails_late  # noqa: F401
     assert not calls
+
+
+def test_what_an_import_raises_shows_nothing_of_it(tmp_path, monkeypatch):
+    (tmp_path / "fails_seen.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    call_after_import("fails_seen", lambda: None)
+
+    def is_wanted(spec):
+        spec.loader = LoaderOfText(spec.loader, b"2 / 0")
+        return True
+
+    end = watch_imports(is_wanted, lambda module: None)
+    try:
+        with pytest.raises(ZeroDivisionError) as raised:
+            importlib.import_module("fails_seen")
+    finally:
+        end()
+    files = [frame.filename for frame in traceback.extract_tb(raised.value.__traceback__)]
+    assert not any(file.endswith("/_after_import.py") for file in files)
+    assert files[-1].endswith("fails_seen.py")

@@ -7,7 +7,6 @@ import types
 
 import pytest
 from holdfast._after_import import watch_imports
-from holdfast.worker.settings import autoreload
 from holdfast.worker.settings import own_code as module_of_code
 from holdfast.worker.settings.attributes import is_own
 from holdfast.worker.settings.own_code import OwnCode
@@ -190,7 +189,8 @@ class Reloader:
     """Stands for that of %autoreload."""
 
     def __init__(self, enabled, times):
-        self.enabled, self.modules_mtimes = enabled, times
+        self.enabled, self.modules_mtimes, self.failed = enabled, times, {}
+        self.deduper_reloader = types.SimpleNamespace(source_by_modname={})
 
 
 def test_autoreload_loads_by_itself(process, write, monkeypatch):
@@ -199,13 +199,21 @@ def test_autoreload_loads_by_itself(process, write, monkeypatch):
     load()
     times = {"hf_code": os.stat(path).st_mtime}
     reloader = Reloader(True, times)
-    monkeypatch.setattr(autoreload, "reloader", lambda: reloader)
+    monkeypatch.setattr(module_of_code.reloader, "reloader", lambda: reloader)
     write(NEW)
-    assert code.read()["texts"] == {} and code.loaded_since({}) == {"hf_code"}
+    assert code.read()["texts"]["hf_code"][2] == OLD.encode(), "another process is to load it, too"
+    assert code.loaded_since({}) == {"hf_code"}
+    reloader.failed[str(path)] = times["hf_code"] = os.stat(path).st_mtime
+    assert code.read()["texts"]["hf_code"][2] == OLD.encode() and code.text("hf_code") == OLD
+    reloader.failed.clear()
     times["hf_code"] = os.stat(path).st_mtime  # it has put the new text into the module
     code.read()
     reloader.enabled = False
     write("x = 'newest'\n")
     assert code.read()["texts"]["hf_code"][2] == NEW.encode()
+    reloader.deduper_reloader.source_by_modname["hf_code"] = "x = 'between'\n"
     times["hf_code"] += 100  # another text, which is gone by now
+    assert code.read()["texts"]["hf_code"][2] == b"x = 'between'\n"
+    reloader.deduper_reloader.source_by_modname.clear()
+    times["hf_code"] += 100
     assert code.read()["texts"] == {} and list(code.lost()) == ["the module hf_code"]

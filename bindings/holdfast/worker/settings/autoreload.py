@@ -2,7 +2,8 @@
 
 It looks at the files of modules before each cell, in each process, and loads those that have become
 newer than the times that it knows. So these times are carried: where another process has loaded a
-newer file than this one, this one looks, too.
+newer file than this one, this one looks, too. So are the texts that it compares a new file with, to
+change only the functions that differ.
 """
 
 from __future__ import annotations
@@ -12,72 +13,84 @@ import copy
 import sys
 import typing as t
 
-from IPython import get_ipython
 from IPython.utils.capture import capture_output
 
 from .attributes import own_modules
+from .own_code import own_code
+from .reloader import magics, reloader, texts_of
 
-EXTENSION = "IPython.extensions.autoreload"
 _OPTIONS = "enabled check_all autoload_obj hide_errors modules skip_modules".split()
-_TIMES = "modules_mtimes"
+_ARGUMENTS, _FILES = "arguments", "files"
+_REPORTS = {"print": " -p", "info": " -l", "pl": " -p -l"}  # by the function that reports a loading
+
+
+class File(t.NamedTuple):
+    """What it knows of a module's."""
+
+    time: float  # of the newest that it has looked at
+    text: str | None
+    has_failed: bool  # whether that one couldn't be loaded
+
 
 _first_times: dict[str, float] = {}  # of files, when it first knew a module in this process
 
 
-def reloader() -> t.Any:
-    """IPython's, if the notebook has loaded the extension."""
-    magics = _magics()
-    return None if magics is None else magics._reloader
-
-
-def _magics() -> t.Any:
-    shell = get_ipython() if EXTENSION in sys.modules else None
-    return None if shell is None else shell.magics_manager.registry.get("AutoreloadMagics")
-
-
-def is_on() -> bool:
-    """Whether it looks before each cell."""
-    found = reloader()
-    return found is not None and found.enabled
-
-
-def asks() -> bool:
-    """Whether it is what imports something now."""
-    frame: t.Any = sys._getframe(1) if EXTENSION in sys.modules else None
-    while frame is not None and frame.f_globals.get("__name__") != EXTENSION:
-        frame = frame.f_back
-    return frame is not None
-
-
 def read() -> dict[str, t.Any]:
-    """Its settings, and the times of files that it has loaded anew, or has to."""
-    magics = _magics()
-    own, known = own_modules(), magics._reloader.modules_mtimes
+    """Its settings, and the times and texts of files that it has loaded anew, or has to."""
+    found, here = magics(), reloader()
+    own, known, texts = own_modules(), here.modules_mtimes, texts_of(here)
     # It learns of a module at the end of the cell that imports it: here that may have been an adoption.
-    magics.loaded_modules.update(own)
-    times = {}
-    for name, module in own.items():
-        written = magics._reloader.filename_and_mtime(module)[1]
-        first = _first_times.setdefault(name, known.setdefault(name, written or 0))
+    found.loaded_modules.update(own)
+    files = {}
+    for name in own:
+        written = _written(here, name)
+        first = _first_times.setdefault(name, known.setdefault(name, written))
+        if name not in texts and (text := own_code.text(name)) is not None:
+            texts[name] = text
         if known[name] != first or known[name] != written:
-            times[name] = known[name]
-    options = [name for name in _OPTIONS if hasattr(magics._reloader, name)]
-    found = {name: copy.deepcopy(getattr(magics._reloader, name)) for name in options}
-    return {**found, _TIMES: times}
+            has_failed = here.failed.get(_path(here, name)) == known[name]
+            files[name] = tuple(File(known[name], texts.get(name), has_failed))
+    options = {name: copy.deepcopy(getattr(here, name)) for name in _OPTIONS if hasattr(here, name)}
+    return {**options, _ARGUMENTS: _arguments(here), _FILES: files}
 
 
 def write(new: dict[str, t.Any]) -> None:
     """Be as another process."""
     here = reloader()
-    times, known = new[_TIMES], here.modules_mtimes
-    for name, time in times.items():
-        if name not in sys.modules:
-            known[name] = _first_times[name] = time
-    if here.enabled and any(known.get(name, time) < time for name, time in times.items()):
+    files = {name: File(*parts) for name, parts in new[_FILES].items()}
+    known, texts = here.modules_mtimes, texts_of(here)
+    for name, file in files.items():
+        # Here it may have been loaded just now, from the text that it had there.
+        if name not in sys.modules or file.time <= known.setdefault(name, _written(here, name)):
+            known[name] = _first_times[name] = file.time
+            texts.pop(name, None)
+            if file.text is not None:
+                texts[name] = file.text
+            if file.has_failed:
+                here.failed[_path(here, name)] = file.time
+    if here.enabled and any(known.get(name, file.time) < file.time for name, file in files.items()):
         with capture_output():  # the user has seen it in the cell
             here.check()
-    for name in new.keys() - {_TIMES}:
+    if new[_ARGUMENTS] != _arguments(here):
+        magics().autoreload("off" + new[_ARGUMENTS])
+    for name in new.keys() - {_ARGUMENTS, _FILES}:
         setattr(here, name, new[name])
+
+
+def _arguments(here: t.Any) -> str:
+    """Those of the magic command that are in no option."""
+    compares = getattr(getattr(here, "deduper_reloader", None), "enabled", True)
+    return _REPORTS.get(here._report.__name__, "") + ("" if compares else " --full")
+
+
+def _path(here: t.Any, name: str) -> str:
+    """Of a module's file."""
+    return here.filename_and_mtime(sys.modules[name])[0]
+
+
+def _written(here: t.Any, name: str) -> float:
+    """When a module's file was."""
+    return here.filename_and_mtime(sys.modules[name])[1] or 0
 
 
 def note_imported() -> None:

@@ -5,7 +5,7 @@ process loads such modules before it gets the notebook's settings, and has to ru
 is kept, and carried for those whose files have another one by now. A module that a cell loads anew in a
 process of its own is loaded anew in the notebook's process, too, without output.
 
-`%autoreload` looks at the files by itself, in each process: while it is on, no text is carried.
+`%autoreload` looks at the files by itself, in each process (autoreload.py): what it loads isn't carried from here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.machinery
+import importlib.util
 import os
 import sys
 import typing as t
@@ -25,7 +26,7 @@ from IPython.utils.capture import capture_output
 from holdfast._after_import import LoaderOfText
 
 from .. import notices
-from . import autoreload
+from . import reloader
 
 _REASON = "its file has changed since the notebook's process loaded it"
 
@@ -63,7 +64,7 @@ class OwnCode:
         name, spec = module.__name__, module.__spec__
         if name in self._origins:
             self._loads += 1
-            if not autoreload.asks():
+            if not reloader.asks():
                 is_other = self._modules[name]() is not module
                 self.reloads.pop(name, None)
                 self.reloads[name] = uuid.uuid4().hex, is_other
@@ -82,9 +83,16 @@ class OwnCode:
 
     def loaded_since(self, reloads: dict[str, Reload]) -> set[str]:
         """Those that were loaded anew since `reloads` was this, or that `%autoreload` looks at."""
-        if autoreload.is_on():
+        if reloader.is_on():
             return set(self._origins)
         return set(_later(self.reloads, reloads))
+
+    def text(self, name: str) -> str | None:
+        """What a module was loaded from, if it is known."""
+        origin = self._origins.get(name)
+        if origin is None or origin.text is None:
+            return None
+        return importlib.util.decode_source(origin.text)
 
     # ---- other processes
 
@@ -143,9 +151,9 @@ class OwnCode:
                     importlib.reload(sys.modules[name])
         except (Exception, SystemExit) as error:
             notices.not_carried_over(f"the module {name}, loaded anew,", error)
-        reloader = autoreload.reloader()
-        if reloader is not None and name in reloader.modules_mtimes:  # it needn't look at this file
-            reloader.modules_mtimes[name] = self._origins[name].time
+        at_work = reloader.reloader()
+        if at_work is not None and name in at_work.modules_mtimes:  # it needn't look at this file
+            at_work.modules_mtimes[name] = self._origins[name].time
 
     def lost(self) -> dict[str, str]:
         """Modules that another process would load from another file, with the reason."""
@@ -157,11 +165,9 @@ class OwnCode:
 
     def _changed(self, has_text: bool) -> dict[str, Origin]:
         """Those with a file that was written since; of those whose text is known, or of the others."""
-        reloader = autoreload.reloader()
-        if reloader is not None:
-            self._follow(reloader.modules_mtimes)
-            if reloader.enabled:
-                return {}
+        at_work = reloader.reloader()
+        if at_work is not None:
+            self._follow(at_work)
         return {
             name: origin
             for name, origin in self._origins.items()
@@ -170,14 +176,17 @@ class OwnCode:
             and _time(origin.path) != origin.time
         }
 
-    def _follow(self, times: dict[str, float]) -> None:
+    def _follow(self, at_work: t.Any) -> None:
         """Learn which modules `%autoreload` has loaded, which may put parts of a file into the old module."""
+        times = at_work.modules_mtimes
         for name in self._origins.keys() & times.keys():
             origin = self._origins[name]
-            if times[name] > origin.time:
+            if times[name] > origin.time and at_work.failed.get(origin.path) != times[name]:
                 now = _origin(sys.modules[name].__spec__) if name in sys.modules else origin
-                known = now if now.time == times[name] else now._replace(text=None)
-                self._origins[name] = known._replace(time=times[name])
+                if now.time != times[name]:
+                    text = reloader.texts_of(at_work).get(name)
+                    now = now._replace(time=times[name], text=text and text.encode())
+                self._origins[name] = now
 
 
 def _replace(name: str) -> None:

@@ -26,6 +26,7 @@ from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
 from . import autoreload
+from .reloader import EXTENSION
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
@@ -753,7 +754,7 @@ ROWS: dict[str, Row] = {
     ),
     "IPython's options": Row("IPython", _traits, _set_traits),
     "IPython's reloading of modules": Row(
-        autoreload.EXTENSION, lambda shell: autoreload.read(), autoreload.write
+        EXTENSION, lambda shell: autoreload.read(), autoreload.write
     ),
     "threads that it started": Row("threading", _threads, grows=True, of_process=True),
     "tasks of the event loop": Row(
