@@ -2,7 +2,7 @@
 
 import re
 
-from tests.browser.test_views import CHANGES, MARKED
+from tests.browser.test_views import BORDER, CHANGES, MARKED
 
 RECORDED = """%%execute_with_scorep
 def leaf(n):
@@ -158,20 +158,6 @@ def pack(count):
 
 pack(60_000)
 """
-# Where the border of the marked block is: [left, right, top], in CSS pixels; null: nowhere.
-BORDER = """(canvas, marked) => {
-  const scale = canvas.width / canvas.clientWidth;
-  const {data, width, height} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  let [left, right, top] = [Infinity, -1, Infinity];
-  for (let at = 0; at < data.length; at += 4) {
-    const colour = "#" + [0, 1, 2].map((part) => data[at + part].toString(16).padStart(2, "0")).join("");
-    if (colour === marked) {
-      const x = (at / 4) % width, y = Math.floor(at / 4 / width);
-      [left, right, top] = [Math.min(left, x), Math.max(right, x), Math.min(top, y)];
-    }
-  }
-  return right < 0 ? null : [left / scale, right / scale, top / scale];
-}"""
 
 
 def test_a_search_outlines_what_it_found_among_joined_calls(opened):

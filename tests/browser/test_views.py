@@ -428,6 +428,47 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     assert count.inner_text() == "" and "Shift + Enter" in search.get_attribute("title")
 
 
+def test_who_points_at_the_border_of_what_was_found_means_that_block(page_of):
+    """A call that is narrower than its border, right before a long one."""
+    main, fit, other = 0, 1, 2
+    row = {
+        "thread": "main",
+        "begin": [7 * SECOND, 8 * SECOND, 8 * SECOND + 1],
+        "duration": [2 * SECOND, 1, SECOND],
+        "depth": [0, 1, 1],
+        "region": [main, fit, other],
+    }
+    page = page_of(tracks=[], locations=[row])
+    canvas, note = page.locator("canvas.flame"), page.locator(".note")
+    page.get_by_role("searchbox").fill("fit")
+    page.locator(".count").get_by_text("1 block").wait_for()
+    page.get_by_role("searchbox").press("Enter")
+    page.locator(".count").get_by_text("1 of 1 block").wait_for()
+    page.locator(".views").focus()
+    page.keyboard.press("0")  # all of the trace again
+    page.mouse.move(5, 5)
+    box = canvas.bounding_box()
+    names = []
+    for x in (2, 5):
+        page.mouse.move(box["x"] + box["width"] / 2 + x, box["y"] + 27)
+        names.append(note.inner_text().split("\n")[0])
+    assert names[0].endswith("fit") and not names[1].endswith("fit")
+
+
+# Where the border of the marked block is: [left, right, top], in CSS pixels; null: nowhere.
+BORDER = """(canvas, marked) => {
+  const scale = canvas.width / canvas.clientWidth;
+  const {data, width, height} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let [left, right, top] = [Infinity, -1, Infinity];
+  for (let at = 0; at < data.length; at += 4) {
+    const colour = "#" + [0, 1, 2].map((part) => data[at + part].toString(16).padStart(2, "0")).join("");
+    if (colour === marked) {
+      const x = (at / 4) % width, y = Math.floor(at / 4 / width);
+      [left, right, top] = [Math.min(left, x), Math.max(right, x), Math.min(top, y)];
+    }
+  }
+  return right < 0 ? null : [left / scale, right / scale, top / scale];
+}"""
 # The middle of the range that a view's name gives, in seconds.
 MIDDLE = """label => {
   const units = {s: 1, ms: 1e-3, "µs": 1e-6, ns: 1e-9};

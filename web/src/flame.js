@@ -24,6 +24,7 @@ const NARROW_PX = 1.5; // a block that can't be told from its neighbours
 const GAP_PX = 1.5; // between blocks of a run
 const NARROWEST_PX = 0.5; // from one block that is drawn to the next
 const DRAWN_PX = 0.75; // a block, at least: neighbours leave no gap
+const BORDER_PX = 3; // around a marked block, at least
 const NEAR_PX = 2; // a narrower block is found beside the mouse, too
 const DRAGGED_PX = 3; // less is a click
 
@@ -135,8 +136,7 @@ class Brush {
   }
 
   border(row, at, y, height) {
-    const x = (row.begin[at] - this.view.low) * this.scale;
-    const width = Math.max(3, row.duration[at] * this.scale);
+    const [x, width] = this.flame.borderOf(row, at);
     this.context.strokeStyle = this.theme.accent;
     this.context.lineWidth = 2;
     this.context.strokeRect(x + 1, y + 1, width - 2, height - 2);
@@ -239,8 +239,25 @@ export class Flame {
     if (!row || (lane && !lane.folded && level >= lane.levels)) {
       return null;
     }
+    const marked = lane && !lane.folded ? this.inBorder(row, level, x) : -1;
+    if (marked >= 0) {
+      return row.block(marked);
+    }
     const at = lane && !lane.folded ? row.find(level, time, slack) : row.innermost(time, slack);
     return at < 0 ? null : this.around(row, at);
+  }
+
+  /** Where the border of a marked block begins, and its width: it may be wider than the block. */
+  borderOf(row, at) {
+    const scale = this.width / this.view.span;
+    return [(row.begin[at] - this.view.low) * scale, Math.max(BORDER_PX, row.duration[at] * scale)];
+  }
+
+  /** The marked block of this level if its border is there, or -1: who points at the border means that block. */
+  inBorder(row, level, x) {
+    const at = this.marked?.lane.row === row && this.marked.level === level ? this.markedIn(row) : -1;
+    const [begin, width] = at < 0 ? [0, -1] : this.borderOf(row, at);
+    return x >= begin && x <= begin + width ? at : -1;
   }
 
   /** Whether a block is drawn too narrow to be told from its neighbours. */
