@@ -137,7 +137,7 @@ def stand_ins(namespace: dict[str, t.Any]) -> dict[int, _Place]:
         if module in sys.modules
     }
     found = {id(one): holders[id(one)] for one in values if id(one) in holders}
-    for one in values:
+    for one in [one for one in values if type(one) is dict and "__name__" in one]:
         module = module_of(one)
         if module is not None and getattr(module, "__spec__", None) is not None:
             found[id(one)] = _place(module.__name__, "__dict__")

@@ -44,7 +44,7 @@ def _numbered(namespace: dict[t.Any, t.Any]) -> list[tuple[str, t.Any]]:
     return [
         (name, value)
         for name, value in list(namespace.items())
-        if isinstance(name, str) and _NUMBERED.match(name)
+        if isinstance(name, str) and name[:1] == "_" and _NUMBERED.match(name)
     ]
 
 

@@ -250,7 +250,7 @@ class Differences:
         """The attributes that were set, with what they were, and those that are the same objects with
         something else in them."""
         found: Found = {}
-        named = {id(value) for value in self._namespace.values() if is_holder(value)}
+        named = set(map(id, list(self._namespace.values())))
         for name in self._libraries:
             self._find_in_holders(name, named, found)
             for one in self._in_classes.get(name, ()):
