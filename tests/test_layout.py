@@ -67,6 +67,7 @@ ARROWS = {
 LIBRARIES = {
     "Python.h": {"serializers/python", "bindings/src", "bindings/recorder"},
     "structmember.h": {"serializers/python", "bindings/src"},
+    "datetime.h": {"serializers/python"},
     "frameobject.h": {"bindings/src", "bindings/recorder"},
     "internal/": {"bindings/recorder"},
     "numpy/": {"bindings/src", "serializers/python"},

@@ -361,8 +361,8 @@ class Pickler(cloudpickle.Pickler):
         if gc.is_finalized(obj) and hasattr(cls, "__del__"):
             return _reduce_finalized(obj)
         way = self._ways[cls]
-        if way is not None:
-            return way(obj, cls)
+        if way is not None and (reduced := way(obj, cls)) is not NotImplemented:
+            return reduced
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
         if cls is types.FunctionType or issubclass(cls, type):

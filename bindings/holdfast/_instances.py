@@ -11,6 +11,9 @@ they were found. pickle's way is kept
 * for classes that say how they are pickled (`__reduce__`, `__getnewargs__`, `__getstate__`,
   `__setstate__`), and those of libraries. What the standard library leaves out of an object of the
   notebook's class is added.
+
+An object whose class has a `__hash__` may lie in a set, or be a key of a dict, that is filled before the object is:
+if two objects have each other in sets. So its numbers and texts are there as soon as it is made.
 """
 
 import collections
@@ -70,6 +73,7 @@ _OWN_WAYS = (
 # What pickle would run: methods by which it makes and fills an object, or asks it for one of the others.
 _RUN = "__new__ __getattr__ __getattribute__ append extend __setitem__".split()
 _CALLED = (set, frozenset, collections.deque, collections.defaultdict)  # their classes are called
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 # `collections.namedtuple` gives this code to all of its classes.
 _NAMEDTUPLE = vars(collections.namedtuple("_", "x"))["__getnewargs__"].__code__
 _IN_C = (
@@ -103,6 +107,24 @@ class _ByBase:
         state = attributes, _read_slots(value, self._slots), base, _ITEMS[base](value)
         args = base, cls, _arguments(value, base)
         return _restore.make_by_base, args, state, None, None, _restore.fill_by_base
+
+
+class _Hashing(_ByBase):
+    """For a class with a `__hash__` in Python, which looks at attributes. An object without others has pickle's way,
+    unless that would run code of the class."""
+
+    def __init__(self, cls, base, runs):
+        super().__init__(cls, base)
+        self._runs = runs
+
+    def __call__(self, value, cls):
+        make, (base, _, args), state, *rest = super().__call__(value, cls)
+        attributes, slots = state[0] or {}, state[1]
+        known = {name: one for name, one in attributes.items() if _is_atom(one)}
+        known_slots = [slot for slot in slots if _is_atom(slot[-1])]
+        if not self._runs and len(known) == len(attributes) and len(known_slots) == len(slots):
+            return NotImplemented
+        return _restore.make_hashing, (base, cls, args, known, known_slots), state, *rest
 
 
 def _with_attributes(value, cls):
@@ -140,8 +162,18 @@ def _way_of(cls):
         return None
     spaces = [vars(one) for one in cls.__mro__ if one not in _ITEMS]
     names = [*_RUN, "__init__"] if base in _CALLED else _RUN
-    runs = any(name in space for space in spaces for name in names)
-    return _ByBase(cls, base) if runs or _hides_slots(cls) else None
+    runs = any(name in space for space in spaces for name in names) or _hides_slots(cls)
+    if type(vars(_home(cls, "__hash__"))["__hash__"]) is types.FunctionType:
+        return _Hashing(cls, base, runs)
+    return _ByBase(cls, base) if runs else None
+
+
+def _is_atom(value):
+    """Whether it can't hold the object that has it."""
+    kind = type(value)
+    return kind in _ATOMS or (
+        kind in (tuple, frozenset) and all(type(one) in _ATOMS for one in value)
+    )
 
 
 def _builtin_base(cls):

@@ -258,6 +258,16 @@ def make_by_base(base, cls, args):
     return base.__new__(cls, *args)
 
 
+def make_hashing(base, cls, args, known, slots):
+    """With the attributes that its class may hash it by; `fill_by_base` gives it all of them."""
+    made = base.__new__(cls, *args)
+    if known:
+        object.__getattribute__(made, "__dict__").update(known)
+    for home, name, value in slots:
+        vars(home)[name].__set__(made, value)
+    return made
+
+
 def fill_by_base(made, state):
     """By what the builtin type below the object's class has, and not by the class."""
     attributes, slots, base, items = state

@@ -11,6 +11,7 @@
  */
 #include "graph_types.h"
 
+#include <datetime.h>
 #include <string.h>
 
 static int
@@ -21,16 +22,71 @@ named(const PyTypeObject *type, const char *name) {
     return 0;
 }
 
+/* tp_dealloc of every class that a class statement makes. */
+static destructor
+python_dealloc(void) {
+    static destructor known;
+    if (!known) {
+        PyObject *probe =
+            PyObject_CallFunction((PyObject *)&PyType_Type, "s(){}", "probe");
+        if (probe)
+            known = ((PyTypeObject *)probe)->tp_dealloc;
+        PyErr_Clear();
+        Py_XDECREF(probe);
+    }
+    return known;
+}
+
+static int
+begins_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Of a package, by what the type itself says: its metaclass isn't asked. */
+static int
+is_of_package(const PyTypeObject *type, const char *package) {
+    const char *text = type->tp_name;
+    if (PyType_HasFeature((PyTypeObject *)type, Py_TPFLAGS_HEAPTYPE)) {
+        PyObject *module =
+            type->tp_dict ? PyDict_GetItemString(type->tp_dict, "__module__") : NULL;
+        text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
+        if (!text)
+            PyErr_Clear();
+    }
+    size_t length = strlen(package);
+    return text && begins_with(text, package) &&
+           (text[length] == '\0' || text[length] == '.');
+}
+
+/* A class statement made it, so that its objects may hold others: but for the classes
+ * of pandas, and pytz' time zones, which are one object for each name. */
+static int
+may_hold_others(PyTypeObject *type) {
+    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
+           type->tp_dealloc == python_dealloc() && !is_of_package(type, "pandas") &&
+           !is_of_package(type, "pytz");
+}
+
+/* Numbers, dates and zones, which are equal by what they say. */
+static int
+is_value(const PyTypeObject *type) {
+    static const char *const values[] = {"numpy.dtype",        "numpy.generic",
+                                         "datetime.timedelta", "datetime.date",
+                                         "datetime.tzinfo",    "decimal.Decimal"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (named(type, values[i]))
+            return 1;
+    return 0;
+}
+
+static int
+has_zone(const PyTypeObject *type) {
+    return named(type, "datetime.datetime") || named(type, "datetime.time");
+}
+
 hfi_treatment
 hfi_graph_treatment(PyTypeObject *type) {
-    static const char *const atoms[] = {"numpy.dtype",
-                                        "numpy.generic",
-                                        "datetime.date",
-                                        "datetime.time",
-                                        "datetime.timedelta",
-                                        "datetime.tzinfo",
-                                        "decimal.Decimal",
-                                        "frame",
+    static const char *const atoms[] = {"frame",
                                         "traceback",
                                         "code",
                                         "range",
@@ -67,6 +123,8 @@ hfi_graph_treatment(PyTypeObject *type) {
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
         if (named(type, atoms[i]))
             return HFI_ATOM;
+    if (!may_hold_others(type) && (has_zone(type) || is_value(type)))
+        return has_zone(type) ? HFI_DATED : HFI_ATOM;
     if (named(type, "numpy.ndarray"))
         return HFI_ARRAY;
     return PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) && type->tp_traverse ? HFI_WALK
@@ -113,26 +171,6 @@ static const char *const transparent_types[] = {"object",
                                                 "holdfast._store.Region",
                                                 "holdfast._store.Memory"};
 
-/* tp_dealloc of every class that a class statement makes. */
-static destructor
-python_dealloc(void) {
-    static destructor known;
-    if (!known) {
-        PyObject *probe =
-            PyObject_CallFunction((PyObject *)&PyType_Type, "s(){}", "probe");
-        if (probe)
-            known = ((PyTypeObject *)probe)->tp_dealloc;
-        PyErr_Clear();
-        Py_XDECREF(probe);
-    }
-    return known;
-}
-
-static int
-begins_with(const char *text, const char *start) {
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
 int
 hfi_graph_is_transparent(PyTypeObject *type) {
     while (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
@@ -149,6 +187,15 @@ hfi_graph_is_transparent(PyTypeObject *type) {
     return 0;
 }
 
+PyObject *
+hfi_graph_zone_of(PyObject *object) {
+    (void)PyDateTimeAPI; /* of the header's, which nothing here calls */
+    PyObject *zone = named(Py_TYPE(object), "datetime.time")
+                         ? PyDateTime_TIME_GET_TZINFO(object)
+                         : PyDateTime_DATE_GET_TZINFO(object);
+    return zone == Py_None ? NULL : zone;
+}
+
 int
 hfi_graph_has_weak_reference(PyObject *object) {
     Py_ssize_t offset = Py_TYPE(object)->tp_weaklistoffset;
@@ -157,22 +204,6 @@ hfi_graph_has_weak_reference(PyObject *object) {
     PyObject *first;
     memcpy(&first, (const char *)object + offset, sizeof first);
     return first != NULL;
-}
-
-/* Of a package, by what the type itself says: its metaclass isn't asked. */
-static int
-is_of_package(const PyTypeObject *type, const char *package) {
-    const char *text = type->tp_name;
-    if (PyType_HasFeature((PyTypeObject *)type, Py_TPFLAGS_HEAPTYPE)) {
-        PyObject *module =
-            type->tp_dict ? PyDict_GetItemString(type->tp_dict, "__module__") : NULL;
-        text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
-        if (!text)
-            PyErr_Clear();
-    }
-    size_t length = strlen(package);
-    return text && begins_with(text, package) &&
-           (text[length] == '\0' || text[length] == '.');
 }
 
 int

@@ -20,6 +20,7 @@ typedef enum hfi_treatment {
     HFI_CLASS,
     HFI_MODULE, /* as HFI_ATOM if it is imported, else as HFI_WALK */
     HFI_MEMBER, /* of an enumeration: as HFI_ATOM, but of a class that is carried */
+    HFI_DATED,  /* a date or time: as HFI_ATOM, but for the time zone that it has */
     HFI_WEAK,   /* a weak reference or proxy: as HFI_WALK, and joins what it leads to */
     HFI_SHARING, /* as HFI_WALK, and what its codec names */
 } hfi_treatment;
@@ -33,6 +34,8 @@ int hfi_graph_has_weak_reference(PyObject *object);
 int hfi_graph_is_weakly_held(PyObject *object);
 /* 1 if nobody can change it: an atom, a text, bytes, a tuple of atoms. */
 int hfi_graph_is_constant(PyObject *object);
+/* The time zone of a date or time, borrowed, or NULL. */
+PyObject *hfi_graph_zone_of(PyObject *object);
 /* 1 for a class whose definition is carried with the notebook. */
 int hfi_graph_is_notebook_class(PyObject *object);
 /* The `__dict__` whose items lie in the instance itself, borrowed, or NULL. Its

@@ -289,6 +289,22 @@ is_leaf(hfi_graph_walk *at, PyObject *object) {
     return 1;
 }
 
+/* Of a date or time: two that have one object are another distance apart than two that
+ * have equal ones. Several may have the date that is visited, so it doesn't count. */
+static int
+visit_zone(hfi_graph_walk *at, PyObject *object) {
+    PyObject *zone = hfi_graph_zone_of(object);
+    unsigned kind = zone ? kind_of(at, zone) : HFI_ATOM;
+    if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_ATOM)
+        return at->failed;
+    int before = at->counting;
+    at->counting = 0;
+    int status = kind == HFI_UNKNOWN ? wonder(at, zone, HFI_ASK_TYPE)
+                                     : visit_noted(at, zone, kind);
+    at->counting = before;
+    return status;
+}
+
 static int
 visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     if (kind == HFI_UNKNOWN)
@@ -299,6 +315,8 @@ visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
         return visit_class(at, object);
     if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_MEMBER)
         return visit_class(at, (PyObject *)Py_TYPE(object));
+    if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_DATED)
+        return visit_zone(at, object);
     if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_MODULE &&
         hfi_graph_is_imported_module(object))
         return at->failed;

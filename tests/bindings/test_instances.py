@@ -7,6 +7,7 @@ import types
 import pytest
 
 import holdfast
+from holdfast import _instances
 
 CLASSES = """
 import collections, datetime, decimal, pathlib, random
@@ -77,6 +78,17 @@ class Day(datetime.date): pass
 class Where(pathlib.PurePosixPath): pass
 class Tally(collections.Counter): pass
 class Dice(random.Random): pass
+
+class Hashed:
+    def __init__(self, name): self.name, self.near, self.size = name, set(), (1, "x")
+    def __hash__(self): return hash((self.name, self.size))
+    def __eq__(self, other): return self.name == other.name
+
+class HashedSlots:
+    __slots__ = ("name", "near")
+    def __init__(self, name): self.name = name
+    def __hash__(self): return hash(self.name)
+    def __eq__(self, other): return self.name == other.name
 """
 
 
@@ -193,3 +205,22 @@ def test_a_name_that_reduce_gives_needs_not_be_bound(main):
     assert not main.commit()["unserializable"]
     found = main.other("names.bind(ns); answer(found=ns['table']['k'] is ns['MISSING'])")
     assert found["found"] is True
+
+
+@pytest.mark.parametrize("kind", ["Hashed", "HashedSlots"])
+def test_what_hashes_by_its_attributes_may_lie_in_a_set_behind_it(made, kind):
+    kind = vars(made)[kind]
+    one, other = kind("one"), kind("other")
+    one.near, other.near = {other, one}, {one: 1}
+    copy = crossed(one)
+    (second,) = [near for near in copy.near if near is not copy]
+    assert copy in copy.near and second.near[copy] == 1 and second in copy.near
+    if kind is made.Hashed:
+        assert list(vars(copy)) == ["name", "near", "size"]
+
+
+def test_what_has_only_numbers_and_texts_goes_pickles_way(made):
+    ways, one = _instances.Ways(), made.Hashed("one")
+    assert ways[made.Hashed](one, made.Hashed) is not NotImplemented
+    one.near = None
+    assert ways[made.Hashed](one, made.Hashed) is NotImplemented

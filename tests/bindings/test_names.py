@@ -4,8 +4,10 @@ import datetime
 import decimal
 import os
 import signal
+import zoneinfo
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from holdfast import store
@@ -137,6 +139,7 @@ answer(order=bound)
 def test_unchanged_is_no_commit(main):
     main.execute("""
 import numpy as np
+import pandas as pd
 a, lst, word, s = np.arange(50000.0), [1, 2.5, "x"], "w", {"q", "r", "s"}
 class Point:
     def __init__(self, x): self.x = x
@@ -260,6 +263,7 @@ def test_listing(main):
 def test_aliases_views_and_shared_containers(main):
     main.execute("""
 import numpy as np
+import pandas as pd
 a = np.arange(100000.0); b = a; view = a[10:20]; flip = a[::-1]
 small = np.arange(5); part = small[1:]
 row = [1]; table = {"row": row}; pair = (row, table)
@@ -268,6 +272,7 @@ loop = []; loop.append(loop)
     main.commit()
     main.other("""
 import numpy as np
+import pandas as pd
 names.bind(ns)
 assert ns["b"] is ns["a"]
 ns["a"][12] = -1
@@ -287,6 +292,7 @@ publish(save(ns))
 def test_the_base_of_a_view_is_the_array_itself(main):
     main.execute("""
 import numpy as np
+import pandas as pd
 rows = np.arange(100000.0); every = rows[::2]; flip = rows[::-1]
 columns = np.arange(6000.0).reshape(60, 100).copy(order="F"); block = columns.T[3:5]
 days = np.arange(9000).astype("M8[s]"); later = days[5:]
@@ -336,6 +342,44 @@ def test_groups_are_exactly_what_is_shared():
         ["i"],
         ["j"],
     ]
+
+
+class Zone(datetime.tzinfo):
+    """One of the notebook's own, whose dates are subtracted as they are written."""
+
+    def utcoffset(self, when):
+        return datetime.timedelta(hours=when.month if when else 0)
+
+
+def test_dates_of_one_zone_are_a_group():
+    zone, hour = Zone(), datetime.timezone(datetime.timedelta(hours=1))
+    berlin = zoneinfo.ZoneInfo("Europe/Berlin")
+    stamp = pd.Timestamp("2021-01-01", tz=berlin)
+    namespace = {
+        "a": datetime.datetime(2021, 1, 1, tzinfo=zone),
+        "b": [datetime.time(12, tzinfo=zone)],
+        "c": datetime.datetime(2021, 1, 1, tzinfo=Zone()),
+        "d": datetime.datetime(2021, 1, 1, tzinfo=hour),
+        "e": datetime.datetime(2021, 7, 1, tzinfo=hour),
+        "f": datetime.datetime(2021, 7, 1, tzinfo=berlin),
+        "g": [stamp, berlin],
+        "h": stamp,
+        "i": datetime.datetime(2021, 1, 1),
+        "j": {"zone": zone},
+    }
+    assert store.groups(namespace) == [["a", "b", "j"], *[[name] for name in "cdefghi"]]
+
+
+class Tagged(decimal.Decimal):
+    """A number that has attributes."""
+
+
+def test_numbers_and_dates_of_own_classes_hold_what_they_have():
+    box = [1]
+    number, day = Tagged("1"), type("Day", (datetime.date,), {})(2021, 1, 1)
+    number.box = day.box = box
+    namespace = {"number": number, "day": day, "box": box, "other": decimal.Decimal("1")}
+    assert store.groups(namespace) == [["number", "day", "box"], ["other"]]
 
 
 def test_a_group_falls_apart(main):

@@ -62,6 +62,7 @@ _BUILT_IN: dict[str, str] = {
     "bz2": "archives",
     "comm": "comms",
     "concurrent": "synchronized",
+    "dateutil": "dateutil_zones",
     "functools": "cached_functions",
     "gzip": "archives",
     "holoviews": "holoviews_objects",
