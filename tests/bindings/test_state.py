@@ -131,3 +131,27 @@ def test_plain_values_of_libraries_classes_are_looked_at(library):
 def test_a_property_in_the_place_of_a_bases_dict_is_none(library):
     library.Base.table["one"] = 1
     assert library.differences.find()[0].keys() == {"_differs_here:Base.table"}
+
+
+def test_extensions_are_unloaded_and_have_the_names_that_the_notebook_gave(monkeypatch):
+    from IPython.core import extensions
+
+    monkeypatch.setattr(extensions, "BUILTINS_EXTS", {"autoreload": True, "storemagic": False})
+    calls = []
+
+    class Manager:
+        loaded = {"IPython.extensions.autoreload", "IPython.extensions.storemagic", "mine"}
+
+        def load_extension(self, name):
+            calls.append(f"load {name}")
+
+        def unload_extension(self, name):
+            calls.append(f"unload {name}")
+
+    shell = types.SimpleNamespace(extension_manager=Manager())
+    found = state._extensions(shell)
+    assert found == ["autoreload", "IPython.extensions.storemagic", "mine"]
+    state._set_extensions([*found, "other"], found, shell)
+    state._set_extensions(found[:2], found, shell)
+    state._set_extensions(found[:2], None, shell)  # what came meanwhile stays
+    assert calls == ["load other", "unload mine"]

@@ -9,6 +9,7 @@ import typing as t
 
 from IPython import get_ipython
 
+from .. import _trial
 from . import Codec, register
 
 
@@ -20,6 +21,7 @@ class _Shells(Codec):
 
 
 _PARTS = (
+    "Completer",
     "alias_manager",
     "display_formatter",
     "display_pub",
@@ -36,6 +38,7 @@ _PARTS = (
 class _Parts(Codec):
     types = (
         "IPython.core.alias.AliasManager",
+        "IPython.core.completer.Completer",
         "IPython.core.displayhook.DisplayHook",
         "IPython.core.displaypub.DisplayPublisher",
         "IPython.core.events.EventManager",
@@ -49,6 +52,9 @@ class _Parts(Codec):
     )
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        home = type(value).__module__
+        if home == "__main__" or _trial.is_own(home):  # a formatter of the notebook's
+            return NotImplemented
         for name, part in _parts(get_ipython()).items():
             if part is value:
                 return find_part, (name,)
@@ -65,5 +71,22 @@ def find_part(name: str) -> t.Any:
     return _parts(get_ipython())[name]
 
 
-for _codec in (_Shells(), _Parts()):
+class _Lazy(Codec):
+    """Magics that wait for the module that has them: an attribute of one would import it."""
+
+    types = ("IPython.core.magic.LazyMagic",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        parts = vars(value)
+        return make_lazy, (parts["spec"], parts["_kind"], parts["_name"])
+
+
+def make_lazy(spec: str, kind: t.Any, name: str) -> t.Any:
+    """Such a magic of this process's shell."""
+    from IPython.core import magic
+
+    return magic.LazyMagic(get_ipython().magics_manager, spec, kind, name)  # type: ignore[attr-defined]
+
+
+for _codec in (_Shells(), _Parts(), _Lazy()):
     register(_codec)

@@ -15,7 +15,7 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import calls, keepers, pyplot, registries, repeated, shell_attributes
+from . import calls, ipython_registries, keepers, pyplot, registries, repeated, shell_attributes
 from .dispatchers import dispatchers
 from .exits import Exits, is_own
 from .modes import modes
@@ -43,7 +43,8 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "what functions of own modules remember": remembered.slot(),
         "implementations of libraries' functions (singledispatch)": dispatchers.slot(),
         "modes of PyTorch": modes.slot(),
-        **registries.slots(shell),
+        **registries.slots(),
+        **ipython_registries.slots(shell),
         **pyplot.slots(),
         **keepers.slots(),
         "attributes of the classes of IPython's shell": shell_attributes.of_classes(shell),

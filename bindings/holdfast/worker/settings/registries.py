@@ -1,8 +1,8 @@
 """Functions and classes of the notebook that are registered somewhere: slots of the namespace (kept.py).
 
-IPython's hooks and magics, finders of modules, callbacks of the collector: lists and dicts to which
-the notebook and libraries add. Of each what the notebook has added is one value, carried as any by
-the codecs; in another process it is added to what libraries have put there. An entry is the
+Finders of modules, callbacks of the collector, hooks of IPython (ipython_registries.py): lists and dicts
+to which the notebook and libraries add. Of each what the notebook has added is one value, carried as any
+by the codecs; in another process it is added to what libraries have put there. An entry is the
 notebook's if its code made it, or if nobody's did (`len`) and the process didn't begin with it. A
 registry that is added to the table here is carried.
 
@@ -11,18 +11,55 @@ A few things are set by functions instead (handlers of signals, NumPy's callback
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
+import types
 import typing as t
 
-from holdfast._patches import MISSING, Slot
+from holdfast._patches import MISSING, Deleted, Slot
 
+from .attributes import own_modules
 from .rows import all_options, is_notebooks
 
-Holders = dict[str, t.Any]  # lists and dicts, by name
+Holders = dict[t.Any, t.Any]  # lists and dicts, by name
 
 FINDERS = "how modules are found"
 _OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
+
+
+# ---- who has made an entry
+
+
+def _parts(value: t.Any) -> list[t.Any]:
+    """What it consists of: the object of a method, the function of a partial one, the hook beside its priority."""
+    kind = type(value)
+    if kind is tuple:
+        return [part for one in value if callable(one) for part in _parts(one)]
+    if kind is functools.partial:
+        return [part for part in _parts(value.func) if is_users(part)] or [value]
+    return [value, value.__self__] if kind is types.MethodType else [value]
+
+
+def is_own(one: object) -> bool:
+    """Whether a module of the user's own has made it."""
+    own = own_modules()
+    home = getattr(one, "__module__", None)
+    return (isinstance(home, str) and home in own) or type(one).__module__ in own
+
+
+def is_users(one: object) -> bool:
+    return is_notebooks(one) or is_own(one)
+
+
+def is_notebooks_or_nobodys(one: object) -> bool:
+    """Whether no library has made it. Aliases of magics are IPython's, but nobody's own."""
+    is_ipythons = type(one).__name__ in ("MagicAlias", "LazyMagic")
+    module = getattr(one, "__module__", None)
+    return is_ipythons or module in (None, "builtins") or is_notebooks(one)
+
+
+# ---- what it has made
 
 
 class Registry:
@@ -33,67 +70,117 @@ class Registry:
     module : str
         They are there once this is imported.
     holders : callable
-        Gives them, by name.
+        Gives them, by name. It is given the names that another process has.
+    is_made : callable
+        Whether something that the process didn't begin with is to be carried.
+    has_removals : bool
+        Whether to carry which items of dicts are gone that the process began with.
     """
 
-    def __init__(self, module: str, holders: t.Callable[[], Holders]):
+    def __init__(
+        self,
+        module: str,
+        holders: t.Callable[[t.Iterable[t.Any]], Holders],
+        is_made: t.Callable[[object], bool] = is_notebooks_or_nobodys,
+        has_removals: bool = False,
+    ):
         self._module = module
         self._holders = holders
-        found = holders() if module in sys.modules else {}
+        self._is_made = is_made
+        found = holders(()) if module in sys.modules else {}
         self._begun = {name: _copied(holder) for name, holder in found.items()}
+        # What libraries add later may be gone with them.
+        self._first = {name: list(one) for name, one in self._begun.items() if type(one) is dict}
+        self._has_removals = has_removals
 
     def slot(self) -> Slot:
         return Slot(self._module, self._read, self._write)
 
-    def _mine(self, name: str, holder: t.Any) -> list[tuple[t.Any, t.Any]]:
+    def _mine(self, name: t.Any, holder: t.Any) -> list[tuple[t.Any, t.Any]]:
         """Places and values. A place in a list is counted from its end, but for the first."""
         begun = self._begun.get(name, ())
         if _is_same(holder, begun):
             return []
-        mine = self._added(holder, begun)
+        if not isinstance(holder, dict):
+            mine = self._added(holder, begun)
+        else:
+            mine = self._put(holder, begun)
+            if self._has_removals:
+                mine += [(key, Deleted) for key in self._first.get(name, ()) if key not in holder]
         if not mine:  # what libraries have added is known from now on
             self._begun[name] = _copied(holder)
         return mine
 
-    def _added(self, holder: t.Any, begun: t.Any) -> list[tuple[t.Any, t.Any]]:
-        if isinstance(holder, dict):
-            return [
-                (key, value)
-                for key, value in list(holder.items())
-                if _is_mine(value, begun[key] if key in begun else MISSING) or _is_mine(key, key)
-            ]
+    def _added(self, holder: list[t.Any], begun: t.Any) -> list[tuple[t.Any, t.Any]]:
         known = set(map(id, begun))
         return [
             (index - len(holder) if index else 0, value)
             for index, value in enumerate(holder)
-            if is_notebooks(value) or (id(value) not in known and _is_nobodys(value))
+            if self._counts(value, value if id(value) in known else MISSING)
         ]
 
+    def _put(self, holder: dict[t.Any, t.Any], begun: t.Any) -> list[tuple[t.Any, t.Any]]:
+        """The other entries, libraries', are known from now on."""
+        begun = begun or {}
+        changed = [
+            (key, value)
+            for key, value in list(holder.items())
+            if begun.get(key, MISSING) is not value
+        ]
+        mine = [
+            (key, value)
+            for key, value in changed
+            if self._counts(value, MISSING) or (is_users(key) and self._is_made(key))
+        ]
+        if 0 < len(mine) < len(changed):
+            keys = {key for key, _ in mine}
+            begun |= {key: value for key, value in changed if key not in keys}
+        return mine
+
+    def _counts(self, value: t.Any, before: t.Any) -> bool:
+        """What the notebook's code has made always counts."""
+        is_new = value is not before
+        return any((is_new or is_notebooks(one)) and self._is_made(one) for one in _parts(value))
+
     def _read(self) -> t.Any:
-        found = {name: self._mine(name, holder) for name, holder in self._holders().items()}
+        found = {name: self._mine(name, holder) for name, holder in self._holders(()).items()}
         return {name: mine for name, mine in found.items() if mine} or MISSING
 
     def _write(self, new: t.Any) -> None:
         wanted = {} if new is MISSING else new
-        for name, holder in self._holders().items():
+        for name, holder in self._holders(wanted).items():
             mine, entries = self._mine(name, holder), wanted.get(name, [])
             if isinstance(holder, dict):
-                begun = self._begun.get(name, {})
-                for key, _ in mine:
-                    holder.pop(key)
-                    if key in begun:
-                        holder[key] = begun[key]
-                holder.update(entries)
+                _refill(holder, mine, entries, self._begun.get(name, {}))
                 continue
             taken = {id(value) for _, value in mine}
             holder[:] = [value for value in holder if id(value) not in taken]
-            for place, value in entries:
+            for place, value in reversed(entries):  # each has all behind it there
                 holder.insert(len(holder) + 1 + place if place else 0, value)
+
+
+def _refill(
+    holder: dict[t.Any, t.Any],
+    mine: list[tuple[t.Any, t.Any]],
+    entries: list[tuple[t.Any, t.Any]],
+    begun: t.Any,
+) -> None:
+    for key, _ in mine:
+        holder.pop(key, None)
+        if key in begun:
+            holder[key] = begun[key]
+    for key, value in entries:
+        if value is Deleted:
+            holder.pop(key, None)
+        else:
+            holder[key] = value
 
 
 def _is_same(holder: t.Any, begun: t.Any) -> bool:
     """Whether nothing was added or replaced."""
     if isinstance(holder, dict) and isinstance(begun, dict):
+        if holder.keys() != begun.keys():
+            return False
         holder, begun = holder.values(), begun.values()
     return len(holder) == len(begun) and all(map(operator.is_, holder, begun))
 
@@ -102,28 +189,16 @@ def _copied(holder: t.Any) -> t.Any:
     return dict(holder) if isinstance(holder, dict) else list(holder)
 
 
-def _is_nobodys(one: object) -> bool:
-    """Whether no library has made it. Aliases of magics are IPython's, but nobody's own."""
-    is_alias = type(one).__name__ == "MagicAlias"
-    return is_alias or getattr(one, "__module__", None) in (None, "builtins")
-
-
-def _is_mine(value: object, before: object) -> bool:
-    return is_notebooks(value) or (value is not before and _is_nobodys(value))
-
-
-def slots(shell: t.Any) -> dict[str, Slot]:
+def slots() -> dict[str, Slot]:
     """Those that only look (kept.py)."""
     registries = {
-        "gc.callbacks": Registry("gc", lambda: {"callbacks": sys.modules["gc"].callbacks}),
+        "gc.callbacks": Registry("gc", lambda _: {"callbacks": sys.modules["gc"].callbacks}),
         "how types are pickled (copyreg)": Registry(
-            "copyreg", lambda: {"types": sys.modules["copyreg"].dispatch_table}
+            "copyreg", lambda _: {"types": sys.modules["copyreg"].dispatch_table}
         ),
         "sqlite3's adapters and converters": Registry("sqlite3", _adapters),
-        "IPython's hooks, magics and formatters": Registry("IPython", lambda: _ipython(shell)),
     }
     return {name: registry.slot() for name, registry in registries.items()} | {
-        "IPython's handler of errors": _errors_handler(shell),
         "functions that follow new threads": Slot("threading", _followers, _set_followers),
         "overloads (typing.overload)": Slot("typing", _overloads, _set_overloads),
         "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
@@ -137,49 +212,12 @@ def slots(shell: t.Any) -> dict[str, Slot]:
 def own_slots() -> dict[str, Slot]:
     """Those of one process alone. To be called once in a process."""
     abstract = _Abstract()
-    finders = Registry("sys", lambda: {"finders": sys.meta_path, "hooks": sys.path_hooks})
+    finders = Registry("sys", lambda _: {"finders": sys.meta_path, "hooks": sys.path_hooks})
     return {
         FINDERS: finders.slot(),  # a worker has some
         "handlers of signals": _signals(),
         "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
     }
-
-
-# ---- IPython's
-
-
-def _ipython(shell: t.Any) -> Holders:
-    found: Holders = {f"event {name}": calls for name, calls in shell.events.callbacks.items()}
-    found |= {f"magics {kind}": magics for kind, magics in shell.magics_manager.magics.items()}
-    found["objects of magics"] = shell.magics_manager.registry
-    found["configurable objects"] = shell.configurables
-    found["cleanup"] = shell.input_transformers_cleanup
-    found["post"] = shell.input_transformers_post
-    found["trees"] = shell.ast_transformers
-    found["displays"] = getattr(shell.display_pub, "_hooks", [])
-    formatters = {
-        **shell.display_formatter.formatters,
-        "of all kinds": shell.display_formatter.mimebundle_formatter,
-        "that show": shell.display_formatter.ipython_display_formatter,
-    }
-    for kind, formatter in formatters.items():
-        found[f"types {kind}"] = formatter.type_printers
-        found[f"deferred {kind}"] = formatter.deferred_printers
-    return found
-
-
-def _errors_handler(shell: t.Any) -> Slot:
-    def read() -> t.Any:
-        if not shell.custom_exceptions:
-            return MISSING
-        wrapped = shell.CustomTB.__func__
-        inner = dict(zip(wrapped.__code__.co_freevars, wrapped.__closure__ or (), strict=True))
-        return [shell.custom_exceptions, inner["handler"].cell_contents]
-
-    def write(new: t.Any) -> None:
-        shell.set_custom_exc(*(((), None) if new is MISSING else new))
-
-    return Slot("IPython", read, write)
 
 
 # ---- the interpreter's
@@ -285,7 +323,7 @@ class _Abstract:
             kind.register(member)
 
 
-def _adapters() -> Holders:
+def _adapters(names: t.Iterable[t.Any]) -> Holders:
     sqlite3 = sys.modules["sqlite3"]
     return {"adapters": sqlite3.adapters, "converters": sqlite3.converters}
 

@@ -13,8 +13,8 @@ Options = dict[str, dict[str, t.Any]]  # by the part, by the option
 
 # `active_types` comes first: to set it switches formatters on and off.
 _OF_DISPLAY = ("active_types",)
-_OF_TEXT = ("pprint", "max_width", "max_seq_length", "newline", "verbose")
-_OF_FORMATTERS = ("enabled",)
+_OF_TEXT = ("pprint", "max_width", "max_seq_length", "newline", "verbose", "print_method")
+_OF_FORMATTERS = ("enabled", "print_method")
 _OF_MAGICS = ("auto_magic",)
 _OF_COMPLETER = ("greedy", "use_jedi", "omit__names", "evaluation", "merge_completions")
 

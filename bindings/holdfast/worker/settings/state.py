@@ -220,16 +220,31 @@ def _set_umask(new: int, old: int | None, shell: t.Any) -> None:
     os.umask(new)
 
 
+_OF_IPYTHON = "IPython.extensions."
+
+
 def _extensions(shell: t.Any) -> list[str]:
-    return sorted(shell.extension_manager.loaded)
+    """By the names that the notebook gave: `%load_ext autoreload` loads a module of IPython's."""
+    from IPython.core.extensions import BUILTINS_EXTS
+
+    found = sorted(shell.extension_manager.loaded)
+    short = [name.removeprefix(_OF_IPYTHON) for name in found]
+    return [
+        less if BUILTINS_EXTS.get(less) else name for less, name in zip(short, found, strict=True)
+    ]
 
 
 def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
-    """Load them, without their output: the notebook has seen it when it loaded them first."""
+    """Load and unload them, without their output: the notebook has seen it when it did so first."""
     from IPython.utils.capture import capture_output
 
+    here = _extensions(shell)
+    for name in old or ():
+        if name in here and name not in new:
+            with capture_output():
+                shell.extension_manager.unload_extension(name)
     for name in new:
-        if name not in shell.extension_manager.loaded:
+        if name not in here:
             with capture_output():
                 shell.extension_manager.load_extension(name)
 
