@@ -14,7 +14,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._patches import MISSING, Slot
+from holdfast._patches import MISSING, Slot, of_slots
 
 from .attributes import DATA, is_plain, own_modules
 from .rows import is_notebooks
@@ -33,7 +33,9 @@ _ANYBODYS = frozenset(("builtins", "__main__")) | DATA | sys.stdlib_module_names
 def of_classes(shell: t.Any) -> Slot:
     kind: t.Any = type(shell)
     _set_by(kind)  # in the fork server, so that its forks know it
-    return _OfClasses(type(shell).__mro__[:-1]).slot()
+    classes = kind.__mro__[:-1]
+    of_slots.update(map(id, classes))
+    return _OfClasses(classes).slot()
 
 
 def of_shell(shell: t.Any) -> Slot:
