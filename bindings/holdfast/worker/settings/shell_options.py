@@ -34,6 +34,7 @@ def capture(shell: t.Any) -> Options:
         **{key: found for key, part in _parts(shell) if (found := _differing(part))},
         "": {
             "call_pdb": shell.call_pdb,
+            "cache_size": shell.displayhook.cache_size,
             "config": _plain(shell.config),
             "meta": copy.deepcopy(
                 {name: one for name, one in shell.meta.items() if _is_plain(one)}
@@ -107,6 +108,7 @@ def _default(part: t.Any, name: str) -> t.Any:
 def _set_of_shell(new: dict[str, t.Any], shell: t.Any) -> None:
     if new.get("call_pdb", shell.call_pdb) != shell.call_pdb:
         shell.call_pdb = new["call_pdb"]
+    shell.displayhook.cache_size = new.get("cache_size", shell.displayhook.cache_size)
     if "config" in new:
         _set_config(shell.config, new["config"])
     if "meta" in new:
