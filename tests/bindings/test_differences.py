@@ -1,5 +1,6 @@
 """What the user's own modules hold: which of it is a name, and what is computed at import."""
 
+import ast
 import importlib.machinery
 import sys
 import types
@@ -131,3 +132,16 @@ def test_of_a_module_that_is_imported_later(own):
     sys.modules["hf_differs"] = module
     differences.imported(module)
     assert module.run == first.run
+
+
+def test_of_ipython_what_no_library_has_made(monkeypatch):
+    import IPython.core.page as page
+
+    differences = Differences({"page": page}, MISSING)
+    differences.see(ast.parse("page").body)
+    real = page.page
+    monkeypatch.setattr(page, "display_page", max)  # a library's, or C's
+    assert not differences.find()[0]
+    own = type("f", (), {"__module__": "__main__"})()
+    monkeypatch.setattr(page, "page", own)
+    assert differences.find()[0] == {"_IPython.core.page:page": real}

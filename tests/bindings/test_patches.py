@@ -70,6 +70,23 @@ def test_what_is_none(module, code):
     assert process.carried() == {}
 
 
+def test_what_a_class_has_that_a_slot_carries(module, monkeypatch):
+    monkeypatch.setattr(_patches, "of_slots", {id(module.Thing)})
+    process = Process(m=module)
+    process.cell("m.Thing.f = 2; m.n = 3")
+    assert process.carried() == {"patched_here:n": 3}
+
+
+def test_what_ipython_has_is_carried_as_of_any_library(monkeypatch):
+    import IPython.display
+
+    monkeypatch.setattr(IPython.display, "display", IPython.display.display)
+    process = Process()
+    process.cell("import IPython.display as d\nd.display = 5")
+    assert process.carried() == {"IPython.display:display": 5}
+    _patches.current = None
+
+
 def test_a_part_of_a_function(module):
     exec(
         "def make(k):\n    def step(x, acc=[]): return k\n    return step\nstep = make(3)",

@@ -51,6 +51,18 @@ def test_attributes_of_the_shell(shell):
     assert slot.read() is MISSING and not hasattr(shell, "state")
 
 
+def test_attributes_of_parts(shell):
+    shell.events = types.SimpleNamespace(callbacks={})
+    slot = shell_attributes.of_parts(shell)
+    assert slot.read() is MISSING
+    shell.events.note, shell.events._cache, shell.events.helper = 1, 2, Library()
+    assert slot.read() == {"events": {"note": 1}}
+    slot.write({"events": {"other": 3}})
+    assert slot.read() == {"events": {"other": 3}} and not hasattr(shell.events, "note")
+    slot.write(MISSING)
+    assert slot.read() is MISSING and shell.events._cache == 2 and shell.events.callbacks == {}
+
+
 def test_objects_of_own_modules_are_the_notebooks_but_for_an_extensions(shell, monkeypatch):
     slot = shell_attributes.of_shell(shell)
     for name in ("own_helper", "own_extension"):

@@ -156,6 +156,7 @@ class MainWorker(Worker):
             self.touched.begin(code)
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
         self._make_ready(code, reading="instrument" in frame)
+        figures.settle(self.shell, code)
         if self.forked.is_one:
             return await self.forked.run(frame, message, super().execute)
         if "instrument" in frame:

@@ -28,7 +28,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 from holdfast._owned import is_sentinel, module_of
-from holdfast._patches import MISSING, Slot, chain_of, copy_of, is_holder, same
+from holdfast._patches import MISSING, Slot, chain_of, copy_of, is_holder, of_slots, same
 
 from ..bound import Budget
 from .attributes import (
@@ -48,7 +48,7 @@ from .rows import IN_MEMORY, is_notebooks
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
-_OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
+_OURS = frozenset(("__main__", "holdfast"))
 # Of other modules: by kept.py, rows.py, registries.py; or a cache.
 CARRIED_OTHERWISE = frozenset(
     "gc:callbacks copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
@@ -176,6 +176,8 @@ class Differences:
         package = name.partition(".")[0]
         for attribute, cls in attributes.items():
             if attribute.startswith("_") or not isinstance(cls, type) or id(cls) in self._classes:
+                continue
+            if id(cls) in of_slots:
                 continue
             home = sys.modules.get(cls.__module__)
             if cls.__module__.partition(".")[0] != package or not _leads_to(home, cls):

@@ -6,13 +6,16 @@ a process that is handed a figure would show its text. So the backend is importe
 notebook has it, before the cell.
 
 Carried are the rcParams that differ from Matplotlib's own defaults, the backend once it is chosen,
-and the options of the inline one. Matplotlib is not imported for them: in a process without it they
+the options of the inline one, and the printers of figures that IPython has made, which
+`set_matplotlib_formats` sets without an option. Matplotlib is not imported for them: in a process without it they
 wait for its import, and are carried on as they came. Its current figures (`plt.gcf()`) aren't
 carried: the inline backend closes them at the end of each cell.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib
 import sys
 import typing as t
@@ -28,12 +31,14 @@ _INLINE_NAMES = ("inline", "module://" + _INLINE)
 # These follow the backend.
 _NOT_CARRIED = frozenset(("backend", "backend_fallback", "interactive"))
 _CYCLE = "axes.prop_cycle"
+_OPTIONS = ("close_figures", "figure_format", "print_figure_kwargs", "rc")
+_PRINTERS = {one.__name__: one for one in (pylabtools.print_figure, pylabtools.retina_figure)}
 _PLAIN = (str, int, float, bool, type(None))
 
 _waiting: Settings | None = None
 
 
-def capture() -> Settings | None:
+def capture(shell: t.Any) -> Settings | None:
     """The settings of this process, None if nobody has asked for any."""
     matplotlib = sys.modules.get("matplotlib")
     if matplotlib is None:
@@ -42,12 +47,13 @@ def capture() -> Settings | None:
     if _INLINE in sys.modules:
         options = _options()
         settings["interactive"] = matplotlib.is_interactive()
+        values = {name: copy.deepcopy(getattr(options, name)) for name in _OPTIONS}
         settings["inline"] = {
+            **{name: value for name, value in values.items() if _is_plain(value)},
             "figure_formats": sorted(options.figure_formats),
-            "close_figures": options.close_figures,
         }
-        if _is_plain(options.print_figure_kwargs):
-            settings["inline"]["print_figure_kwargs"] = dict(options.print_figure_kwargs)
+        settings["is_configurable"] = _is_in(shell.configurables, options)
+        settings["printers"] = _printers(shell)
     return settings
 
 
@@ -98,6 +104,47 @@ def _apply_backend(new: Settings, shell: t.Any) -> None:
         value = set(value) if name == "figure_formats" else value
         if getattr(options, name) != value:
             setattr(options, name, value)
+    if new["is_configurable"] and not _is_in(shell.configurables, options):
+        options.shell = shell
+        shell.configurables.append(options)
+    _set_printers(new["printers"], shell)
+
+
+def _is_in(parts: list[t.Any], wanted: t.Any) -> bool:
+    return any(one is wanted for one in parts)
+
+
+def _printers(shell: t.Any) -> dict[str, t.Any]:
+    """Those that IPython has made for figures: by the formatter, the function's name and its arguments."""
+    figure = _figure()
+    found = {
+        kind: _parts_of(formatter.type_printers[figure])
+        for kind, formatter in shell.display_formatter.formatters.items()
+        if figure in formatter.type_printers
+    }
+    return {kind: parts for kind, parts in found.items() if parts is not None}
+
+
+def _set_printers(new: dict[str, t.Any], shell: t.Any) -> None:
+    figure, old = _figure(), _printers(shell)
+    for kind, formatter in shell.display_formatter.formatters.items():
+        if kind in new and new[kind] != old.get(kind):
+            name, keywords = new[kind]
+            formatter.type_printers[figure] = functools.partial(_PRINTERS[name], **keywords)
+        elif kind in old and kind not in new:
+            del formatter.type_printers[figure]
+
+
+def _parts_of(printer: t.Any) -> t.Any:
+    name = getattr(getattr(printer, "func", None), "__name__", "")
+    if type(printer) is not functools.partial or _PRINTERS.get(name) is not printer.func:
+        return None
+    is_plain = not printer.args and _is_plain(printer.keywords)
+    return (name, copy.deepcopy(printer.keywords)) if is_plain else None
+
+
+def _figure() -> t.Any:
+    return vars(sys.modules.get("matplotlib.figure", sys)).get("Figure")
 
 
 def _is_set_up(shell: t.Any, backend_inline: t.Any) -> bool:

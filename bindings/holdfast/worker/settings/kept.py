@@ -64,6 +64,7 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
             lambda new: _finalizers.put_to_work([] if new is MISSING else new),
         ),
         "attributes of IPython's shell": shell_attributes.of_shell(shell),
+        "attributes of parts of IPython's shell": shell_attributes.of_parts(shell),
         **registries.own_slots(),
         **calls.slots(shell.user_ns),
         **repeated.slots(shell.user_ns),

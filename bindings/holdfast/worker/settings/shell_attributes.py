@@ -1,8 +1,10 @@
-"""Attributes that the notebook gives to IPython's shell and to its classes: a slot of the namespace (kept.py).
+"""Attributes that the notebook gives to IPython's shell, to its parts and to its classes: slots of the namespace
+(kept.py).
 
 `get_ipython().state = {}` keeps a value where all cells find it. What the shell hadn't when the process began is
 the notebook's, but for what IPython keeps there and what an extension has put there, which each process has by
-itself. Of the classes, what the notebook's code has made counts, and plain values.
+itself. So it is with public attributes of its parts (`get_ipython().display_pub.publish = f`). Of the classes,
+what the notebook's code has made counts, and plain values.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._patches import MISSING, Slot
+from holdfast._patches import MISSING, Slot, of_slots
 
 from .attributes import DATA, is_plain, own_modules
 from .rows import is_notebooks
@@ -27,42 +29,63 @@ _OF_IPYTHON = frozenset(
     " default_runner pylab_gui_select rl_next_input".split()
 )
 _OF_A_KERNEL = frozenset(("holdfast", "IPython", "ipykernel", "traitlets", "jupyter_client"))
+_PARTS = (
+    "kernel events display_pub displayhook display_formatter magics_manager history_manager".split()
+)
 _ANYBODYS = frozenset(("builtins", "__main__")) | DATA | sys.stdlib_module_names
 
 
 def of_classes(shell: t.Any) -> Slot:
     kind: t.Any = type(shell)
     _set_by(kind)  # in the fork server, so that its forks know it
-    return _OfClasses(type(shell).__mro__[:-1]).slot()
+    classes = kind.__mro__[:-1]
+    of_slots.update(map(id, classes))
+    return _OfClasses(classes).slot()
 
 
 def of_shell(shell: t.Any) -> Slot:
     """That of one process alone: the fork server's shell has less."""
-    return _OfShell(shell).slot()
+    return _OfObject(shell, shell).slot()
 
 
-class _OfShell:
-    """Those of the shell itself."""
+def of_parts(shell: t.Any) -> Slot:
+    """That of one process alone."""
+    parts = {name: getattr(shell, name, None) for name in _PARTS}
+    objects = {name: _OfObject(shell, part) for name, part in parts.items() if part is not None}
 
-    def __init__(self, shell: t.Any):
-        self._shell = shell
-        self._begun = frozenset(vars(shell))
+    def read() -> t.Any:
+        found = {name: one.public() for name, one in objects.items()}
+        return {name: mine for name, mine in found.items() if mine} or MISSING
+
+    def write(new: t.Any) -> None:
+        for name, one in objects.items():
+            one.set_public({} if new is MISSING else new.get(name, {}))
+
+    return Slot("IPython", read, write)
+
+
+class _OfObject:
+    """Those of the shell itself, or of one of its parts."""
+
+    def __init__(self, shell: t.Any, owner: t.Any):
+        self._shell, self._owner = shell, owner
+        self._begun = frozenset(vars(owner))
 
     def slot(self) -> Slot:
         return Slot("IPython", lambda: self._mine() or MISSING, self._write)
 
     def _mine(self) -> Attributes:
-        attributes = vars(self._shell)
+        attributes = vars(self._owner)
         new = attributes.keys() - self._begun - _OF_IPYTHON
-        kind: t.Any = type(self._shell)
+        kind: t.Any = type(self._owner)
         if new:
             new -= _set_by(kind)
         return {name: attributes[name] for name in sorted(new) if self._is_mine(name)}
 
     def _is_mine(self, name: str) -> bool:
-        if hasattr(type(getattr(type(self._shell), name, None)), "__set__"):
+        if hasattr(type(getattr(type(self._owner), name, None)), "__set__"):
             return False  # as a trait keeps it
-        value = vars(self._shell)[name]
+        value = vars(self._owner)[name]
         if all(map(self._may_be_mine, {_home(value), _home(type(value))})):
             return True
         return any(value is one for one in list(self._shell.user_ns.values()))
@@ -75,8 +98,20 @@ class _OfShell:
         return package in _ANYBODYS or home in own_modules()
 
     def _write(self, new: t.Any) -> None:
-        wanted, attributes = {} if new is MISSING else new, vars(self._shell)
-        for name in self._mine().keys() - wanted.keys():
+        self._set(self._mine(), {} if new is MISSING else new)
+
+    def public(self) -> Attributes:
+        """Those whose names aren't private."""
+        if len(vars(self._owner)) == len(self._begun):
+            return {}
+        return {name: value for name, value in self._mine().items() if name[0] != "_"}
+
+    def set_public(self, wanted: Attributes) -> None:
+        self._set(self.public(), wanted)
+
+    def _set(self, now: Attributes, wanted: Attributes) -> None:
+        attributes = vars(self._owner)
+        for name in now.keys() - wanted.keys():
             del attributes[name]
         attributes.update(wanted)
 

@@ -1,51 +1,180 @@
-"""Options of IPython's parts that a notebook sets as attributes: which formats a result is shown in,
-how long a list may be, whether a magic needs its percent sign.
+"""Options of IPython's parts: which formats a result is shown in, how long a list may be, whether a magic
+needs its percent sign, whether an error opens the debugger, where the session is logged.
 
-Those of the shell itself are attributes like others (rows.py); what a formatter does for a type
-is a slot (registries.py).
+Each part is an object of IPython's that can be configured: what differs from the defaults of its class is
+carried, as far as it is plain values. So is what the notebook writes into the shell's configuration, from
+which parts that are made later begin. Options of the shell itself are attributes like others (rows.py), those
+of the inline backend belong to figures.py; what a formatter does for a type is a slot (registries.py).
 """
 
 from __future__ import annotations
 
+import copy
+import functools
+import os
 import typing as t
+
+from IPython.utils.ipstruct import Struct
+from traitlets.config.loader import Config
+
+from .attributes import is_plain
 
 Options = dict[str, dict[str, t.Any]]  # by the part, by the option
 
-# `active_types` comes first: to set it switches formatters on and off.
-_OF_DISPLAY = ("active_types",)
-_OF_TEXT = ("pprint", "max_width", "max_seq_length", "newline", "verbose", "print_method")
-_OF_FORMATTERS = ("enabled", "print_method")
-_OF_MAGICS = ("auto_magic",)
-_OF_COMPLETER = ("greedy", "use_jedi", "omit__names", "evaluation", "merge_completions")
+_MISSING: t.Any = object()
+_CARRIED_OTHERWISE = frozenset(("InlineBackend", "AliasManager"))  # figures.py, rows.py
+_OF_PROCESS = frozenset(("hist_file", "connection_options"))  # a cell's history is in memory
+_LEFT_OUT = _OF_PROCESS | {"float_precision", "lazy_magics"}  # state.py, registries.py
+_OF_LOG = ("logfname", "loghead", "logmode", "timestamp", "log_output", "log_raw_input")
 
 
 def capture(shell: t.Any) -> Options:
     """Those of this process."""
     return {
-        key: {name: _as_it_is(getattr(part, name)) for name in names if hasattr(part, name)}
-        for key, part, names in _parts(shell)
+        **{key: found for key, part in _parts(shell) if (found := _differing(part))},
+        "": {
+            "call_pdb": shell.call_pdb,
+            "cache_size": shell.displayhook.cache_size,
+            "config": _plain(shell.config),
+            "meta": copy.deepcopy(
+                {name: one for name, one in shell.meta.items() if _is_plain(one)}
+            ),
+            "log": _log(shell.logger),
+        },
     }
 
 
 def apply(new: Options, old: Options | None, shell: t.Any) -> None:
     """Set those that differ."""
-    for key, part, names in _parts(shell):
-        options = new.get(key, {})
-        for name in names:
-            if name in options and options[name] != getattr(part, name):
-                setattr(part, name, options[name])
+    _set_of_shell(new.get("", {}), shell)
+    parts = dict(_parts(shell))
+    if new.keys() - parts.keys() - {""}:  # parts that IPython makes when one of them is asked for
+        getattr(shell.magics_manager, "load_all_lazy_magics", lambda: None)()
+        parts = dict(_parts(shell))
+    for key, part in parts.items():
+        wanted, now = new.get(key, {}), _differing(part)
+        for name in sorted(wanted.keys() | now.keys()):
+            value = wanted[name] if name in wanted else _default(part, name)
+            if getattr(part, name) != value:
+                setattr(part, name, copy.deepcopy(value))
 
 
-def _as_it_is(value: t.Any) -> t.Any:
-    return list(value) if isinstance(value, list) else value
+# ---- the parts
 
 
-def _parts(shell: t.Any) -> t.Iterator[tuple[str, t.Any, tuple[str, ...]]]:
+def _parts(shell: t.Any) -> t.Iterator[tuple[str, t.Any]]:
+    """Those that are there, by names. What shows results comes first: to set its active types switches
+    formatters on and off."""
     display = shell.display_formatter
-    yield "display", display, _OF_DISPLAY
-    for kind, formatter in display.formatters.items():
-        yield kind, formatter, _OF_TEXT if kind == "text/plain" else _OF_FORMATTERS
-    yield "ipython_display", display.ipython_display_formatter, _OF_FORMATTERS
-    yield "mimebundle", display.mimebundle_formatter, _OF_FORMATTERS
-    yield "magics", shell.magics_manager, _OF_MAGICS
-    yield "completer", shell.Completer, _OF_COMPLETER
+    yield "display", display
+    yield from display.formatters.items()
+    yield "ipython_display", display.ipython_display_formatter
+    yield "mimebundle", display.mimebundle_formatter
+    for part in list(shell.configurables):
+        if part is not shell and part is not display:
+            kind = type(part)
+            if kind.__module__ != "__main__" and kind.__name__ not in _CARRIED_OTHERWISE:
+                yield kind.__name__, part
+
+
+def _differing(part: t.Any) -> dict[str, t.Any]:
+    """Options that aren't as their class has them, without the calls that a trait's descriptor makes."""
+    known, kind = part._trait_values, t.cast("t.Any", type(part))
+    found = {}
+    for name, default in _options(kind).items():
+        value = known.get(name, default)
+        if value is not default and is_plain(value) and value != default:
+            found[name] = copy.deepcopy(value)
+    return found
+
+
+@functools.cache
+def _options(kind: t.Any) -> dict[str, t.Any]:
+    """Those of a class, and what they are at first if that is known without an object."""
+    return {
+        name: trait.default_value if is_plain(trait.default_value) else _MISSING
+        for name, trait in kind.class_traits(config=True).items()
+        if name not in _LEFT_OUT
+    }
+
+
+def _default(part: t.Any, name: str) -> t.Any:
+    return part.traits()[name].default(part)
+
+
+# ---- the shell's own
+
+
+def _set_of_shell(new: dict[str, t.Any], shell: t.Any) -> None:
+    if new.get("call_pdb", shell.call_pdb) != shell.call_pdb:
+        shell.call_pdb = new["call_pdb"]
+    shell.displayhook.cache_size = new.get("cache_size", shell.displayhook.cache_size)
+    if "config" in new:
+        _set_config(shell.config, new["config"])
+    if "meta" in new:
+        for name in [one for one, value in shell.meta.items() if _is_plain(value)]:
+            if name not in new["meta"]:
+                del shell.meta[name]
+        shell.meta.update(copy.deepcopy(new["meta"]))
+    if "log" in new:
+        _set_log(shell.logger, new["log"])
+
+
+def _is_plain(value: t.Any) -> bool:
+    return is_plain(dict(value) if type(value) is Struct else value)
+
+
+def _plain(config: t.Any) -> dict[str, t.Any]:
+    """A configuration as nested dicts, without sections that only code has asked for."""
+    found: dict[str, t.Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Config):
+            if section := _plain(value):
+                found[name] = section
+        elif name not in _OF_PROCESS and is_plain(value):
+            found[name] = copy.deepcopy(value)
+    return found
+
+
+def _set_config(config: t.Any, new: dict[str, t.Any]) -> None:
+    """In the object that it is, which parts of IPython may have, too."""
+    old = _plain(config)
+    for name in old.keys() - new.keys():
+        if isinstance(config[name], Config):
+            _set_config(config[name], {})
+        else:
+            del config[name]
+    for name, value in new.items():
+        if value == old.get(name, _MISSING):
+            continue
+        if not isinstance(value, dict) or not name[:1].isupper():
+            config[name] = value
+        elif isinstance(config[name], Config):
+            _set_config(config[name], value)
+
+
+def _log(logger: t.Any) -> dict[str, t.Any]:
+    """What `%logstart` and its kin have set. The size shows that another process has written to the file."""
+    file = logger.logfile
+    if file is None or file.closed:
+        return {"active": logger.log_active}
+    return {
+        **{name: getattr(logger, name) for name in _OF_LOG},
+        "active": logger.log_active,
+        "file": os.path.realpath(f"/proc/self/fd/{file.fileno()}"),
+        "size": os.fstat(file.fileno()).st_size,
+    }
+
+
+def _set_log(logger: t.Any, new: dict[str, t.Any]) -> None:
+    now = _log(logger)
+    if now.get("file") != new.get("file"):
+        if "file" in now:
+            logger.logfile.close()
+        logger.logfile = open(new["file"], "a", encoding="utf-8") if "file" in new else None
+    elif "file" in now:
+        logger.logfile.seek(0, os.SEEK_END)
+    for name in _OF_LOG:
+        if name in new:
+            setattr(logger, name, new[name])
+    logger.log_active = new["active"]

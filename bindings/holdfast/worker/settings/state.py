@@ -343,9 +343,7 @@ _SETTINGS: dict[str, Setting] = {
     "loggers": Setting(
         lambda shell: loggers.capture(), lambda new, old, shell: loggers.apply(new, old)
     ),
-    "figures": Setting(
-        lambda shell: figures.capture(), lambda new, old, shell: figures.apply(new, shell)
-    ),
+    "figures": Setting(figures.capture, lambda new, old, shell: figures.apply(new, shell)),
     "tables": Setting(lambda shell: tables.capture(), lambda new, old, shell: tables.apply(new)),
     "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
     "submodules": Setting(_submodules, _set_submodules),

@@ -1,0 +1,46 @@
+"""The printers of figures, from one process's shell to another's (figures.py)."""
+
+import functools
+import types
+
+import pytest
+from IPython.core import formatters, pylabtools
+
+pytest.importorskip("matplotlib")
+from holdfast.worker.settings import figures  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+
+@pytest.fixture
+def make():
+    """A function that makes what another process's shell shows results with."""
+    return lambda: types.SimpleNamespace(display_formatter=formatters.DisplayFormatter())
+
+
+def test_printers_that_ipython_has_made(make):
+    one, other = make(), make()
+    pylabtools.select_figure_formats(one, {"svg", "retina"}, bbox_inches="tight")
+    pylabtools.select_figure_formats(other, {"png"}, dpi=50)
+    found = figures._printers(one)
+    assert found.keys() == {"image/svg+xml", "image/png"}
+    figures._set_printers(found, other)
+    assert figures._printers(other) == found
+    png = other.display_formatter.formatters["image/png"].type_printers[Figure]
+    assert png.func is pylabtools.retina_figure
+    figures._set_printers({}, other)
+    assert not figures._printers(other)
+
+
+def test_printers_of_the_notebook_are_left_to_the_registry(make):
+    one = make()
+    png = one.display_formatter.formatters["image/png"]
+    for printer in (repr, functools.partial(repr)):
+        png.for_type(Figure, printer)
+        figures._set_printers({}, one)
+        assert png.type_printers[Figure] is printer
+
+
+def test_arguments_that_are_no_plain_values_are_not_carried(make):
+    one = make()
+    pylabtools.select_figure_formats(one, {"png"}, metadata=object())
+    assert figures._printers(one) == {}
