@@ -324,7 +324,7 @@ class Pickler(cloudpickle.Pickler):
             if place is not None:
                 return _owned.find, place
             if _context.current.own is not None:
-                return self._reduce_class(obj)
+                return _patches.reduce(obj) or self._reduce_class(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
             return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
         if issubclass(cls, BaseException):
@@ -437,7 +437,7 @@ class Pickler(cloudpickle.Pickler):
             return super()._function_reduce(obj)
         if obj.__globals__ is _context.current.namespace:
             return self._reduce_notebook_function(obj)
-        if _rules._should_pickle_by_reference(obj):
+        if _rules._should_pickle_by_reference(obj) and not _patches.replaces(obj):
             return NotImplemented
         home = [self._home_of(obj.__globals__)]
         if obj.__builtins__ is not _BUILTINS and type(home[0]) is dict:

@@ -153,8 +153,13 @@ class Patches:
                     self._wanted.add(key)
                     self._await(_module(key))
 
+    def _owner(self, key: str) -> tuple[t.Any, str] | None:
+        if self._differences is not None and self._differences.is_own(key):
+            return self._differences.owner(key)
+        return _owner(key, sys.modules.get)
+
     def _watch(self, key: str) -> None:
-        owner = _owner(key, sys.modules.get)
+        owner = self._owner(key)
         if key in self._before or owner is None:
             return
         self._note(key, _read(*owner))
@@ -165,14 +170,35 @@ class Patches:
             return
         self._wanted.discard(key)
         self._before[key] = before
-        if hasattr(before, "__qualname__"):
+        if hasattr(before, "__qualname__") or type(before) is property:
             self.keys_of[id(before)] = key
 
     def original(self, key: str) -> t.Any:
         """The attribute's value before the notebook set it."""
         importlib.import_module(_module(key))
+        if (made := self._made(key)) is not MISSING:
+            return made
         self._watch(key)
         return self._before[key]
+
+    def key_of(self, value: t.Any) -> str | None:
+        """The key of an original, if another process has it as it is. What a module of the user's own holds isn't
+        such, but for its classes and functions."""
+        key = self.keys_of.get(id(value))
+        if key is None or self._differences is None or not self._differences.is_own(key):
+            return key
+        return key if self._made(key) is value else None
+
+    def replaces(self, value: t.Any) -> bool:
+        """Whether a function is found by its name only because the notebook has put it there."""
+        key = f"_{value.__module__}:{getattr(value, '__qualname__', '')}"
+        if key not in self._before:
+            return False
+        made = self._made(key)
+        return (self._before[key] if made is MISSING else made) is not value
+
+    def _made(self, key: str) -> t.Any:
+        return MISSING if self._differences is None else self._differences.made(key)
 
     # ---- between the modules and the namespace
 
@@ -181,7 +207,7 @@ class Patches:
         self._find_differences()
         self._namespace.update(self._waiting)
         for key, before in self._before.items():
-            owner = _owner(key, sys.modules.get)
+            owner = self._owner(key)
             now = before if owner is None else _read(*owner)
             if same(now, before) and key not in self._changeable:
                 self._namespace.pop(key, None)
@@ -198,8 +224,6 @@ class Patches:
             for key, before in found.items():
                 if key not in self._waiting:
                     self._note(key, before)
-                if key in inside:  # by its name another process would have it as it was
-                    self.keys_of.pop(id(self._before.get(key)), None)
 
     def _collect_slot(self, key: str, slot: Slot) -> None:
         try:
@@ -272,7 +296,7 @@ class Patches:
             print(f"holdfast: {shown(key)} couldn't be carried over: {error}", file=sys.stderr)
 
     def _set(self, key: str, value: t.Any) -> None:
-        owner = _owner(key, sys.modules.get)
+        owner = self._owner(key)
         if owner is None:
             raise ImportError("it isn't here")
         self._watch(key)
@@ -336,8 +360,13 @@ def shown(key: str) -> str:
 
 def reduce(value: object) -> t.Any:
     """How an original is pickled, or None if the value is none."""
-    key = None if current is None else current.keys_of.get(id(value))
+    key = None if current is None else current.key_of(value)
     return None if key is None else (find_original, (key,))
+
+
+def replaces(value: object) -> bool:
+    """Whether a function has its name from one that the notebook has put it in the place of."""
+    return current is not None and current.replaces(value)
 
 
 def find_original(key: str) -> t.Any:
@@ -411,8 +440,12 @@ def _module(key: str) -> str:
 
 def _owner(key: str, find: t.Callable[[str], t.Any]) -> tuple[t.Any, str] | None:
     """Whose attribute a key is, and its name."""
-    *steps, name = key.partition(":")[2].split(".")
-    value = find(_module(key))
+    return owner_of(find(_module(key)), key.partition(":")[2])
+
+
+def owner_of(value: t.Any, path: str) -> tuple[t.Any, str] | None:
+    """The same, from a value that the path begins at."""
+    *steps, name = path.split(".")
     for step in steps:
         value = _read(value, step)
     return None if value is None or value is MISSING else (value, name)

@@ -1,6 +1,7 @@
 """What the user's own modules hold: which of it is a name, and what is computed at import."""
 
 import ast
+import functools
 import importlib.machinery
 import sys
 import types
@@ -79,7 +80,7 @@ def test_what_can_change_or_be_shared_is_always_a_name(own):
         ("add.__annotations__['to'] = list", "add.__annotations__"),
         ("MARK.n = 1", "MARK"),
         ("step()", "step"),
-        ("Kind.double = property(lambda self: 3)", "Kind.double.fget"),
+        ("Kind.double = property(lambda self: 3)", "Kind.double"),
         ("Kind.__init__.calls = 1", None),  # a special method is its class's affair
     ],
 )
@@ -111,7 +112,7 @@ COMPUTES = "import random\nrun = random.random()\nclass K: number = random.rando
 def test_what_was_computed_at_import_is_taken_over(own):
     first, there = own(COMPUTES)
     said = there.slot().read()
-    assert said == {"hf_differs": {"run": first.run, "K.number": first.K.number}}
+    assert said == {"hf_differs": {"run": first.run, "K.number": first.K.number, "none": None}}
     second, here = own(COMPUTES)
     assert second.run != first.run
     second.K.number = "the notebook's"
@@ -119,6 +120,94 @@ def test_what_was_computed_at_import_is_taken_over(own):
     assert (second.run, second.K.number) == (first.run, "the notebook's")
     assert keys(here) == {"K.number"}  # which alone has changed
     assert here.slot().read() == said
+
+
+PLACES = """
+import random
+pair = random.random(), 1
+def f(x=random.random()): return x
+class K:
+    def m(self, x=random.random()): return x
+    p = property(lambda self, x=random.random(): x)
+"""
+
+
+def test_what_was_computed_in_tuples_and_defaults(own):
+    def values(module):
+        kind = module.K()
+        return module.pair, module.f(), kind.m(), kind.p
+
+    first, there = own(PLACES)
+    second, here = own(PLACES)
+    assert not set(values(first)) & set(values(second))
+    here.slot().write(there.slot().read())
+    assert values(second) == values(first)
+    assert here.slot().read() == there.slot().read() and keys(here) == set()
+
+
+CHOOSES = "if FAST:\n    def f(): pass\nelse:\n    def f(): pass\ndef same(): pass\n"
+
+
+def test_other_code_of_that_name_is_reported_once(own, capsys):
+    _, there = own("FAST = True\n" + CHOOSES)
+    _, here = own("FAST = False\n" + CHOOSES)
+    said = there.slot().read()
+    here.slot().write(said)
+    assert "hf_differs: f couldn't be carried over" in capsys.readouterr().err
+    here.slot().write(said)
+    assert here.slot().read() == said and capsys.readouterr().err == ""
+
+
+def test_what_was_replaced_keeps_its_attributes(own):
+    module, differences = own()
+    kind, patches = module.Kind, Patches({}, {}, differences)
+    module.Kind, kind.top = type("Kind", (), {"top": 1}), 6
+    found, _ = differences.find()
+    assert {"_hf_differs:Kind", "_hf_differs:Kind.top"} <= found.keys()
+    assert "_hf_differs:Kind.make" not in found
+    assert differences.owner("_hf_differs:Kind.top") == (kind, "top")
+    assert differences.made("_hf_differs:Kind") is kind
+    assert differences.made("_hf_differs:items") is MISSING  # which may hold something else
+    patches.collect()
+    assert patches.key_of(kind) == "_hf_differs:Kind" and patches.key_of(module.Kind) is None
+    assert patches.original("_hf_differs:Kind") is kind
+
+
+def test_a_function_with_the_name_of_the_replaced_one(own):
+    module, differences = own()
+    add, patches = module.add, Patches({}, {}, differences)
+    module.add = functools.wraps(add)(lambda x: add(x))
+    patches.collect()
+    assert patches.replaces(module.add) and not patches.replaces(add)
+    assert patches.key_of(add) == "_hf_differs:add"
+    module.add = add
+    patches.collect()
+    assert not patches.replaces(add)
+
+
+def test_of_a_librarys_classes(monkeypatch):
+    module = types.ModuleType("hf_library")
+    exec(
+        "class K:\n    level, order, gone, _cache = 1, (1,), 1, ()\n    def f(self): pass",
+        vars(module),
+    )
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    differences = Differences({"hf_library": module}, MISSING)
+    differences.see(ast.parse("import hf_library").body)
+    assert keys(differences) == set()
+    kind = module.K
+
+    def mine():
+        pass
+
+    mine.__module__ = "__main__"
+    kind.f = kind.new = kind.__str__ = mine
+    kind.shout, kind.level, kind.order = property(mine), 2, (2,)
+    kind._cache, kind.library, kind.level = (1,), len, 1
+    del kind.gone
+    named = "f new __str__ shout order gone".split()
+    assert keys(differences) == {f"K.{name}" for name in named}
+    assert differences.find()[0]["_hf_library:K.new"] is MISSING
 
 
 def test_of_a_module_that_is_imported_later(own):

@@ -1,7 +1,6 @@
 """What the notebook registers with libraries' single-dispatch functions (dispatchers.py)."""
 
 import abc
-import functools
 import sys
 import types
 
@@ -9,6 +8,15 @@ import pytest
 
 from holdfast._patches import MISSING
 from holdfast.worker.settings.dispatchers import Dispatchers
+
+
+LIBRARY = """
+import functools
+@functools.singledispatch
+def show(x): return "any"
+show.register(int, lambda x: "int")
+def bytes_too(): show.register(bytes, lambda x: "bytes")
+"""
 
 
 def notebooks(one):
@@ -19,13 +27,7 @@ def notebooks(one):
 @pytest.fixture
 def library(monkeypatch):
     module = types.ModuleType("dispatches_here")
-
-    @functools.singledispatch
-    def show(x):
-        return "any"
-
-    show.register(int, lambda x: "int")
-    module.show = show
+    exec(LIBRARY, vars(module))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return module
 
@@ -42,7 +44,7 @@ Mine = notebooks(type("Mine", (), {}))
 
 def test_what_a_library_registers_is_its_own(library, met):
     assert met.read() is MISSING
-    library.show.register(bytes, lambda x: "bytes")
+    library.bytes_too()
     assert met.read() is MISSING
 
 

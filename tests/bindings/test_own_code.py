@@ -112,13 +112,39 @@ def test_modules_are_loaded_in_the_same_order(process, write, capsys):
     write("print('loading')\n", "hf_code_b")
     write("1 / 0\n", "hf_code_c")
     load()
-    names, _ = said = code.capture()
+    files, _ = said = code.capture()
+    names = list(files)
     assert names == ["hf_code_b", "hf_code"] and code.apply(said) is False
     code = process()
     capsys.readouterr()
-    assert code.apply(([*names, "hf_code_c", "hf_code_nowhere"], said[1])) is True
+    others = dict.fromkeys(("hf_code_c", "hf_code_nowhere"), "")
+    assert code.apply((files | others, said[1])) is True
     assert list(code.capture()[0]) == names and capsys.readouterr().out == ""
-    assert code.apply((["hf_code_c"], said[1])) is False
+    assert code.apply(({"hf_code_c": ""}, said[1])) is False
+
+
+def test_another_file_of_that_name_is_passed_over(process, write, tmp_path, monkeypatch):
+    code = process()
+    (tmp_path / "hf_code_pack").mkdir()
+    package = write("x = 'old'\n", "hf_code_pack/__init__")
+    write("x = 'within'\n", "hf_code_pack/inner")
+    path = write(OLD)
+    load()
+    importlib.import_module("hf_code_pack.inner")
+    said = code.capture()
+    other = tmp_path / "other"
+    (other / "hf_code_pack").mkdir(parents=True)
+    write(NEW, "other/hf_code_pack/__init__")
+    write(NEW, "other/hf_code")
+    monkeypatch.syspath_prepend(other)
+    code = process()
+    assert code.apply(said)
+    assert load().x == "old" and load().__file__ == str(path)
+    assert sys.modules["hf_code_pack"].__file__ == str(package)
+    assert sys.modules["hf_code_pack.inner"].x == "within"
+    assert code.capture() == said
+    del sys.modules["hf_code"]
+    assert load().x == "newer", "what the code itself imports is found as ever"
 
 
 def test_loading_anew_is_repeated(process, write, capsys):

@@ -1,6 +1,7 @@
 """Attributes that the notebook sets on modules: found in its code, carried as names, put back."""
 
 import ast
+import functools
 import sys
 import types
 
@@ -152,6 +153,29 @@ def test_an_original_is_carried_as_what_it_is(module):
     process.cell("old = m.work\ndef new(): return 'new'\nm.work = new")
     data, _, _ = encode([original], None)
     assert decode(data, [])[0] is original and module.work is process.ns["new"]
+
+
+def test_a_function_that_has_the_name_of_what_it_replaces_is_carried_by_value(module):
+    """By that name another process has the original."""
+    original = module.work
+    process = Process(m=module, functools=functools)
+    process.cell("m.work = functools.lru_cache(m.work)\nresult = m.work()")
+    kept = module.work
+    assert _patches.replaces(kept) and not _patches.replaces(original)
+    data, _, _ = encode([kept], None)
+    module.work = original  # as in another process
+    made = decode(data, [])[0]
+    assert made is not original and made.__wrapped__ is original
+    assert made.cache_info() == kept.cache_info()
+
+
+def test_a_property_that_was_replaced_is_carried_as_what_it_is(module):
+    exec("Thing.size = property(lambda self: 1)", vars(module))
+    original = module.Thing.size
+    process = Process(m=module)
+    process.cell("m.Thing.size = 5")
+    data, _, _ = encode([original], None)
+    assert decode(data, [])[0] is original
 
 
 def test_what_can_not_be_set_costs_itself_alone(module, capsys):

@@ -25,6 +25,7 @@ import operator
 import types
 import typing as t
 
+from .. import _patches
 from . import Codec, register
 
 LEFT_OUT = "the results that cached functions keep are left out"  # notes of a pickler
@@ -138,7 +139,7 @@ class _Cached(Codec):
     types = ("functools._lru_cache_wrapper",)
 
     def reduce(self, value, pickler):
-        if value.__module__ != "__main__":
+        if value.__module__ != "__main__" and not _patches.replaces(value):
             return NotImplemented  # by its name
         attributes = {key: item for key, item in vars(value).items() if key not in _MADE_ANEW}
         options, counts = value.cache_parameters(), value.cache_info()[:2]

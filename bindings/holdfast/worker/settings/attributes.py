@@ -46,10 +46,19 @@ _OF_CODE = (
     *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType),
     *(enum.Enum, types.GenericAlias, types.UnionType),
 )
+_Cached = type(functools.lru_cache(lambda: None))
 _OF_DISPATCH = frozenset(("registry", "register", "dispatch", "_clear_cache"))
 _DESCRIPTIONS = ("__annotations__", "__doc__", "__code__")
 _DESCRIBING = frozenset(("typing", "abc", "dataclasses", "__future__"))
 _FUNCTIONS = frozenset(("__func__", "fget", "fset", "fdel"))
+# What calls a function, and the attributes that have it.
+_AROUND: dict[type, tuple[str, ...]] = {
+    **_METHODS,
+    types.MethodType: ("__func__",),
+    functools.partial: ("func",),
+    functools.partialmethod: ("func",),
+    functools.cached_property: ("func",),
+}
 DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
 _DIGEST_MAX = 16 << 20  # bytes
 _WORD = re.compile(r"[^\W\d][\w.]*")
@@ -92,6 +101,32 @@ def is_own(spec: t.Any) -> bool:
     return bool(spec.has_location) and _is_own_file(spec.origin)
 
 
+def is_notebooks(one: t.Any) -> bool:
+    """Whether the user's code has made it: the notebook's, or that of a module of the user's own. A function
+    may have another one's names (`functools.wraps`)."""
+    kind = type(one)
+    if kind in _AROUND and any(is_notebooks(getattr(one, part)) for part in _AROUND[kind]):
+        return True
+    if kind is types.FunctionType and is_users(one.__globals__.get("__name__")):
+        return True
+    return is_users(getattr(one, "__module__", "")) or is_users(kind.__module__)
+
+
+def is_users(module: object) -> bool:
+    """Whether it is the name of a module that the user has written."""
+    if type(module) is not str:
+        return False
+    return module == "__main__" or _is_own_file(_file_of(sys.modules.get(module)))
+
+
+def _file_of(module: object) -> object:
+    """Without loading a module that waits for its first use."""
+    try:
+        return object.__getattribute__(module, "__dict__").get("__file__")
+    except AttributeError:
+        return None
+
+
 def know_modules() -> None:
     """In the main worker, so that its forks needn't: which modules are libraries'."""
     own_modules()
@@ -128,22 +163,30 @@ def shown(value: t.Any, is_named: bool, budget: Budget | None = None) -> t.Any:
     return look(value, budget) or _digest(value) or id(value)
 
 
-def parts_of(module: object) -> t.Iterator[tuple[str, t.Any, bool]]:
+def parts_of(
+    module: object, begun: t.Mapping[str, t.Any] | None = None
+) -> t.Iterator[tuple[str, t.Any, bool]]:
     """Its attributes, and those of its classes and functions: the path, the value, and whether other processes
-    have that by its name. What stands for a module may be any object (`sys.modules[__name__] = M()`)."""
+    have that by its name. What stands for a module may be any object (`sys.modules[__name__] = M()`).
+
+    With the values that its import gave (`begun`), the paths below a class or function are those of that one,
+    also if it was replaced: what is in its place now is a value like others.
+    """
     attributes = getattr(module, "__dict__", {})
+    name = attributes.get("__name__")
     work = [(name, value) for name, value in attributes.items() if name not in _OF_IMPORT]
     for path, value in work:  # which grows
-        kind = type(value)
+        made = value if begun is None else begun.get(path)
+        kind = type(made)
         if kind in _METHODS:
-            work += [(f"{path}.{part}", getattr(value, part)) for part in _METHODS[kind]]
-            yield path, value, True
-        elif _is_by_name(value, path, attributes.get("__name__")):
-            parts = _of_class(value) if isinstance(value, type) else _of_function(value)
+            work += [(f"{path}.{part}", getattr(made, part)) for part in _METHODS[kind]]
+            yield path, value, made is value
+        elif is_by_name(made, path, name):
+            parts = _of_class(made) if isinstance(made, type) else of_function(made)
             work += [(f"{path}.{inner}", part) for inner, part in parts]
-            yield path, value, True
-        else:
-            yield path, value, kind is functools.singledispatchmethod  # remembered.py
+            yield path, value, made is value
+        else:  # remembered.py has the implementations
+            yield path, value, type(value) is functools.singledispatchmethod
 
 
 def is_atom(value: object) -> bool:
@@ -165,7 +208,7 @@ def _is_data(value: t.Any) -> bool:
     return not hasattr(kind, "__get__")
 
 
-def _is_by_name(value: t.Any, name: str, module: object) -> bool:
+def is_by_name(value: t.Any, name: str, module: object) -> bool:
     """Whether it is a class or function that another process has by its name."""
     kind = type(value)  # a proxy says that it is what it leads to
     if (
@@ -174,6 +217,16 @@ def _is_by_name(value: t.Any, name: str, module: object) -> bool:
         return False
     within, _, last = name.rpartition(".")
     return value.__qualname__ == (within if last in _FUNCTIONS else name)
+
+
+def is_made_once(value: t.Any, name: str, module: object) -> bool:
+    """Whether an import makes it, and nobody changes it but by its parts: a class, a function, what has one as a
+    method, or a function that keeps its results."""
+    if type(value) in _METHODS:
+        return True
+    if type(value) is _Cached:
+        return (value.__module__, getattr(value, "__qualname__", "")) == (module, name)
+    return is_by_name(value, name, module)
 
 
 def _of_class(cls: type) -> t.Iterator[tuple[str, t.Any]]:
@@ -195,7 +248,7 @@ def registry_of(function: t.Any) -> dict[t.Any, t.Any]:
     return cells["registry"].cell_contents
 
 
-def _of_function(function: types.FunctionType) -> t.Iterator[tuple[str, t.Any]]:
+def of_function(function: types.FunctionType) -> t.Iterator[tuple[str, t.Any]]:
     """All that can be changed of a function that other processes have by its name."""
     for name in _OF_FUNCTION:
         yield name, getattr(function, name)
@@ -232,6 +285,20 @@ def public(module: object) -> dict[str, t.Any]:
         else:
             found[name] = (looks and type(value) in _PLAIN_HOLDERS and look(value)) or id(value)
     return found
+
+
+def steps_to(path: str) -> t.Iterator[str]:
+    """The paths of what an attribute is in, the outermost first."""
+    steps = path.split(".")
+    return (".".join(steps[:count]) for count in range(1, len(steps)))
+
+
+def is_fixed(value: object) -> bool:
+    """Whether it is a number, a text and the like, or a tuple of such that can't change."""
+    kind = type(value)
+    if kind is tuple:
+        return all(map(is_fixed, value))  # type: ignore[call-overload]
+    return kind in _ATOMS
 
 
 def is_plain(value: object) -> bool:

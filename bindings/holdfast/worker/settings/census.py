@@ -36,6 +36,7 @@ from .attributes import (
     own_modules,
     public,
     set_attributes,
+    steps_to,
     value_of,
 )
 from .differences import CARRIED_OTHERWISE
@@ -119,6 +120,8 @@ class Census:
                     key = f"{name}:{attribute}"
                     if f"_{key}" in carried or key in CARRIED_OTHERWISE:
                         continue
+                    if any(f"_{name}:{outer}" in carried for outer in steps_to(attribute)):
+                        continue  # it is of what was replaced, or has replaced it
                     if isinstance(value, types.ModuleType):
                         continue
                     if name in anew and getattr(value, "__module__", None) == name:

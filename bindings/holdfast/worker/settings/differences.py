@@ -8,8 +8,9 @@ it:
 * a library's module that the notebook has imported or has a name for, by its public attributes, and what lists,
   dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set
   their own at any time. So it is with the lists, dicts and sets that its classes have, also where a class gets
-  one of its own in place of its base's (`yaml.add_constructor`), and with numbers, texts and the like that
-  its classes began with (`ParserElement.set_default_whitespace_chars`). `sys` and `builtins` are always looked at;
+  one of its own in place of its base's (`yaml.add_constructor`), and with what else its classes have by public names
+  (`ParserElement.set_default_whitespace_chars`), or what the user has made by any. `sys` and `builtins` are always
+  looked at, and so are the modules that a module of the user's own has names for;
 * a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
   When it is loaded anew, another process that imports it has the new file: all its values count from then on.
 
@@ -28,22 +29,39 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 from holdfast._owned import is_sentinel, module_of
-from holdfast._patches import MISSING, Slot, chain_of, copy_of, is_holder, of_slots, same
+from holdfast._patches import (
+    MISSING,
+    Slot,
+    chain_of,
+    copy_of,
+    equal,
+    is_holder,
+    of_slots,
+    owner_of,
+    same,
+)
 
+from .. import notices
 from ..bound import Budget
+from . import reloader
 from .attributes import (
     SYS,
-    is_atom,
     is_data,
+    is_fixed,
+    is_made_once,
+    is_notebooks,
     is_plain,
+    is_users,
     look_into,
+    of_function,
     parts_of,
     set_attributes,
     shown,
+    steps_to,
     value_of,
 )
 from .dispatchers import dispatchers
-from .rows import IN_MEMORY, is_notebooks
+from .rows import IN_MEMORY
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
@@ -57,6 +75,7 @@ CARRIED_OTHERWISE = frozenset(
 _BARE = ("sys", "builtins")  # modules that libraries leave alone
 # Of builtins: gettext's function, for one, and what statements call.
 _UNDERS = frozenset(("_", "__", "___", "__import__", "__build_class__"))
+_CHOSEN = "the module defines it otherwise when it is loaded again"
 
 
 class Differences:
@@ -81,11 +100,12 @@ class Differences:
             str, dict[str, t.Any]
         ] = {}  # of sys and builtins: copies of what holds others
         self._in_classes: dict[str, list[_InClass]] = {}
-        self._atoms: dict[str, list[_Atoms]] = {}
+        self._spaces: dict[str, list[_Space]] = {}
         self._classes: set[int] = set()  # ids of those that are looked at
         self._own: dict[
             str, tuple[dict[str, t.Any], dict[str, t.Any]]
         ] = {}  # as it was, how it looked
+        self._plain: dict[str, dict[str, t.Any]] = {}  # what own modules have computed
         self._to_compute: dict[str, dict[str, t.Any]] = {}  # for modules that aren't imported here
         for module in (sys, builtins):
             self._note_library(module)
@@ -168,7 +188,7 @@ class Differences:
         if name not in _BARE:
             classes = list(self._new_classes(name, attributes))
             self._in_classes[name] = [one for cls in classes for one in _holders_of(cls)]
-            self._atoms[name] = [_Atoms(cls, atoms) for cls in classes if (atoms := _atoms_of(cls))]
+            self._spaces[name] = [_Space(cls, dict(vars(cls))) for cls in classes]
             dispatchers.meet(module)
 
     def _new_classes(self, name: str, attributes: dict[str, t.Any]) -> t.Iterator[type]:
@@ -189,6 +209,7 @@ class Differences:
         """One of the user's own, just now."""
         name = module.__name__
         module = sys.modules.get(name, module)
+        self._meet_those_of(module)
         looked = look_into(module)
         values = {path: value for path, value, _ in parts_of(module)}
         if name in self._own:  # anew
@@ -197,20 +218,29 @@ class Differences:
             }
             looked = {path: looked[path] for path in defined}
         self._own[name] = values, looked
+        self._plain[name] = _computed_in(name, values)
         if name in self._to_compute:
             self._take_over(name, self._to_compute.pop(name))
+
+    def _meet_those_of(self, module: t.Any) -> None:
+        """The libraries that it has names for: its functions may change what these have."""
+        for value in list(getattr(module, "__dict__", {}).values()):
+            if isinstance(value, type):
+                value = sys.modules.get(value.__module__)
+            is_other = type(value) is types.ModuleType and value is not module
+            if is_other and not is_users(value.__name__):
+                self._meet(value)
 
     # ---- what modules of the user's own have computed
 
     def slot(self) -> Slot:
-        """Their plain values as they were imported, which may depend on the moment: a time, a random number."""
+        """Their plain values as they were imported, which may depend on the moment: a time, a random number. And
+        in which lines their functions are: of two with one name the moment may choose."""
         return Slot("sys", self._computed, self._compute)
 
     def _computed(self) -> t.Any:
         found = dict(self._to_compute)
-        for name, (before, _) in self._own.items():
-            if name in sys.modules:
-                found[name] = {path: one for path, one in before.items() if _is_computed(path, one)}
+        found |= {name: one for name, one in self._plain.items() if name in sys.modules}
         return found or MISSING
 
     def _compute(self, new: t.Any) -> None:
@@ -223,24 +253,49 @@ class Differences:
     def _take_over(self, name: str, values: dict[str, t.Any]) -> None:
         """Values that this process's import gave were never the notebook's."""
         before, looked = self._own[name]
-        module = sys.modules.get(name)
+        module, plain = sys.modules.get(name), self._plain[name]
         differing = {
             path: value
             for path, value in values.items()
-            if path in before and is_atom(before[path]) and not same(before[path], value)
+            if path in plain and not equal(plain[path], value)
         }
+        self._plain[name] = plain | differing
+        others = [path for path in differing if path.endswith("__code__")]
+        _report_others(name, others)
+        differing = {path: one for path, one in differing.items() if path not in others}
         still = {
             path: one
             for path, one in differing.items()
-            if same(value_of(module, path), before[path])
+            if same(value_of(module, path), plain[path])
         }
         set_attributes(name, still)
-        before.update(differing)
-        looked.update({path: shown(before[path], False) for path in still})
+        before.update({path: one for path, one in differing.items() if path in before})
+        for path in still:
+            outer = next(one for one in (path, *reversed(list(steps_to(path)))) if one in before)
+            looked[outer] = shown(before[outer], type(looked.get(outer)) is int)
 
     def is_own(self, key: str) -> bool:
         """Whether this key of a patch is of one of the user's own modules."""
         return key[1:].partition(":")[0] in self._own
+
+    def made(self, key: str) -> t.Any:
+        """The class or function that the import of one of the user's own modules has put there, or a method as it
+        is in its class."""
+        name, _, path = key[1:].partition(":")
+        value = self._own[name][0].get(path, _MISSING) if name in self._own else _MISSING
+        return value if is_made_once(value, path, name) else self._missing
+
+    def owner(self, key: str) -> tuple[t.Any, str] | None:
+        """Whose attribute a key of the user's own modules is, and its name. A class or function that was replaced
+        keeps its attributes."""
+        name, _, path = key[1:].partition(":")
+        value, rest = sys.modules.get(name), path
+        for outer in reversed(list(steps_to(path))):
+            made = self.made(f"_{name}:{outer}")
+            if made is not self._missing:
+                value, rest = made, path[len(outer) + 1 :]
+                break
+        return owner_of(value, rest)
 
     def submodules(self) -> list[str]:
         """Those of packages of the user's own, which nothing but their import makes attributes of these."""
@@ -261,8 +316,9 @@ class Differences:
         inside = set(found)
         for name, before in self._libraries.items():
             self._find_in_library(name, before, found)
-            for atoms in self._atoms.get(name, ()):
-                found.update(atoms.changed())
+            for space in self._spaces.get(name, ()):
+                if space.differs():
+                    found |= space.changed(self._missing)
         for name, (before, looked) in self._own.items():
             self._find_in_own(name, before, looked, found, inside)
         return found, inside
@@ -309,7 +365,7 @@ class Differences:
         own: Found = {}
         gone = looked.keys() | set()
         budget = Budget()
-        for path, value, is_named in parts_of(module):
+        for path, value, is_named in parts_of(module, before):
             gone.discard(path)
             if issubclass(type(value), types.ModuleType):
                 continue  # a submodule
@@ -319,7 +375,7 @@ class Differences:
                 differs = looked.get(path, _MISSING) != shown(value, is_named, budget)
             if differs:
                 own[f"_{name}:{path}"] = before.get(path, self._missing)
-        own |= {f"_{name}:{path}": before[path] for path in gone}
+        own |= {f"_{name}:{path}": before[path] for path in gone if gone.isdisjoint(steps_to(path))}
         found.update(own)
         inside.update(own)
 
@@ -366,8 +422,31 @@ class _InClass(t.NamedTuple):
         return _has_nobodys(now, self.held) if self._is_public() else _has_own(now, self.held)
 
 
+def _computed_in(name: str, values: dict[str, t.Any]) -> dict[str, t.Any]:
+    """The plain values of a module, also those behind functions without a name of their own, and lines of code."""
+    found = dict(values)
+    for path, one in values.items():
+        if type(one) is types.FunctionType and not is_made_once(one, path, name):
+            if one.__globals__.get("__name__") == name:
+                found.update((f"{path}.{inner}", part) for inner, part in of_function(one))
+    lines = {
+        path: code.co_firstlineno for path, code in found.items() if type(code) is types.CodeType
+    }
+    return lines | {path: one for path, one in found.items() if _is_computed(path, one)}
+
+
+def _report_others(name: str, paths: list[str]) -> None:
+    """Code isn't taken over: a condition of the module's has chosen other code here."""
+    if paths and not reloader.is_on():  # that loads modules in each process by itself
+        functions = sorted({path.removesuffix(".__code__") for path in paths})
+        notices.not_carried_over(f"{name}: {', '.join(functions)}", _CHOSEN)
+
+
 def _is_computed(path: str, value: object) -> bool:
-    return is_atom(value) and value is not None and not path.rpartition(".")[2].startswith("__")
+    """Whether it is a plain value, or the defaults of a function."""
+    name = path.rpartition(".")[2]
+    is_looked_at = type(value) is tuple if name == "__defaults__" else not name.startswith("__")
+    return is_looked_at and is_fixed(value)
 
 
 def _holders_of(cls: type) -> t.Iterator[_InClass]:
@@ -380,27 +459,34 @@ def _holders_of(cls: type) -> t.Iterator[_InClass]:
         seen.update(vars(base))
 
 
-class _Atoms(t.NamedTuple):
-    """Public numbers, texts and the like that a library's class began with."""
+class _Space(t.NamedTuple):
+    """What a library's class began with."""
 
     cls: type
     values: dict[str, t.Any]
 
-    def changed(self) -> t.Iterator[tuple[str, t.Any]]:
-        """Those that have another such value now, by the keys of patches: what they were."""
+    def differs(self) -> bool:
+        now = vars(self.cls)
+        return len(now) != len(self.values) or not all(
+            map(operator.is_, now.values(), self.values.values())
+        )
+
+    def changed(self, missing: object) -> t.Iterator[tuple[str, t.Any]]:
+        """What is other, new or gone, by the keys of patches: what it was, or `missing`."""
         space = vars(self.cls)
-        for name, was in self.values.items():
-            now = space.get(name, _MISSING)
-            if now is not was and is_atom(now) and (type(now), now) != (type(was), was):
-                yield f"_{self.cls.__module__}:{self.cls.__qualname__}.{name}", was
+        for name in space.keys() | self.values.keys():
+            now, was = space.get(name, _MISSING), self.values.get(name, _MISSING)
+            if now is not was and self._counts(name, now, was):
+                key = f"_{self.cls.__module__}:{self.cls.__qualname__}.{name}"
+                yield key, missing if was is _MISSING else was
 
-
-def _atoms_of(cls: type) -> dict[str, t.Any]:
-    return {
-        name: value
-        for name, value in vars(cls).items()
-        if is_atom(value) and not name.startswith("_")
-    }
+    def _counts(self, name: str, now: t.Any, was: t.Any) -> bool:
+        """With a private name, which libraries set at any time, only what the user has made does."""
+        if name.startswith("_"):
+            return is_notebooks(now) or type(now).__module__ == "unittest.mock"
+        if is_holder(now) and is_holder(was):
+            return False  # see _InClass
+        return now is _MISSING or (_is_nobodys(now) and not equal(now, was))
 
 
 def _leads_to(module: t.Any, cls: type) -> bool:

@@ -16,8 +16,7 @@ import typing as t
 from holdfast._after_import import call_after_import
 from holdfast._patches import MISSING, Slot
 
-from .attributes import is_dispatching, registry_of
-from .rows import is_notebooks
+from .attributes import is_dispatching, is_notebooks, registry_of
 
 Place = tuple[str, str]  # a module, and a function's name there
 Entries = list[tuple[t.Any, t.Any]]  # classes and what is called for them

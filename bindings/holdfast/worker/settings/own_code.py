@@ -50,11 +50,18 @@ class OwnCode:
         self._modules: dict[str, weakref.ref[t.Any]] = {}  # which object each was last
         self._origins: dict[str, Origin] = {}
         self._carried: dict[str, Origin] = {}  # for modules that are still to be loaded here
+        self._files: dict[
+            str, str
+        ] = {}  # of modules that are being loaded as another process has them
 
     # ---- imports in this process
 
     def prepare(self, spec: t.Any) -> None:
-        """A module of the user's own is about to be loaded: it gets the text that another process had."""
+        """A module of the user's own is about to be loaded: it gets the file and the text that another process had.
+        By its name another file may be found after a change of directory."""
+        file = self._files.get(spec.name, spec.origin)
+        if file != spec.origin and os.path.isfile(file):
+            _lead_to(spec, file)
         origin = self._carried_for(spec)
         if origin is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
             spec.loader = LoaderOfText(spec.loader, origin.text)
@@ -96,22 +103,25 @@ class OwnCode:
 
     # ---- other processes
 
-    def capture(self) -> tuple[list[str], dict[str, t.Any]]:
-        """The modules that are loaded, in that order, and what `read` gives."""
-        return [name for name in self._origins if name in sys.modules], self.read()
+    def capture(self) -> tuple[dict[str, str], dict[str, t.Any]]:
+        """The modules that are loaded, in that order, with their files; and what `read` gives."""
+        files = {name: one.path for name, one in self._origins.items() if name in sys.modules}
+        return files, self.read()
 
-    def apply(self, new: tuple[list[str], dict[str, t.Any]]) -> bool:
+    def apply(self, new: tuple[dict[str, str], dict[str, t.Any]]) -> bool:
         """Load those that aren't loaded here; whether any was.
 
         Before the settings of the process are set: what code of a module does when it is loaded (it seeds
         generators, and sets options), it did in the other process before what the notebook did there.
         """
-        names, code = new
+        files, code = new
         self.write(code)
-        missing = [name for name in names if name not in sys.modules]
+        missing = [name for name in files if name not in sys.modules]
+        self._files = {name: files[name] for name in missing}
         for name in missing:
             with contextlib.suppress(Exception, SystemExit), capture_output():
                 importlib.import_module(name)  # code that needs it will see why that fails
+        self._files = {}
         return any(name in sys.modules for name in missing)
 
     def read(self) -> dict[str, t.Any]:
@@ -200,6 +210,14 @@ def _replace(name: str) -> None:
 
 def _later(reloads: dict[str, Reload], before: dict[str, Reload]) -> list[str]:
     return [name for name, reload in reloads.items() if before.get(name) != reload]
+
+
+def _lead_to(spec: t.Any, file: str) -> None:
+    """Have the spec of a module lead to another file."""
+    other = importlib.util.spec_from_file_location(spec.name, file)
+    if other is not None:
+        spec.loader, spec.origin, spec.cached = other.loader, other.origin, other.cached
+        spec.submodule_search_locations = other.submodule_search_locations
 
 
 def _origin(spec: t.Any) -> Origin:

@@ -296,8 +296,8 @@ def _set_overloads(new: t.Any) -> None:
 
 
 class _Abstract:
-    """Classes of the notebook that it registers with those of others. Its own abstract classes carry what is
-    registered with them."""
+    """Classes that the user registers with others', or with a module's. The notebook's own abstract classes carry
+    what is registered with them."""
 
     def __init__(self) -> None:
         self._pairs: list[tuple[t.Any, t.Any]] = []
@@ -305,11 +305,8 @@ class _Abstract:
         register = abc._abc_register  # what every abstract class calls
 
         def note(kind: t.Any, member: t.Any) -> t.Any:
-            if (
-                is_notebooks(member)
-                and not is_notebooks(kind)
-                and (kind, member) not in self._pairs
-            ):
+            is_users = is_notebooks(member) or is_notebooks(kind)
+            if is_users and kind.__module__ != "__main__" and (kind, member) not in self._pairs:
                 self._pairs.append((kind, member))
             return register(kind, member)
 

@@ -26,6 +26,7 @@ from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
 from . import autoreload
+from .attributes import is_notebooks
 from .reloader import EXTENSION
 from .thread_locals import thread_locals
 
@@ -792,8 +793,3 @@ def read(row: Row, shell: t.Any) -> t.Any:
     except Exception:  # a library of another version, or one that is being imported
         return None
     return (_ids(found), _ids(filter(is_notebooks, found))) if row.objects else found
-
-
-def is_notebooks(one: t.Any) -> bool:
-    """Whether the notebook's code has made it."""
-    return "__main__" in (getattr(one, "__module__", ""), type(one).__module__)

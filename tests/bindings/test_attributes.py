@@ -1,0 +1,63 @@
+"""Whose an object is, and what is below a path (attributes.py)."""
+
+import functools
+import json
+import sys
+import types
+
+import pytest
+from holdfast.worker.settings.attributes import is_fixed, is_notebooks, parts_of, steps_to
+
+
+def mine():
+    pass
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A function of a library's."""
+    module = types.ModuleType("hf_of_library")
+    exec("def f(): pass", vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module.f
+
+
+def test_the_users(library):
+    named = functools.wraps(library)(lambda: None)
+    assert named.__module__ == library.__module__ and is_notebooks(named)
+    around = property(mine), staticmethod(mine), functools.partial(mine), types.MethodType(mine, 1)
+    assert all(map(is_notebooks, around)) and is_notebooks(type("K", (), {})())
+    of_main = type("K", (), {"__module__": "__main__"})
+    assert is_notebooks(of_main) and is_notebooks(of_main())
+
+
+def test_a_librarys(library):
+    around = property(library), staticmethod(library), functools.partial(library)
+    assert not any(map(is_notebooks, (library, *around, json, json.JSONEncoder, 5, print, None)))
+
+
+def test_a_module_that_waits_for_its_first_use_isnt_loaded(monkeypatch):
+    class Lazy(types.ModuleType):
+        def __getattribute__(self, name):
+            raise AssertionError(name)
+
+    monkeypatch.setitem(sys.modules, "hf_lazy", Lazy("hf_lazy"))
+    assert not is_notebooks(type("K", (), {"__module__": "hf_lazy"}))
+
+
+def test_what_cannot_change():
+    assert all(map(is_fixed, (1, "a", None, (), (1, ("b", None)))))
+    assert not any(map(is_fixed, ([], (1, []), frozenset(), len)))
+
+
+def test_paths_below_what_was_replaced():
+    module = types.ModuleType("hf_parts")
+    exec("class K:\n    n = 1\n    def f(self): pass\ndef g(): pass", vars(module))
+    begun = {path: value for path, value, _ in parts_of(module)}
+    assert {"K", "K.n", "K.f", "K.f.__code__", "g"} <= begun.keys()
+    module.K, module.g, module.new = type("K", (), {"n": 2}), lambda: 1, begun["g"]
+    now = {path: (value, is_named) for path, value, is_named in parts_of(module, begun)}
+    assert now["K"] == (module.K, False) and now["g"] == (module.g, False)
+    assert now["K.n"][0] == 1 and now["K.f"] == (begun["K.f"], True)
+    assert now["g.__code__"][0] is begun["g.__code__"] and "new.__code__" not in now
+    assert list(steps_to("K.f.__code__")) == ["K", "K.f"]
