@@ -56,7 +56,7 @@ class _EachImport:
             return None
         spec = _find(self, name, path, target)
         if hasattr(getattr(spec, "loader", None), "exec_module") and self._is_wanted(spec):
-            spec.loader = _Loader(self, spec.loader)
+            spec.loader = _Loader(self, spec)
         return spec
 
     def begin(self) -> bool:
@@ -79,7 +79,7 @@ class _AfterImport:
         spec = _find(self, name, path, target)
         if not hasattr(getattr(spec, "loader", None), "exec_module"):
             return spec
-        spec.loader = _Loader(self, spec.loader)
+        spec.loader = _Loader(self, spec)
         return spec
 
     def begin(self) -> bool:
@@ -115,11 +115,16 @@ class LoaderOfText(importlib.machinery.SourceFileLoader):
 class _Loader:
     """A module's own loader, which calls what waits for it afterwards, and has its place again."""
 
-    def __init__(self, waits: _AfterImport | _EachImport, loader: t.Any):
-        self._waits, self._loader = waits, loader
+    def __init__(self, waits: _AfterImport | _EachImport, spec: t.Any):
+        self._waits, self._loader, self._spec = waits, spec.loader, spec
 
     def __getattr__(self, name):
         return getattr(self._loader, name)
+
+    def get_code(self, fullname):
+        """Asked by those that run a module themselves (runpy): they keep the spec."""
+        self._spec.loader = self._loader
+        return self._loader.get_code(fullname)
 
     def create_module(self, spec):
         return self._loader.create_module(spec)
