@@ -52,6 +52,26 @@ class _Handlers(Codec):
         return _find, (cls, name)
 
 
+def _make_dict(cls: t.Any) -> t.Any:
+    return dict.__new__(cls)
+
+
+def _fill(made: t.Any, state: tuple[dict[t.Any, t.Any], dict[str, t.Any]]) -> None:
+    dict.update(made, state[0])
+    vars(made).update(state[1])
+
+
+class _Configurations(Codec):
+    """Those that merged a plain dict refuse it when it is set as an item, as unpickling does."""
+
+    types = ("traitlets.config.loader.Config",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if type(value).__reduce_ex__ is not object.__reduce_ex__:
+            return NotImplemented
+        return _make_dict, (type(value),), (dict(value), dict(vars(value))), None, None, _fill
+
+
 class _Marks(Codec):
     """`All`, `Undefined`: they are compared by identity."""
 
@@ -62,5 +82,5 @@ class _Marks(Codec):
         return (_owned.find, (value.module, value.name)) if found is value else NotImplemented
 
 
-for _codec in (_Objects(), _Handlers(), _Marks()):
+for _codec in (_Objects(), _Handlers(), _Configurations(), _Marks()):
     register(_codec)
