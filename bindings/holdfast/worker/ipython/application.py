@@ -55,6 +55,7 @@ from ..output import Stream
 from ..parents import Parents
 from ..process import Forks
 from ..subshells import OwnInSubshell, current, in_subshell
+from .history import History
 from .shell import CellCompiler, DisplayHook, WorkerShell
 
 # A cell's inputs are adopted by the main worker; a second writer would only lock the database.
@@ -439,6 +440,7 @@ _stand_for("ipykernel.displayhook.ZMQShellDisplayHook", DisplayHook)
 _stand_for("ipykernel.zmqshell.ZMQInteractiveShell", WorkerShell)
 _stand_for("ipykernel.ipkernel.IPythonKernel", WorkerKernel)
 _stand_for("ipykernel.kernelapp.IPKernelApp", WorkerApp)
+_stand_for("IPython.core.history.HistoryManager", History)
 
 
 class OwnConfiguration(Exception):
