@@ -2,14 +2,18 @@
 
 A cell that begins with one never comes here: the frontend reads them off its head. But the shell
 completes `%%exe` and answers `%%execute_with_scorep?`; and where one stands inside of a cell, below
-another magic or in what `%rerun` runs, a message says where it belongs.
+another magic, a message says where it belongs. In code of the history that a cell runs (`%rerun`, a
+macro) it has done its work: it is a comment there.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import typing as t
 
 from IPython.core.error import UsageError
+from IPython.core.inputtransformer2 import make_tokens_by_line
 
 COMMANDS = {
     "execute_with_scorep": "Record this cell. If it kills its process, the notebook is as before it."
@@ -29,6 +33,35 @@ COMMANDS = {
     "marshalling_settings": "Accepted, so that notebooks of the Score-P kernel run.",
     "serializer_settings": "Accepted, so that notebooks of the Score-P kernel run.",
 }
+
+# Those that say how the code below them runs, at the begin of a line.
+_RUNS_CODE = re.compile(r"^%%(?:execute_with_scorep|isolated)\b", re.MULTILINE)
+
+
+def commented(code: str) -> str:
+    """The code that a cell runs, with the commands in it as comments: of whole cells that stood
+    below each other. In texts, and in what another magic reads, they are no commands."""
+    if not _RUNS_CODE.search(code):
+        return code
+    lines = code.splitlines(keepends=True)
+    for number in _first_lines(lines):
+        if _RUNS_CODE.match(lines[number]):
+            lines[number] = f"# {lines[number]}"
+        elif lines[number].startswith("%%"):
+            return code
+        else:
+            break
+    with contextlib.suppress(SyntaxError):  # IPython reports it
+        for tokens in make_tokens_by_line(lines):
+            row, column = tokens[0].start if tokens else (1, 1)
+            if not column and 0 < row <= len(lines) and _RUNS_CODE.match(lines[row - 1]):
+                lines[row - 1] = f"# {lines[row - 1]}"
+    return "".join(lines)
+
+
+def _first_lines(lines: list[str]) -> t.Iterator[int]:
+    """The numbers of those that have any text."""
+    return (number for number, line in enumerate(lines) if line.strip())
 
 
 def register(shell: t.Any) -> None:

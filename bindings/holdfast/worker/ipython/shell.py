@@ -51,6 +51,7 @@ from traitlets import Any, Type, default
 
 from holdfast import _finalizers
 
+from .. import commands
 from ..computing import computing
 from ..subshells import OwnInSubshell, in_subshell
 from ..usage import word
@@ -62,6 +63,7 @@ HASH_SEED = get_tmp_hash_seed()
 _pylight = oinspect.pylight
 _ASYNC = re.compile(r"\b(?:async|await)\b")
 _MAGIC = re.compile(r"\bget_ipython\(\)\.run_(cell|line)_magic\('(\w+)'")
+_HOW_TO_RUN = "exec(code_obj, self.user_global_ns, self.user_ns)"
 _HOW_TO_EXIT = "To exit: use 'exit', 'quit', or Ctrl-D."
 
 
@@ -183,11 +185,17 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         """As the original; see tracebacks.py."""
         super().init_traceback_handlers(custom_exceptions)
         tracebacks.give_lines(self.InteractiveTB)
+        tracebacks.begin_with(self.SyntaxTB, lambda: (*_line_of_ipython(_HOW_TO_RUN), "run_code"))
 
     def init_history(self):
         """As the original, but written when the notebook pauses."""
         self.history_manager = History(shell=self, parent=self)
         self.configurables.append(self.history_manager)
+
+    @functools.wraps(zmqshell.ZMQInteractiveShell.run_cell)
+    def run_cell(self, raw_cell, *args, **kwargs):
+        """As the original. Code of the history may have the frontend's commands (commands.py)."""
+        return super().run_cell(commands.commented(raw_cell), *args, **kwargs)
 
     def transform_cell(self, raw_cell):
         """As the original, for which a cell of one line may be a call without parentheses.
@@ -236,7 +244,8 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     def _format_exception_for_storage(self, exception, *args, **kwargs):
         """As the original, for which a traceback that has just been shown is made once more."""
         shown = self._last_traceback
-        if shown is None or exception is not self._last_seen[0]:
+        renders = hasattr(exception, "_render_traceback_")  # itself, which may show
+        if shown is None or renders or exception is not self._last_seen[0]:
             return super()._format_exception_for_storage(exception, *args, **kwargs)
         seen = self.seen_as(exception)
         return {"ename": type(seen).__name__, "evalue": str(seen), "traceback": shown}
@@ -453,6 +462,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
 
 # ipykernel asks for it before each cell.
 WorkerShell.run_cell_async.__signature__ = inspect.signature(WorkerShell.run_cell_async)  # type: ignore[attr-defined]
+WorkerShell.run_cell.__signature__ = inspect.signature(WorkerShell.run_cell)  # type: ignore[attr-defined]
 
 
 def cell_numbers(shell: t.Any) -> dict[str, int]:

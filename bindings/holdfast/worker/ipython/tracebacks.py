@@ -9,6 +9,9 @@ where one has none it shows no error at all. Such a frame is shown with the line
 cell's frame it shows the line where that stands by now, at the end of a `finally`, maybe: it is given
 the one where the exception was.
 
+*IPython's frame.* Of a SyntaxError that code meets (`eval`, `compile`) IPython shows all frames, also its
+own that runs a cell. A recorded cell has another one (shell.py), and is shown with that.
+
 An exception that was raised while another one was handled is shown with that one, so both hold for
 all of them.
 """
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import traceback
 import types
 import typing as t
 
@@ -58,6 +62,29 @@ def _records(get_records: t.Callable[..., list], trace: Trace, *args: t.Any) -> 
             break
         record.lineno, trace = trace.tb_lineno, trace.tb_next
     return records
+
+
+def begin_with(formatter: t.Any, frame: t.Callable[[], tuple[str, int, str]]) -> None:
+    """Have IPython's formatter of SyntaxErrors begin with this frame, if there are any: its file, line
+    and function."""
+    formatter.structured_traceback = functools.partial(
+        _begun_with, frame, formatter.structured_traceback
+    )
+
+
+def _begun_with(
+    frame: t.Callable[[], tuple[str, int, str]],
+    structured: t.Callable[..., list[str]],
+    etype: type,
+    error: BaseException | None,
+    entries: t.Any = None,
+    **options: t.Any,
+) -> list[str]:
+    if entries and isinstance(entries, list):
+        first = traceback.FrameSummary(*frame())
+        if entries[0].filename != first.filename:
+            entries = [first, *entries]
+    return structured(etype, error, entries, **options)
 
 
 def _errors_before(error: BaseException) -> t.Iterator[BaseException]:
