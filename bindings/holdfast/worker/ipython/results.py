@@ -160,6 +160,7 @@ def capture(shell: t.Any) -> Memory:
         "directories": [str(directory) for directory in shell.user_ns.get("_dh", ())],
         "unbound": _unbound(shell),
         "missing": _missing(shell),
+        "waiting": history.waiting(),
         "outcome": [outcome.execution_count, not outcome.success] if outcome else [],
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
     }
@@ -181,6 +182,8 @@ def restore(shell: t.Any, memory: Memory) -> None:
     # The lists are In and _ih themselves.
     history.input_hist_raw[:] = memory["raw"]
     history.input_hist_parsed[:] = memory["parsed"]
+    if shell.ends_with_cell:
+        history.read_only(memory.get("waiting", {}))
     inputs = [*[""] * 4, *memory["raw"][1:]]
     # The shell shifts them when it stores the input of the cell that is about to run.
     history._iii, history._ii, history._i, history._i00 = inputs[-4:]
