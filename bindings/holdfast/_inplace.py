@@ -10,6 +10,9 @@ differ correspond where they are equal, and where as many stand between equal on
 object that has a counterpart gives its contents to it, and wherever one is referred to, its
 counterpart takes its place. An object without one (another type, an array of another shape) is new,
 as elsewhere.
+
+What shares objects with such a name is new, and refers to what is here, too: other names of its
+group, and what a codec has put into an object of a library that is here (`put_into`).
 """
 
 import array
@@ -22,6 +25,25 @@ import types
 import weakref
 
 from . import _finalizers, _restore
+
+_met: dict[int, object] = {}  # by their ids: objects of libraries whose contents codecs see to
+_places: list[tuple] = []  # where those have put what was decoded: a list or dict, and a key of it
+
+
+def leave(value):
+    """Let what a codec has found here or made be as it is."""
+    _met[id(value)] = value
+
+
+def put_into(holder, key):
+    """An item of a list or dict that `leave` keeps from being looked at was decoded."""
+    _places.append((holder, key))
+
+
+def forget():
+    """All that this adoption has met."""
+    _met.clear()
+    _places.clear()
 
 
 def apply(namespace, bound, decoded, beside):
@@ -42,22 +64,28 @@ def apply(namespace, bound, decoded, beside):
         The names that could not be applied in place.
     """
     names = [name for name in bound if name in beside and name in namespace]
+    groups = [entry for key, entry in decoded.items() if key[:1] == "\0" and type(entry) is dict]
+    mates = {other for entry in groups if any(name in entry for name in names) for other in entry}
+    mates = [name for name in bound if name in mates and name not in names]
     merge = _Merge()
     try:
         for name in names:
             merge.lay(namespace[name], bound[name])
-        merge.give([bound[name] for name in names])
+        held = [holder[key] for holder, key in _places] if names else []
+        merge.give([bound[name] for name in names + mates] + held)
     except Exception:  # the objects' own code; they are bound anew then
         return names
     apart = []
-    for name in names:
+    for name in names + mates:
         new, value = bound[name], merge.translate(bound[name])
-        if value is new and value is not namespace[name] and _kind_of(value):
+        if name in beside and value is new and value is not namespace[name] and _kind_of(value):
             apart.append(name)
         bound[name] = value
-        for key, entry in decoded.items():
-            if key[:1] == "\0" and type(entry) is dict and name in entry:
+        for entry in groups:
+            if name in entry:
                 entry[name] = value
+    for holder, key in _places:
+        holder[key] = merge.translate(holder[key])
     return apart
 
 
@@ -91,8 +119,13 @@ class _Merge:
         seen, found = set(), []
         while values:
             new = values.pop()
+            if id(new) in seen or id(new) in _met:
+                continue
+            if type(new) is types.MethodType:
+                values.append(new.__self__)
+                continue
             kind = _kind_of(new)
-            if id(new) in seen or not (kind or type(new) is tuple):
+            if not (kind or type(new) is tuple):
                 continue
             seen.add(id(new))
             self._alive.append(new)
@@ -106,6 +139,8 @@ class _Merge:
 
     def translate(self, value):
         """The object that stands for a new one; it itself if none does."""
+        if type(value) is types.MethodType:
+            return _bound(value, self._here.get(id(value.__self__), value.__self__))
         if type(value) is not tuple:
             return self._here.get(id(value), value)
         work, begun = [value], set()  # no recursion: tuples may be nested deeply
@@ -462,6 +497,17 @@ def _aligned(old, new):
     if len(old) - start == len(new) - begin:
         pairs.extend(zip(old[start:], new[begin:]))
     return pairs
+
+
+def _bound(method, bound_to):
+    """A method of this object instead, as its class has it by now: the class may have been decoded
+    after the method."""
+    function = method.__func__
+    found = getattr(type(bound_to), getattr(function, "__name__", ""), None)
+    if type(found) is type(function) is types.FunctionType and found.__code__ == function.__code__:
+        function = found
+    same = bound_to is method.__self__ and function is method.__func__
+    return method if same else types.MethodType(function, bound_to)
 
 
 def _are_equal(old, new):

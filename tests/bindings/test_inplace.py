@@ -252,3 +252,51 @@ def test_over_the_kernel(kernel):
     kernel.run(CELL + "a = np.ones(5)")
     outcome = kernel.run("next(sums), len(a)")
     assert outcome.result in ("(5.0, 5)", "(np.float64(5.0), 5)")
+
+
+class Known:
+    """An object of a library that is here."""
+
+    def __init__(self):
+        self.calls = []
+        self.process = self  # what must not be looked at
+
+
+class Log:
+    def __init__(self):
+        self.rows = []
+
+    def got(self):
+        self.rows.append(1)
+
+
+def test_what_a_codec_has_put_into_a_librarys_object():
+    here, new, known, mate = Log(), Log(), Known(), Log()
+    new.rows.append(1)
+    mate.rows = [new.rows, new.got]
+    known.calls += [new.got, (new,), len]
+    for number in range(3):
+        _inplace.put_into(known.calls, number)
+    _inplace.leave(known)
+    bound = {"log": new, "mate": mate, "known": known}
+    decoded = {"\0group": dict(bound)}
+    try:
+        assert _inplace.apply({"log": here}, bound, decoded, {"log"}) == []
+    finally:
+        _inplace.forget()
+    assert bound["log"] is here is decoded["\0group"]["log"] and here.rows == [1]
+    assert known.calls == [here.got, (here,), len] and known.process is known
+    assert bound["mate"] is mate and mate.rows[0] is here.rows and mate.rows[1] == here.got
+
+
+def test_methods_are_those_that_the_class_has_by_now():
+    class Old:
+        def go(self):
+            pass
+
+    one, other = Old(), Old()
+    method = one.go
+    Old.go = copy.copy(Old.go).__class__(Old.go.__code__, {})
+    assert _inplace._bound(method, other) == other.go
+    odd = type(method)(len, one)
+    assert _inplace._bound(odd, one) is odd and _inplace._bound(odd, other).__self__ is other

@@ -119,3 +119,32 @@ def test_a_fork_changes_the_notebooks_widgets(forked_kernel):
         "before, text.value, found, box.children[0] is slider"
     )
     assert after.result == "((7, 7.0), 9.0, [1], True)"
+
+
+def test_a_fork_keeps_what_callbacks_hold(forked_kernel):
+    """What can't be carried, and is as before, stays the notebook's; a lock, for one."""
+    forked_kernel.run(
+        "import ipywidgets, threading\nclass Panel(ipywidgets.VBox):\n"
+        "    def __init__(self):\n        self.rows, self.lock = [], threading.Lock()\n"
+        "        self.go = ipywidgets.Button()\n        super().__init__([self.go])\n"
+        "        self.go.on_click(self.pressed)\n"
+        "    def pressed(self, button):\n        self.rows.append(len(self.rows))\n"
+        "class Log:\n    def __init__(self): self.seen = []\n"
+        "    def moved(self, change): self.seen.append(change.new)\n"
+        "panel, log = Panel(), Log(); lock = panel.lock\n"
+        "text = ipywidgets.IntText(); text.observe(log.moved, 'value')"
+    )
+    for number in 1, 2:
+        outcome = forked_kernel.run(
+            f"%%execute_with_scorep\npanel.children[0].click(); text.value = {number}\n"
+            "text.layout.width = '1px'; (panel.rows, log.seen)"
+        )
+        wanted = str((list(range(number)), list(range(1, number + 1))))
+        assert outcome.result == wanted
+        after = forked_kernel.run("panel.lock is lock, text.layout.width, (panel.rows, log.seen)")
+        assert after.result == f"(True, '1px', {wanted})"
+    forked_kernel.run("%%execute_with_scorep\ntext.unobserve(log.moved, 'value'); text.close()")
+    after = forked_kernel.run(
+        "text.comm, len(log.seen), text in ipywidgets.Widget.widgets.values()"
+    )
+    assert after.result == "(None, 2, False)"

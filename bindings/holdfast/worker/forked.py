@@ -38,7 +38,7 @@ from holdfast._patches import is_patch
 from holdfast.codecs import handles, device_lease, widgets
 
 from . import notices, usage
-from .bound import Bound, unstorable, with_traceback
+from .bound import Bound, Budget, look, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .ipython import results
 from .prefault import prefault
@@ -149,7 +149,8 @@ class Forked:
         main.begin_fork()
         handles.table.begin_anew()
         device_lease.leases.answers, device_lease.leases.durable = False, True
-        widgets.stay()
+        budget = Budget()
+        widgets.stay(lambda part: look(part, budget))
 
     async def serve(self) -> t.NoReturn:
         """Run the one cell that the frontend sends, and leave."""
