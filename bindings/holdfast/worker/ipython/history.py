@@ -44,6 +44,9 @@ CREATE TEMPORARY VIEW history AS SELECT * FROM main.history UNION ALL SELECT * F
 class History(HistoryManager):
     """Its thread is woken by the first line of several."""
 
+    if t.TYPE_CHECKING:
+        db: t.Any
+
     _reads: tuple[str, int] | None = None  # in a cell's process: the file and the session
     _whole = False  # `db` shows the lines that wait, too
     _awake = False  # the thread has lines to write, and will look for more before it does

@@ -195,7 +195,9 @@ class OwnCode:
                 now = _origin(sys.modules[name].__spec__) if name in sys.modules else origin
                 if now.time != times[name]:
                     text = reloader.texts_of(at_work).get(name)
-                    now = now._replace(time=times[name], text=None if text is None else text.encode())
+                    now = now._replace(
+                        time=times[name], text=None if text is None else text.encode()
+                    )
                 self._origins[name] = now
 
 
