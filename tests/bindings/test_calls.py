@@ -44,3 +44,14 @@ def test_a_function_that_this_version_lacks_is_passed_over(monkeypatch):
     one = calls._Calls("called_here", "register", "", globals())
     one.install()
     assert one.slot().read() is MISSING and not hasattr(module, "register")
+
+
+def test_calls_that_are_only_counted(monkeypatch):
+    module = types.ModuleType("called_here")
+    module.seed = lambda number: None
+    monkeypatch.setitem(sys.modules, "called_here", module)
+    monkeypatch.setattr(calls, "_NOTED", ())
+    monkeypatch.setattr(calls, "_COUNTED", (("called_here", "seed"),))
+    assert calls.slots(globals()) == {} and calls.count("called_here", "seed") == 0
+    module.seed(3)
+    assert calls.count("called_here", "seed") == 1

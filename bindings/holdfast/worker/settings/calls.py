@@ -44,6 +44,8 @@ _NOTED = (
     ("webbrowser", "register", ""),
     ("xml.etree.ElementTree", "register_namespace", ""),
 )
+# A later call doesn't count more than what has been drawn since, and nobody can ask for that: only named.
+_COUNTED = (("polars", "set_random_seed"),)
 # What the first argument is called where its call is taken back.
 _NAMES: dict[str, t.Callable[[t.Any], t.Any]] = {
     "unregister_extension_type": lambda kind: kind.extension_name,
@@ -54,13 +56,25 @@ def slots(namespace: dict[str, t.Any]) -> dict[str, Slot]:
     """Those of this process. To be called once in a process."""
     found = {}
     for module, name, back in _NOTED:
-        calls = _Calls(module, name, back, namespace)
-        found[f"{module}.{name}()"] = calls.slot()
-        if module in sys.modules:
-            calls.install()
-        else:
-            call_after_import(module, calls.install)
+        found[f"{module}.{name}()"] = _noted(module, name, back, namespace).slot()
+    for module, name in _COUNTED:
+        _counted[module, name] = _noted(module, name, "", namespace)
     return found
+
+
+def count(module: str, name: str) -> int:
+    """How often the notebook has called a function in this process."""
+    calls = _counted.get((module, name))
+    return 0 if calls is None else len(calls.made)
+
+
+def _noted(module: str, name: str, back: str, namespace: dict[str, t.Any]) -> _Calls:
+    calls = _Calls(module, name, back, namespace)
+    if module in sys.modules:
+        calls.install()
+    else:
+        call_after_import(module, calls.install)
+    return calls
 
 
 class _Calls:
@@ -69,7 +83,7 @@ class _Calls:
     def __init__(self, module: str, name: str, back: str, namespace: dict[str, t.Any]):
         self._module, self._name, self._back = module, name, back
         self._namespace = namespace
-        self._made: list[Call] = []
+        self.made: list[Call] = []
         self._call: t.Any = None
         self._take_back: t.Any = None
 
@@ -86,7 +100,7 @@ class _Calls:
 
     def slot(self) -> Slot:
         """The calls that the namespace knows."""
-        return Slot(self._module, lambda: list(self._made) or MISSING, self._write)
+        return Slot(self._module, lambda: list(self.made) or MISSING, self._write)
 
     def _stand_in(self, original: t.Any, then: t.Callable[[t.Any, Call], None]) -> t.Any:
         @functools.wraps(original)
@@ -100,10 +114,10 @@ class _Calls:
 
     def _note(self, caller: t.Any, call: Call) -> None:
         if is_own(caller.f_globals, self._namespace) and not imports(caller, self._namespace):
-            self._made.append((None, *call[1:]))
+            self.made.append((None, *call[1:]))
 
     def _forget(self, caller: t.Any, call: Call) -> None:
-        self._made = [one for one in self._made if self._first(one) != list(call[1][:1])]
+        self.made = [one for one in self.made if self._first(one) != list(call[1][:1])]
 
     def _first(self, made: Call) -> list[t.Any]:
         """What the function that takes a call back is given."""
@@ -115,10 +129,13 @@ class _Calls:
         if self._call is None:  # the module is being imported
             self.install()
         kept = 0
-        while kept < min(len(wanted), len(self._made)) and is_same(wanted[kept], self._made[kept]):
+        while kept < min(len(wanted), len(self.made)) and is_same(wanted[kept], self.made[kept]):
             kept += 1
-        for one in self._made[kept:] if self._take_back else ():
+        for one in self.made[kept:] if self._take_back else ():
             self._take_back(*self._first(one))
         for _, args, kwargs in wanted[kept:]:
             self._call(*args, **kwargs)
-        self._made = wanted
+        self.made = wanted
+
+
+_counted: dict[tuple[str, str], _Calls] = {}

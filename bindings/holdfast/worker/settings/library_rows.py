@@ -10,6 +10,8 @@ import random
 import sys
 import typing as t
 
+from . import calls
+
 _Read = t.Callable[[t.Any], t.Any]
 _Write = t.Callable[[t.Any], object]
 
@@ -193,6 +195,12 @@ LIBRARY_ROWS: dict[str, tuple[t.Any, ...]] = {
         "torch",
     ),
     "Polars' formats of numbers": ("polars.config", _polars_formats, _set_polars_formats),
+    "Polars' seed": (
+        "polars",
+        lambda shell: calls.count("polars", "set_random_seed"),
+        None,
+        0,
+    ),
     "SciPy's errors of special functions": (
         "scipy.special",
         lambda shell: _module("scipy.special").geterr(),
