@@ -178,7 +178,9 @@ KEEPERS = {
     ),
     "scikit-learn's scorers": Keeper("sklearn.metrics._scorer", "", ("_SCORERS",), fixed=True),
     "SciPy's colours of dendrograms": Keeper("scipy.cluster.hierarchy", "", ("_link_line_colors",)),
-    "seaborn's configuration": Keeper("seaborn._core.plot", "Plot.config", ("_theme", "_display")),
+    "seaborn's configuration": Keeper(
+        "seaborn._core.plot", "Plot.config", ("_theme", "_display"), fixed=True
+    ),
     "SymPy's settings of printers": Keeper(
         "sympy.printing.printer", "Printer", ("_global_settings",)
     ),
@@ -203,6 +205,7 @@ class _Begun:
         self.entries: dict[t.Any, tuple[t.Any, t.Any]] = {}
         self.look: t.Any = None
         self._fixed = fixed
+        self._values = list(dict.values(value)) if isinstance(value, dict) else []
         if isinstance(value, _HOLDERS):
             entries = _entries(value).items()
             self.entries = {key: (one, None if fixed else look(one)) for key, one in entries}
@@ -212,14 +215,15 @@ class _Begun:
     def is_still(self, now: t.Any) -> bool:
         return _is_as(self.value, self.look, now)
 
-    def has_all(self, now: dict[t.Any, t.Any]) -> bool:
+    def has_all(self, now: t.Any) -> bool:
         """Whether entries that are only ever replaced are the same, seen without a step for each."""
-        return (
-            self._fixed
-            and len(now) == len(self.entries)
-            and all(map(operator.is_, now, self.entries))
-            and all(map(operator.is_, now.values(), (one for one, _ in self.entries.values())))
-        )
+        if not self._fixed or not isinstance(now, dict):
+            return False
+        if len(now) != len(self.entries) or not all(
+            map(operator.is_, dict.keys(now), self.entries)
+        ):
+            return False
+        return all(map(operator.is_, dict.values(now), self._values))
 
 
 _HOLDERS = (dict, set)  # stay the objects that they are
@@ -304,9 +308,9 @@ class _Kept:
 
     def _differing(self, begun: _Begun, now: t.Any) -> t.Any:
         """The items that were put into a dict or changed there, and the keys that are gone."""
-        current = _entries(now)
-        if begun.has_all(current):
+        if begun.has_all(now):
             return None
+        current = _entries(now)
         put = {
             key: value
             for key, value in current.items()
