@@ -30,7 +30,7 @@ _PLACES = {
     "_Environ": (("os", "environ"), ("os", "environb")),
     "RcParams": (("matplotlib", "rcParams"),),
     "ColormapRegistry": (("matplotlib", "colormaps"),),
-    "Random": (("random", "_inst"),),
+    "Random": (("random", "_inst"), ("sympy.core.random", "rng")),
     "RandomState": (("numpy.random.mtrand", "_rand"),),
     "Generator": (("torch", "default_generator"),),
     "DictWrapper": (("pandas", "options"),),

@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+import holdfast
 from holdfast._patches import MISSING
 from holdfast.worker.settings.dispatchers import Dispatchers
 
@@ -83,3 +84,25 @@ def test_a_module_that_is_not_imported_waits(tmp_path, monkeypatch):
 
     assert dispatches_late.show(Mine()) == "mine" and slot.read() == entries
     del sys.modules["dispatches_late"]
+
+
+def test_dasks_dispatch_is_such_a_function(monkeypatch):
+    """What it notes of bases isn't registered; and a variable that is it, is that of the other process."""
+    utils = pytest.importorskip("dask.utils")
+    module = types.ModuleType("dispatches_here")
+    module.size = utils.Dispatch("size")
+    module.size.register(object, len)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    dispatchers = Dispatchers()
+    dispatchers.meet(module)
+    slot = dispatchers.slot()
+    assert module.size([1]) == 1 and module.size.dispatch(Mine) is len
+    assert Mine in module.size._lookup and slot.read() is MISSING
+    module.size.register(Mine, repr)
+    carried = slot.read()
+    assert carried == {("dispatches_here", "size"): [(Mine, repr)]}
+    slot.write(MISSING)
+    assert module.size.dispatch(Mine) is len
+    slot.write(carried)
+    assert module.size.dispatch(Mine) is repr
+    assert holdfast.loads(holdfast.dumps({"in": module.size}))["in"] is module.size

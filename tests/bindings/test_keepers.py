@@ -116,3 +116,38 @@ def test_what_follows_is_set_once_the_notebook_has_something_there(monkeypatch):
     library.slot.write(MISSING)
     library.slot.write(MISSING)
     assert calls == [2, None]
+
+
+def test_entries_that_are_fixed_are_compared_all_at_once(monkeypatch):
+    """Without a look at each; and what a class does to read its own dict isn't asked for."""
+    library = Library(monkeypatch, fixed=True)
+    library.module.hooks = Guarded(own=len)
+    library._kept.begin()
+    assert library.slot.read() is MISSING
+    dict.__setitem__(library.module.hooks, "own", repr)
+    assert library.slot.read()[1]["hooks"] == ({"own": repr}, [])
+    library.slot.write(MISSING)
+    assert dict.items(library.module.hooks) == {"own": len}.items()
+
+
+class Guarded(dict):
+    def __getitem__(self, key):
+        raise AssertionError
+
+    def __iter__(self):
+        return dict.__iter__(self)
+
+
+def test_a_keeper_may_be_inside_of_a_class_and_wait_for_a_package(monkeypatch):
+    inner, package = types.ModuleType("kept_here.inner"), types.ModuleType("kept_here")
+    inner.Plot = type("Plot", (), {"config": types.SimpleNamespace(theme={"a": 1})})
+    keeper = keepers.Keeper("kept_here.inner", "Plot.config", ("theme",), package="kept_here")
+    monkeypatch.setitem(sys.modules, "kept_here.inner", inner)
+    monkeypatch.setitem(sys.modules, "kept_here", package)
+    kept = keepers._Kept(keeper)
+    assert keeper.awaited == kept.slot().module == "kept_here"
+    kept.begin()
+    inner.Plot.config.theme["a"] = 2
+    assert kept.slot().read() == [{}, {"theme": ({"a": 2}, [])}]
+    kept.slot().write(MISSING)
+    assert inner.Plot.config.theme == {"a": 1}

@@ -31,7 +31,11 @@ _TABLE = {
         "_CONTAINER_ID_COUNTER.count",
         "_ESTIMATOR_ID_COUNTER.count",
     ),
+    "sympy.core.symbol": ("Dummy._base_dummy_index",),
 }
+_DRAWN = frozenset(
+    ("_base_dummy_index",)
+)  # at random in each process, where it adds another number to it
 _COUNTING = (itertools.count, types.MethodWrapperType)
 _GAP_MAX = 1_000_000  # numbers; beyond, the process drew at random where to begin (rich)
 _OPERATORS = [name for _, name in opcode._nb_ops]  # type: ignore[attr-defined]
@@ -204,7 +208,8 @@ def _number(one: t.Any) -> int | None:
 def _count_to(module: str, name: str, number: int) -> None:
     one = _find(module, name)
     now = _number(one)
-    if now is None or not now < number <= now + _GAP_MAX:
+    holder, _, last = name.rpartition(".")
+    if now is None or not (last in _DRAWN or now < number <= now + _GAP_MAX):
         return
     count = _counted(one)
     if count is not None:  # it may have other names: it is the same object that goes on
@@ -212,7 +217,6 @@ def _count_to(module: str, name: str, number: int) -> None:
         skipped = itertools.islice(count, (number - now) // max(step, 1))
         collections.deque(skipped, maxlen=0)
         return
-    holder, _, last = name.rpartition(".")
     with contextlib.suppress(AttributeError):
         place = _find(module, holder) if holder else sys.modules[module]
         setattr(place, last, number)

@@ -3,7 +3,7 @@
 `pkgutil.iter_importer_modules.register(Store, store_modules)` puts an entry into a dict that only the function
 knows. So the functions of the modules that the notebook uses (differences.py) are asked for their registries: an
 entry is the notebook's if its code made the class or the implementation. In another process it is registered in
-the same way, as soon as the function's module is imported there.
+the same way, as soon as the function's module is imported there. Dask's own `Dispatch` is such a function.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import types
 import typing as t
 
+from holdfast import _owned
 from holdfast._after_import import call_after_import
 from holdfast._patches import MISSING, Slot
 
@@ -36,10 +37,12 @@ class Dispatchers:
     def meet(self, module: types.ModuleType) -> None:
         """Nothing of the notebook's can have used it yet."""
         for name, one in list(vars(module).items()):
-            if is_dispatching(one):
-                entries = one.registry.items()
+            if is_dispatching(one) or _is_dasks(one):
+                entries = list(_registry(one).items())
                 begun = {key: value for key, value in entries if not _is_mine(key, value)}
                 self._begun.setdefault((module.__name__, name), begun)
+                if _is_dasks(one):  # a function is pickled by its name
+                    _owned.know(module.__name__, name)
 
     def _mine(self, place: Place) -> Entries:
         function, begun = _find(place), self._begun[place]
@@ -47,8 +50,9 @@ class Dispatchers:
             return []
         return [
             (key, value)
-            for key, value in function.registry.items()
+            for key, value in list(_registry(function).items())
             if begun.get(key) is not value and _is_mine(key, value)
+            if not (_is_dasks(function) and _is_inherited(function, key, value))
         ]
 
     def _read(self) -> t.Any:
@@ -81,7 +85,7 @@ class Dispatchers:
             if wanted.get(key) is not value:
                 _take_back(function, key, self._begun[place])
         for key, value in entries:
-            if function.registry.get(key) is not value:
+            if _registry(function).get(key) is not value:
                 function.register(key, value)
 
 
@@ -91,17 +95,36 @@ def _is_mine(key: t.Any, value: t.Any) -> bool:
 
 def _find(place: Place) -> t.Any:
     function = getattr(sys.modules.get(place[0]), place[1], None)
-    return function if is_dispatching(function) else None
+    return function if is_dispatching(function) or _is_dasks(function) else None
+
+
+def _is_dasks(one: t.Any) -> bool:
+    kind = type(one)
+    return kind.__name__ == "Dispatch" and kind.__module__ == "dask.utils"
+
+
+def _registry(function: t.Any) -> t.Mapping[t.Any, t.Any]:
+    return function._lookup if _is_dasks(function) else function.registry
+
+
+def _is_inherited(function: t.Any, key: t.Any, value: t.Any) -> bool:
+    """Whether Dask has found the implementation of a base, which it notes among those that are registered."""
+    bases = getattr(key, "__mro__", ())[1:]
+    return (
+        next((_registry(function)[one] for one in bases if one in _registry(function)), None)
+        is value
+    )
 
 
 def _take_back(function: t.Any, key: t.Any, begun: dict[t.Any, t.Any]) -> None:
     """The function itself has no way to forget an implementation."""
-    registry = registry_of(function)
+    registry = function._lookup if _is_dasks(function) else registry_of(function)
     if key in begun:
         registry[key] = begun[key]
     else:
         registry.pop(key, None)
-    function._clear_cache()
+    if not _is_dasks(function):
+        function._clear_cache()
 
 
 dispatchers = Dispatchers()

@@ -37,7 +37,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
     }
     magics = functools.partial(_magics, shell)
     registries["IPython's magics"] = Registry(
-        "IPython", magics, is_notebooks_or_nobodys, has_removals=True
+        "IPython", magics, lambda one: _is_made(one) and not is_own(one), has_removals=True
     )
     registries["IPython's magics of own modules"] = Registry("IPython", magics, is_own)
     registries["targets of comms"] = Registry("comm", _targets, _is_made)

@@ -11,6 +11,7 @@ An object is added to the table here: the module, and its name in that.
 
 from __future__ import annotations
 
+import collections
 import operator
 import sys
 import typing as t
@@ -28,7 +29,7 @@ class Keeper(t.NamedTuple):
     `is_lazy` gets what an entry was when the process began, and says whether the library itself replaces that at
     its first use. Where entries are `fixed`, they are only ever replaced: the same object is the same value.
     `then` is called when something of the notebook's was set, or taken back: the library has more that follows
-    from it.
+    from it. With a `package` it is looked at once that is imported, whose import adds to it, too.
     """
 
     module: str
@@ -37,6 +38,12 @@ class Keeper(t.NamedTuple):
     is_lazy: t.Callable[[t.Any], bool] = lambda begun: False
     fixed: bool = False
     then: t.Callable[[], object] | None = None
+    package: str = ""
+
+    @property
+    def awaited(self) -> str:
+        """The module whose import has to end before."""
+        return self.package or self.module
 
 
 def _set_whitespace() -> None:
@@ -50,6 +57,16 @@ def _forget_strategies() -> None:
     core = sys.modules.get("hypothesis.strategies._internal.core")
     if core is not None:
         core.from_type.__clear_cache()
+
+
+def _forget_colours() -> None:
+    """What Matplotlib has made of their names."""
+    sys.modules["matplotlib.colors"]._colors_full_map.cache.clear()  # type: ignore[attr-defined]
+
+
+def _forget_divergences() -> None:
+    """Which function PyTorch has found for two distributions."""
+    sys.modules["torch.distributions.kl"]._KL_MEMOIZE.clear()  # type: ignore[attr-defined]
 
 
 _GLOBAL_HOOKS = (
@@ -87,7 +104,7 @@ KEEPERS = {
     "Keras's names": Keeper(
         "keras.src.backend.common.global_state",
         "GLOBAL_STATE_TRACKER",
-        ("object_name_uids",),
+        ("object_name_uids", "dtype_policy"),
     ),
     "Bokeh's notebook": Keeper("bokeh.io.notebook", "", ("_NOTEBOOK_LOADED",)),
     "PyTorch's hooks for all modules": Keeper(
@@ -126,6 +143,50 @@ KEEPERS = {
     ),
     "attrs's validators": Keeper("attr._config", "", ("_run_validators",)),
     "joblib's configuration": Keeper("joblib.parallel", "_backend", ("config",)),
+    "joblib's backends": Keeper("joblib.parallel", "", ("BACKENDS",), fixed=True, package="joblib"),
+    "joblib's compressors": Keeper(
+        "joblib.compressor", "", ("_COMPRESSORS",), fixed=True, package="joblib"
+    ),
+    "Keras's classes": Keeper(
+        "keras.src.saving.object_registration",
+        "",
+        ("GLOBAL_CUSTOM_OBJECTS", "GLOBAL_CUSTOM_NAMES"),
+        fixed=True,
+        package="keras",
+    ),
+    "Matplotlib's sequences of colours": Keeper(
+        "matplotlib.colors", "_color_sequences", ("_color_sequences",), fixed=True
+    ),
+    "Matplotlib's names of colours": Keeper(
+        "matplotlib.colors", "", ("_colors_full_map",), fixed=True, then=_forget_colours
+    ),
+    "Matplotlib's styles": Keeper("matplotlib.style", "", ("library",), fixed=True),
+    "Matplotlib's writers of films": Keeper(
+        "matplotlib.animation", "writers", ("_registered",), fixed=True
+    ),
+    "pandas' parameters of plots": Keeper("pandas.plotting._misc", "", ("plot_params",)),
+    "PyTorch's classes in files": Keeper(
+        "torch._weights_only_unpickler", "", ("_marked_safe_globals_set",), fixed=True
+    ),
+    "PyTorch's hooks for all optimizers": Keeper(
+        "torch.optim.optimizer",
+        "",
+        ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks"),
+    ),
+    "PyTorch's divergences": Keeper(
+        "torch.distributions.kl", "", ("_KL_REGISTRY",), fixed=True, then=_forget_divergences
+    ),
+    "scikit-learn's scorers": Keeper("sklearn.metrics._scorer", "", ("_SCORERS",), fixed=True),
+    "SciPy's colours of dendrograms": Keeper("scipy.cluster.hierarchy", "", ("_link_line_colors",)),
+    "seaborn's configuration": Keeper(
+        "seaborn._core.plot", "Plot.config", ("_theme", "_display"), fixed=True
+    ),
+    "SymPy's settings of printers": Keeper(
+        "sympy.printing.printer", "Printer", ("_global_settings",)
+    ),
+    "SymPy's algorithms for polynomials": Keeper(
+        "sympy.polys.polyconfig", "", ("_current_config",)
+    ),
 }
 
 
@@ -143,6 +204,8 @@ class _Begun:
         self.value = value
         self.entries: dict[t.Any, tuple[t.Any, t.Any]] = {}
         self.look: t.Any = None
+        self._fixed = fixed
+        self._values = list(dict.values(value)) if isinstance(value, dict) else []
         if isinstance(value, _HOLDERS):
             entries = _entries(value).items()
             self.entries = {key: (one, None if fixed else look(one)) for key, one in entries}
@@ -152,13 +215,26 @@ class _Begun:
     def is_still(self, now: t.Any) -> bool:
         return _is_as(self.value, self.look, now)
 
+    def has_all(self, now: t.Any) -> bool:
+        """Whether entries that are only ever replaced are the same, seen without a step for each."""
+        if not self._fixed or not isinstance(now, dict):
+            return False
+        if len(now) != len(self.entries) or not all(
+            map(operator.is_, dict.keys(now), self.entries)
+        ):
+            return False
+        return all(map(operator.is_, dict.values(now), self._values))
+
 
 _HOLDERS = (dict, set)  # stay the objects that they are
 
 
 def _entries(holder: t.Any) -> dict[t.Any, t.Any]:
-    """Of a set each item is the key of itself."""
-    return dict(holder) if isinstance(holder, dict) else {item: item for item in holder}
+    """Of a set each item is the key of itself. What a class does to read its own dict isn't asked for."""
+    if not isinstance(holder, dict):
+        return {item: item for item in holder}
+    is_ordered = isinstance(holder, collections.OrderedDict)
+    return dict(holder if is_ordered else dict.items(holder))
 
 
 def _is_as(value: t.Any, looked: t.Any, now: t.Any) -> bool:
@@ -177,7 +253,7 @@ class _Kept:
         self._was_set = False
 
     def slot(self) -> Slot:
-        return Slot(self._keeper.module, self._read, self._write)
+        return Slot(self._keeper.awaited, self._read, self._write)
 
     def begin(self) -> None:
         """Nothing of the notebook's has used it."""
@@ -191,8 +267,10 @@ class _Kept:
                 _owned.know(module, name)
 
     def _holder(self) -> t.Any:
-        module = sys.modules[self._keeper.module]
-        return vars(module).get(self._keeper.name) if self._keeper.name else module
+        found: t.Any = sys.modules[self._keeper.module]
+        for step in filter(None, self._keeper.name.split(".")):
+            found = getattr(found, "__dict__", {}).get(step)
+        return found
 
     def _attributes(self) -> dict[str, t.Any]:
         holder = self._holder()
@@ -213,6 +291,8 @@ class _Kept:
                     entries[name] = differing
             elif begun is None or not begun.is_still(now):
                 found[name] = now
+        if not found:
+            return [found, entries] if entries else MISSING
         known = {
             id(one): _Entry(name, key)
             for name, begun in self._begun.items()
@@ -224,13 +304,16 @@ class _Kept:
                 found[name] = [known.get(id(one), one) for one in value]
             else:
                 found[name] = known.get(id(value), value)
-        return [found, entries] if found or entries else MISSING
+        return [found, entries]
 
     def _differing(self, begun: _Begun, now: t.Any) -> t.Any:
         """The items that were put into a dict or changed there, and the keys that are gone."""
+        if begun.has_all(now):
+            return None
+        current = _entries(now)
         put = {
             key: value
-            for key, value in _entries(now).items()
+            for key, value in current.items()
             if key not in begun.entries or not self._is_kept(begun.entries[key], value)
         }
         gone = [key for key in begun.entries if key not in now]
@@ -274,9 +357,10 @@ class _Kept:
         if not is_dict:
             holder.update(put, (key for key in begun.entries if key not in gone))
             return
+        current = _entries(holder)
         for key, (value, looked) in begun.entries.items():
             if key not in gone and key not in put:
-                if not (key in holder and self._is_kept((value, looked), holder[key])):
+                if key not in current or not self._is_kept((value, looked), current[key]):
                     holder[key] = value
         holder.update(put)
 
@@ -298,7 +382,7 @@ _kept = {name: _Kept(keeper) for name, keeper in KEEPERS.items()}
 def slots() -> dict[str, Slot]:
     """Those of this process, in which nothing of the notebook's has run."""
     for name, keeper in KEEPERS.items():
-        if keeper.module in sys.modules:
+        if keeper.awaited in sys.modules:
             _kept[name].begin()
     return {name: one.slot() for name, one in _kept.items()}
 
@@ -311,8 +395,8 @@ def awaits(module: str) -> bool:
 def imported(module: str) -> None:
     """That has been imported just now, and nobody has used it."""
     for name, keeper in KEEPERS.items():
-        if keeper.module == module:
+        if keeper.awaited == module:
             _kept[name].begin()
 
 
-_MODULES = frozenset(keeper.module for keeper in KEEPERS.values())
+_MODULES = frozenset(keeper.awaited for keeper in KEEPERS.values())

@@ -33,6 +33,10 @@ _NOTED = {
         ("holoviews.util", "opts.defaults"),
     ),
     "hvplot": (("hvplot.utilities", "hvplot_extension.__call__"),),
+    "pandas": (
+        ("pandas.plotting", "register_matplotlib_converters"),
+        ("pandas.plotting", "deregister_matplotlib_converters"),
+    ),
     "panel": (("panel.config", "panel_extension.__call__"),),
     "rich": (("rich.pretty", "install"), ("rich.traceback", "install")),
     "sympy": (("sympy", "init_printing"), ("sympy.interactive.printing", "init_printing")),

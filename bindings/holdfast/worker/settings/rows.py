@@ -27,6 +27,7 @@ from ..libraries import is_library
 from ..output import Stream
 from . import autoreload
 from .attributes import is_notebooks
+from .library_rows import LIBRARY_ROWS
 from .reloader import EXTENSION
 from .thread_locals import thread_locals
 
@@ -428,75 +429,6 @@ def _polynomial_style(shell: t.Any) -> str:
     return "unicode" if base is None or base.ABCPolyBase._use_unicode else "ascii"
 
 
-def _print_options(shell: t.Any) -> dict[str, t.Any]:
-    return dict(vars(_module("torch._tensor_str").PRINT_OPTS))
-
-
-def _set_print_options(new: dict[str, t.Any]) -> None:
-    vars(_module("torch._tensor_str").PRINT_OPTS).update(new)
-
-
-def _anomalies(shell: t.Any) -> list[bool]:
-    torch = _module("torch")
-    return [torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]
-
-
-def _set_anomalies(new: list[bool]) -> None:
-    _module("torch").autograd.set_detect_anomaly(*new)
-
-
-def _device(shell: t.Any) -> str:
-    """What `set_default_device` set; to ask PyTorch for the device would make a tensor."""
-    context = getattr(_module("torch")._GLOBAL_DEVICE_CONTEXT, "device_context", None)
-    return "" if context is None else str(context.device)
-
-
-def _set_device(new: str) -> None:
-    _module("torch").set_default_device(new or None)
-
-
-def _open_device(shell: t.Any) -> str:
-    """Of a `with torch.device(...)` that a cell has entered and not left."""
-    core = _module("torch")._C
-    mode = core._get_function_stack_at(0) if core._len_torch_function_stack() else None
-    if mode is getattr(_module("torch")._GLOBAL_DEVICE_CONTEXT, "device_context", None):
-        return ""
-    return str(mode.device) if type(mode).__name__ == "DeviceContext" else ""
-
-
-def _endianness(shell: t.Any) -> str:
-    """Of files that don't say it; "" for the machine's."""
-    found = _module("torch.serialization").get_default_load_endianness()
-    return "" if found is None else found.name
-
-
-def _set_endianness(new: str) -> None:
-    serialization = _module("torch.serialization")
-    kind = serialization.LoadEndianness[new] if new else None
-    serialization.set_default_load_endianness(kind)
-
-
-def _autocast(shell: t.Any) -> dict[str, list[t.Any]]:
-    """By kind of device; and, below "", whether what it has cast is kept."""
-    torch = _module("torch")
-    found: dict[str, list[t.Any]] = {
-        kind: [
-            torch.is_autocast_enabled(kind),
-            str(torch.get_autocast_dtype(kind)).removeprefix("torch."),
-        ]
-        for kind in ("cpu", "cuda")
-    }
-    return {**found, "": [torch.is_autocast_cache_enabled()]}
-
-
-def _set_autocast(new: dict[str, list[t.Any]]) -> None:
-    torch = _module("torch")
-    torch.set_autocast_cache_enabled(*new.pop(""))
-    for kind, (enabled, dtype) in new.items():
-        torch.set_autocast_enabled(kind, enabled)
-        torch.set_autocast_dtype(kind, getattr(torch, dtype))
-
-
 def _jax_device(shell: t.Any) -> str:
     """The device that arrays are made on, if it isn't named by a text (tensors.py)."""
     device = _module("jax").config.jax_default_device
@@ -705,26 +637,7 @@ ROWS: dict[str, Row] = {
         lambda new: _module("numpy.polynomial").set_default_printstyle(new),
     ),
     "pandas' options": Row("pandas", _options, _set_options),
-    "PyTorch's print options": Row("torch._tensor_str", _print_options, _set_print_options),
-    "PyTorch's precision of products": _pair(
-        "torch", "get_float32_matmul_precision", "set_float32_matmul_precision"
-    ),
-    "PyTorch's repeated warnings": _pair("torch", "is_warn_always_enabled", "set_warn_always"),
-    "PyTorch's detection of anomalies": Row("torch", _anomalies, _set_anomalies),
-    "PyTorch's default device": Row("torch", _device, _set_device),
-    "PyTorch's device in a context that is open": Row("torch", _open_device, fresh=""),
-    "PyTorch's autocast": Row("torch", _autocast, _set_autocast),
-    "PyTorch's threads for operations": _pair(
-        "torch", "get_num_interop_threads", "set_num_interop_threads"
-    ),
-    "PyTorch's checksums of files": _pair(
-        "torch.serialization", "get_crc32_options", "set_crc32_options", "torch"
-    ),
-    "PyTorch's order of bytes": Row("torch", _endianness, _set_endianness),
-    "PyTorch's directory of models": _pair("torch.hub", "get_dir", "set_dir", "torch"),
-    "PyTorch's way to share tensors": _pair(
-        "torch.multiprocessing", "get_sharing_strategy", "set_sharing_strategy", "torch"
-    ),
+    **{name: Row(*one) for name, one in LIBRARY_ROWS.items()},
     "JAX's default device": Row("jax", _jax_device, fresh=""),
     "Arrow's threads": _pair("pyarrow", "cpu_count", "set_cpu_count"),
     "Arrow's threads for files": _pair("pyarrow", "io_thread_count", "set_io_thread_count"),
