@@ -184,6 +184,9 @@ def _reduce_module(module):
     return *make, attributes, None, None, _restore.fill_module
 
 
+_ASKING = frozenset(("eval", "exec", "globals", "vars"))  # code that may ask for any name
+
+
 def _find_home(space):
     """Of a dict that nothing but functions holds, what these use: SymPy's `lambdify` gives its functions all of
     NumPy and SciPy."""
@@ -196,6 +199,8 @@ def _find_home(space):
         if type(one) is not types.FunctionType or one.__globals__ is not space:
             return space
         used.update(_rules._extract_code_globals(one.__code__))
+    if not used.isdisjoint(_ASKING):
+        return space
     return {name: value for name, value in space.items() if name in used}
 
 
@@ -207,6 +212,7 @@ class _Shell:
 
 
 _PLAIN_KINDS = frozenset("biufcmMSUV")
+_BUILTIN_DESCRIPTORS = property, staticmethod, classmethod  # cloudpickle's
 
 
 def _deep():
@@ -325,8 +331,10 @@ class Pickler(cloudpickle.Pickler):
                 return _owned.find, place
             if _context.current.own is not None:
                 return self._reduce_class(obj)
-        if cls is functools.cached_property:  # has a lock before Python 3.12
-            return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
+        if issubclass(cls, _instances.DESCRIPTORS) and cls not in _BUILTIN_DESCRIPTORS:
+            reduced = _instances.reduce_descriptor(obj, cls)
+            if reduced is not None:
+                return reduced
         if issubclass(cls, BaseException):
             reduced = _instances.reduce_exception(obj, cls, _traceback_of(obj))
             if reduced is not None:
@@ -418,8 +426,9 @@ class Pickler(cloudpickle.Pickler):
                     args = (*args[:2], cls.__bases__, *args[3:])  # else its fields were made again
                 for name in _restore.LAYOUT.intersection(attributes):  # before `_fields_`
                     body[name] = attributes.pop(name)
-                if "__slots__" in attributes:  # else instances would get a dict
-                    body["__slots__"] = attributes.pop("__slots__")
+                # Without slots instances would get a dict; the other can't be set afterwards.
+                for name in _restore.AT_FIRST.intersection(attributes):
+                    body[name] = attributes.pop(name)
                 args = (*args[:3], body, *args[4:])
             methods = _Methods(cls, attributes)
             state = (methods, attributes, slots) if methods.found else (attributes, slots)
