@@ -74,7 +74,7 @@ def _is_fixed(value: t.Any) -> bool:
 
 def _refill(old: tuple[t.Any, ...], new: tuple[t.Any, ...]) -> bool:
     """Whether a default is by now what arrived."""
-    for one, other in zip(old, new, strict=True):
+    for one, other in zip(old, new, strict=False):
         if type(one) is type(other) is list:
             one[:] = other
         elif type(one) is type(other) and type(one) in (dict, set):

@@ -142,6 +142,9 @@ def parts_of(module: object) -> t.Iterator[tuple[str, t.Any, bool]]:
             parts = _of_class(value) if isinstance(value, type) else _of_function(value)
             work += [(f"{path}.{inner}", part) for inner, part in parts]
             yield path, value, True
+        elif issubclass(kind, enum.Enum) and _is_member(value, path, attributes.get("__name__")):
+            work += [(f"{path}.{inner}", part) for inner, part in _of_member(value)]
+            yield path, value, True
         else:
             yield path, value, kind is functools.singledispatchmethod  # remembered.py
 
@@ -162,7 +165,8 @@ def _is_data(value: t.Any) -> bool:
         return any(map(_is_data, value))
     if kind in _ATOMS or issubclass(kind, _OF_CODE) or kind.__module__ in _DESCRIBING:
         return False
-    return not hasattr(kind, "__get__")
+    # Of descriptors those of the user's own that show nothing of what they hold.
+    return not hasattr(kind, "__get__") or (kind.__module__ in own_modules() and look(value) is None)
 
 
 def _is_by_name(value: t.Any, name: str, module: object) -> bool:
@@ -180,6 +184,21 @@ def _of_class(cls: type) -> t.Iterator[tuple[str, t.Any]]:
     left_out = "_" if isinstance(cls, enum.EnumMeta) else ("__", "_abc_")  # what makes it one
     for name, value in vars(cls).items():
         if not name.startswith(left_out):
+            yield name, value
+
+
+def _is_member(value: enum.Enum, path: str, module: object) -> bool:
+    """Whether it is where its class has it."""
+    kind = type(value)
+    return (
+        kind.__module__ == module and path == f"{kind.__qualname__}.{vars(value).get('_name_')}"
+    )
+
+
+def _of_member(member: enum.Enum) -> t.Iterator[tuple[str, t.Any]]:
+    """What code has given it, and its value, if that can change."""
+    for name, value in vars(member).items():
+        if not name.startswith("_") or (name == "_value_" and not is_atom(value)):
             yield name, value
 
 
