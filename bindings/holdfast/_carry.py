@@ -175,8 +175,14 @@ def _is_made_here(module):
     return all(found.get(way) is None for way in ways) and found.get("__name__") not in homes
 
 
+def _is_users(module):
+    """Whether its file is the user's own: one that was loaded by its path, or imported once more since."""
+    file = object.__getattribute__(module, "__dict__").get("__file__")
+    return isinstance(file, str) and file.endswith(".py") and _trial.is_users_file(file)
+
+
 def _reduce_module(module):
-    """One that was made here. It may hold itself, by the globals of its functions."""
+    """One that no name leads to. It may hold itself, by the globals of its functions."""
     attributes = dict(vars(module))
     if "__builtins__" in attributes:
         attributes["__builtins__"] = True
@@ -357,9 +363,10 @@ class Pickler(cloudpickle.Pickler):
             is_made, is_there = _is_made_here(obj), sys.modules.get(name) is obj
             if is_made and is_there:
                 raise TypeError(f"module '{name}' was made here and can't be imported")
-            if not is_made and not is_there:
-                raise TypeError(f"module '{name}' was taken out of sys.modules")
-            return _reduce_module(obj) if is_made and cls is types.ModuleType else NotImplemented
+            if not is_made and not is_there and not _is_users(obj):
+                raise TypeError(f"module '{name}' isn't in sys.modules")
+            is_by_value = cls is types.ModuleType and not is_there
+            return _reduce_module(obj) if is_by_value else NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
         if issubclass(cls, BaseException) and (

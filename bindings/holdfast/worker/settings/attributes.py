@@ -9,6 +9,7 @@ import itertools
 import os
 import re
 import sys
+import threading
 import types
 import typing as t
 
@@ -125,6 +126,8 @@ def shown(value: t.Any, is_named: bool, budget: Budget | None = None) -> t.Any:
     kind = type(value)
     if kind in _SHOWN_BY_EQUALITY:
         return kind, value
+    if kind is threading.local:  # one that this thread has put nothing into shows that
+        return id(value) if value.__dict__ else [id(value)]
     return look(value, budget) or _digest(value) or id(value)
 
 
@@ -133,15 +136,21 @@ def parts_of(module: object) -> t.Iterator[tuple[str, t.Any, bool]]:
     have that by its name. What stands for a module may be any object (`sys.modules[__name__] = M()`)."""
     attributes = getattr(module, "__dict__", {})
     work = [(name, value) for name, value in attributes.items() if name not in _OF_IMPORT]
+    fixed: set[str] = set()  # parts that are others only where what has them is another one
     for path, value in work:  # which grows
         kind = type(value)
         if kind in _METHODS:
-            work += [(f"{path}.{part}", getattr(value, part)) for part in _METHODS[kind]]
+            found = [(f"{path}.{part}", getattr(value, part)) for part in _METHODS[kind]]
+            fixed.update(part for part, _ in found)
+            work += found
             yield path, value, True
         elif _is_by_name(value, path, attributes.get("__name__")):
             parts = _of_class(value) if isinstance(value, type) else _of_function(value)
             work += [(f"{path}.{inner}", part) for inner, part in parts]
-            yield path, value, True
+            if path not in fixed:
+                yield path, value, True
+        elif path in fixed:
+            continue
         elif issubclass(kind, enum.Enum) and _is_member(value, path, attributes.get("__name__")):
             work += [(f"{path}.{inner}", part) for inner, part in _of_member(value)]
             yield path, value, True
@@ -166,7 +175,9 @@ def _is_data(value: t.Any) -> bool:
     if kind in _ATOMS or issubclass(kind, _OF_CODE) or kind.__module__ in _DESCRIBING:
         return False
     # Of descriptors those of the user's own that show nothing of what they hold.
-    return not hasattr(kind, "__get__") or (kind.__module__ in own_modules() and look(value) is None)
+    return not hasattr(kind, "__get__") or (
+        kind.__module__ in own_modules() and look(value) is None
+    )
 
 
 def _is_by_name(value: t.Any, name: str, module: object) -> bool:
@@ -190,9 +201,7 @@ def _of_class(cls: type) -> t.Iterator[tuple[str, t.Any]]:
 def _is_member(value: enum.Enum, path: str, module: object) -> bool:
     """Whether it is where its class has it."""
     kind = type(value)
-    return (
-        kind.__module__ == module and path == f"{kind.__qualname__}.{vars(value).get('_name_')}"
-    )
+    return kind.__module__ == module and path == f"{kind.__qualname__}.{vars(value).get('_name_')}"
 
 
 def _of_member(member: enum.Enum) -> t.Iterator[tuple[str, t.Any]]:
