@@ -175,13 +175,22 @@ def _is_made_here(module):
     return all(found.get(way) is None for way in ways) and found.get("__name__") not in homes
 
 
+def _is_users(module):
+    """Whether its file is the user's own: one that was loaded by its path, or imported once more since."""
+    file = object.__getattribute__(module, "__dict__").get("__file__")
+    return isinstance(file, str) and file.endswith(".py") and _trial.is_users_file(file)
+
+
 def _reduce_module(module):
-    """One that was made here. It may hold itself, by the globals of its functions."""
+    """One that no name leads to. It may hold itself, by the globals of its functions."""
     attributes = dict(vars(module))
     if "__builtins__" in attributes:
         attributes["__builtins__"] = True
     make = _restore.make_module, (str(attributes.get("__name__")),)
     return *make, attributes, None, None, _restore.fill_module
+
+
+_ASKING = frozenset(("eval", "exec", "globals", "vars"))  # code that may ask for any name
 
 
 def _find_home(space):
@@ -196,6 +205,8 @@ def _find_home(space):
         if type(one) is not types.FunctionType or one.__globals__ is not space:
             return space
         used.update(_rules._extract_code_globals(one.__code__))
+    if not used.isdisjoint(_ASKING):
+        return space
     return {name: value for name, value in space.items() if name in used}
 
 
@@ -207,6 +218,7 @@ class _Shell:
 
 
 _PLAIN_KINDS = frozenset("biufcmMSUV")
+_BUILTIN_DESCRIPTORS = property, staticmethod, classmethod  # cloudpickle's
 
 
 def _deep():
@@ -325,8 +337,10 @@ class Pickler(cloudpickle.Pickler):
                 return _owned.find, place
             if _context.current.own is not None:
                 return _patches.reduce(obj) or self._reduce_class(obj)
-        if cls is functools.cached_property:  # has a lock before Python 3.12
-            return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
+        if issubclass(cls, _instances.DESCRIPTORS) and cls not in _BUILTIN_DESCRIPTORS:
+            reduced = _instances.reduce_descriptor(obj, cls)
+            if reduced is not None:
+                return reduced
         if issubclass(cls, BaseException):
             reduced = _instances.reduce_exception(obj, cls, _traceback_of(obj))
             if reduced is not None:
@@ -349,9 +363,10 @@ class Pickler(cloudpickle.Pickler):
             is_made, is_there = _is_made_here(obj), sys.modules.get(name) is obj
             if is_made and is_there:
                 raise TypeError(f"module '{name}' was made here and can't be imported")
-            if not is_made and not is_there:
-                raise TypeError(f"module '{name}' was taken out of sys.modules")
-            return _reduce_module(obj) if is_made and cls is types.ModuleType else NotImplemented
+            if not is_made and not is_there and not _is_users(obj):
+                raise TypeError(f"module '{name}' isn't in sys.modules")
+            is_by_value = cls is types.ModuleType and not is_there
+            return _reduce_module(obj) if is_by_value else NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
         if issubclass(cls, BaseException) and (
@@ -418,8 +433,9 @@ class Pickler(cloudpickle.Pickler):
                     args = (*args[:2], cls.__bases__, *args[3:])  # else its fields were made again
                 for name in _restore.LAYOUT.intersection(attributes):  # before `_fields_`
                     body[name] = attributes.pop(name)
-                if "__slots__" in attributes:  # else instances would get a dict
-                    body["__slots__"] = attributes.pop("__slots__")
+                # Without slots instances would get a dict; the other can't be set afterwards.
+                for name in _restore.AT_FIRST.intersection(attributes):
+                    body[name] = attributes.pop(name)
                 args = (*args[:3], body, *args[4:])
             methods = _Methods(cls, attributes)
             state = (methods, attributes, slots) if methods.found else (attributes, slots)

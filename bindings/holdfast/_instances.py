@@ -14,6 +14,10 @@ they were found. pickle's way is kept
 
 An object whose class has a `__hash__` may lie in a set, or be a key of a dict, that is filled before the object is:
 if two objects have each other in sets. So its numbers and texts are there as soon as it is made.
+
+Objects that say that they are of another class (`mock.Mock(spec=Api)`) are made so, too, whoever has
+made their class: pickle takes them for objects of that. So are descriptors of classes below `property`,
+`staticmethod` and the like, which pickle can't take apart.
 """
 
 import collections
@@ -71,7 +75,7 @@ _OWN_WAYS = (
     "__reduce_ex__ __reduce__ __getnewargs_ex__ __getnewargs__ __getstate__ __setstate__".split()
 )
 # What pickle would run: methods by which it makes and fills an object, or asks it for one of the others.
-_RUN = "__new__ __getattr__ __getattribute__ append extend __setitem__".split()
+_RUN = "__new__ __getattr__ __getattribute__ __class__ append extend __setitem__".split()
 _CALLED = (set, frozenset, collections.deque, collections.defaultdict)  # their classes are called
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 # `collections.namedtuple` gives this code to all of its classes.
@@ -133,6 +137,8 @@ def _with_attributes(value, cls):
     attributes = object.__getattribute__(value, "__dict__")
     reduced = value.__reduce_ex__(5)
     make, args, state, *items = (*reduced, None, None, None)[:5]
+    if make is cls and args == () and isinstance(value, random.Random):
+        make, args = _restore.make_by_base, (random.Random, cls, ())  # `__init__` may want more
     if not attributes or (state is not None and not isinstance(value, random.Random)):
         return reduced
     return make, args, (state, attributes), *items, _restore.fill_with_attributes
@@ -147,10 +153,14 @@ def _by_name(value, cls):
 
 def _way_of(cls):
     module = cls.__module__
-    if type(module) is not str or not _trial.is_own(module) or cls in copyreg.dispatch_table:
+    if type(module) is not str or cls in copyreg.dispatch_table:
         return None
     if issubclass(cls, (type, enum.Enum)):  # classes, and members that their class has
         return None
+    if not _trial.is_own(module):
+        poses = _home(cls, "__class__") is not object
+        base = _builtin_base(cls) if poses and _has_no_ways(cls) else None
+        return None if base is None else _ByBase(cls, base)
     base, home = _builtin_base(cls), _home(cls, "__reduce_ex__")
     home = home if home is not object else _home(cls, "__reduce__")
     root = home.__module__.partition(".")[0]
@@ -239,6 +249,33 @@ def _arguments(value, base):
     if base is frozenset:
         return (list(frozenset.__iter__(value)),)
     return base.__getnewargs__(value) if hasattr(base, "__getnewargs__") else ()
+
+
+# ---- descriptors ---------------------------------------------------------------------------
+
+DESCRIPTORS = (property, staticmethod, classmethod, functools.cached_property)
+_WAYS_OF_DESCRIPTORS = ("__reduce_ex__", "__reduce__")
+_PARTS = {
+    property: "fget fset fdel __doc__".split(),
+    staticmethod: ["__func__"],
+    classmethod: ["__func__"],
+    functools.cached_property: [],  # all of it is in its attributes
+}
+
+
+def reduce_descriptor(value, cls):
+    """How to pickle one of these, or of a class below one. None: it has a way of its own."""
+    homes = {_home(cls, name) for name in _WAYS_OF_DESCRIPTORS}
+    if homes != {object} or cls in copyreg.dispatch_table:
+        return None
+    base = next(one for one in cls.__mro__ if one in DESCRIPTORS)
+    parts = [vars(base)[name].__get__(value) for name in _PARTS[base]]
+    attributes = object.__getattribute__(value, "__dict__") if cls.__dictoffset__ else None
+    if base is functools.cached_property:
+        attributes = {name: one for name, one in attributes.items() if name != "lock"}
+    slots = [one for one in _slots(cls) if one[0].__flags__ & _restore.HEAP_TYPE]
+    state = base, parts, attributes, _read_slots(value, slots)
+    return _restore.make_by_base, (base, cls, ()), state, None, None, _restore.fill_descriptor
 
 
 # ---- exceptions ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import builtins
 import collections
 import contextlib
 import enum
+import functools
 import io
 import itertools
 import pickle
@@ -278,6 +279,18 @@ def fill_by_base(made, state):
     _FILL.get(base, _fill_nothing)(made, items)
 
 
+def fill_descriptor(made, state):
+    base, parts, attributes, slots = state
+    if parts:
+        base.__init__(made, *parts)
+    else:  # has a lock before Python 3.12
+        attributes = {**vars(functools.cached_property(len)), **attributes}
+    if attributes is not None:
+        share_dict(made, attributes)
+    for home, name, value in slots:
+        vars(home)[name].__set__(made, value)
+
+
 def _fill_nothing(made, items):
     pass
 
@@ -368,6 +381,10 @@ def make_match(pattern, how, *where):
 # Attributes that a ctypes structure must have before its fields are laid out.
 LAYOUT = frozenset(("_pack_", "_align_", "_layout_", "_anonymous_", "_swappedbytes_"))
 
+# Attributes that a class has from its beginning.
+AT_FIRST = frozenset(("__slots__", "__class__"))
+_FINAL = LAYOUT | AT_FIRST
+
 
 def is_field(value):
     return type(value).__name__ == "CField" and type(value).__module__ in ("_ctypes", "ctypes")
@@ -394,7 +411,7 @@ def fill_class(cls, state):
         for name, value in list(cls.__dict__.items()):
             is_special = name.startswith("__") and name.endswith("__")
             made = name.startswith("_abc") or (is_special and not isinstance(value, _METHOD_TYPES))
-            kept = isinstance(value, _SLOT_TYPES) or is_field(value) or name in LAYOUT
+            kept = isinstance(value, _SLOT_TYPES) or is_field(value) or name in _FINAL
             if name not in attributes and not made and not kept and name != "_fields_":
                 delattr(cls, name)
     filled = _rules._class_setstate(cls, state)

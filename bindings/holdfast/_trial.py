@@ -133,8 +133,13 @@ def is_own(module):
     own = _own_modules.get(module)
     if own is None:
         path = getattr(sys.modules.get(module), "__file__", None)
-        own = _own_modules[module] = isinstance(path, str) and not _Process.is_library(path)
+        own = _own_modules[module] = isinstance(path, str) and is_users_file(path)
     return own
+
+
+def is_users_file(path):
+    """Whether a file is of no library."""
+    return not _Process.is_library(path)
 
 
 def _module_of(hook, base):

@@ -42,3 +42,13 @@ def test_a_value_that_cannot_be_carried_is_declined_with_its_variable(main):
         "g = contextvars.ContextVar('g'); g.set((i for i in ''))"
     )
     assert set(main.commit()["unserializable"]) == {"t", "g"}
+
+
+def test_a_default_that_was_changed(main):
+    main.execute(START + "v = contextvars.ContextVar('v', default=[0])\nheld = {}\n"
+                 "w = contextvars.ContextVar('w', default=held)")  # fmt: skip
+    v = main.ns["v"]
+    main.commit()
+    hand_over(main, "v.get().append(1); held['a'] = w.get() is held")
+    assert main.ns["v"] is v and v.get() == [0, 1]
+    assert main.ns["w"].get() is main.ns["held"] == {"a": True}

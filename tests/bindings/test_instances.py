@@ -5,6 +5,7 @@ import sys
 import types
 
 import pytest
+from store_process import hand_over
 
 import holdfast
 from holdfast import _instances
@@ -224,3 +225,45 @@ def test_what_has_only_numbers_and_texts_goes_pickles_way(made):
     assert ways[made.Hashed](one, made.Hashed) is not NotImplemented
     one.near = None
     assert ways[made.Hashed](one, made.Hashed) is NotImplemented
+
+
+def test_descriptors_of_classes_below_the_builtin_ones(main):
+    main.execute(
+        "import functools\n"
+        "class Labelled(property):\n    def __set_name__(self, owner, name): self.label = name\n"
+        "class Static(staticmethod):\n    def __init__(self, one, two): super().__init__(one); self.two = two\n"
+        "class Cached(functools.cached_property): pass\n"
+        "class A:\n    x = Labelled(lambda self: 1, doc='the x')\n    f = Static(lambda: 2, 3)\n"
+        "    slow = Cached(lambda self: [4])\n"
+    )
+    assert main.commit()["unserializable"] == {}
+    source = (
+        "own = vars(A); value = [A().x, A.x.label, A.f(), own['f'].two, A().slow]\n"
+        "value += [type(own[name]).__name__ for name in ('x', 'f', 'slow')]"
+    )
+    assert hand_over(main, source)["value"] == [
+        *(1, "x", 2, 3, [4]),
+        *("Labelled", "Static", "Cached"),
+    ]
+
+
+def test_objects_that_say_that_they_are_of_another_class(main):
+    main.execute(
+        "from unittest import mock\nclass Api:\n    def get(self, url): return 'real'\n"
+        "class Proxy:\n    target = [1]\n    __class__ = property(lambda self: list)\n"
+        "api, p = mock.Mock(spec=Api), Proxy()"
+    )
+    assert main.commit()["unserializable"] == {}
+    source = "api.get('u'); value = [api.get.call_count, isinstance(api, Api), type(p).__name__]"
+    assert hand_over(main, source)["value"] == [1, True, "Proxy"]
+
+
+def test_a_generator_of_random_numbers_whose_class_wants_arguments(main):
+    main.execute(
+        "import random\nclass R(random.Random):\n"
+        "    def __init__(self, name, seed): self.name = name; super().__init__(seed)\n"
+        "r = R('n', 4)"
+    )
+    assert main.commit()["unserializable"] == {}
+    source = "import random; value = [r.name, r.random() == random.Random(4).random()]"
+    assert hand_over(main, source)["value"] == ["n", True]

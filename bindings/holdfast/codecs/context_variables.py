@@ -4,7 +4,9 @@ A variable is what it is by identity: functions, tokens and contexts hold on to 
 number, given when it is first carried, and a process makes one object for a number and keeps it,
 as contexts do with variables anyway; what arrives later only sets its value. One of a module is
 found there instead. That a variable has no value can't be brought about from outside: where it has
-one here and none where it comes from, it is made anew.
+one here and none where it comes from, it is made anew. A default that is a list, dict or set is filled
+again in its place; where it is another object that can change, or somebody else holds it, too, the
+variable is made anew, with what arrives.
 
 Tokens and contexts stay where they are.
 """
@@ -22,6 +24,8 @@ from . import Codec, register
 _Variable: t.TypeAlias = "contextvars.ContextVar[t.Any]"
 _Place: t.TypeAlias = "str | tuple[str, str]"  # its number, or module and name
 
+_ALONE = 3  # references: the variable's, that of the tuple around it, the call's
+_FIXED = (bool, int, float, complex, str, bytes, type(None))
 _OWN = "__main__", "__mp_main__"  # the notebook's, by two names
 
 _places: dict[_Variable, _Place] = {}
@@ -41,19 +45,49 @@ class _Copy:
 
 
 def _make_variable(
-    place: _Place, name: str, default: tuple[t.Any, ...], is_set: bool
+    place: _Place,
+    name: str,
+    default: tuple[t.Any, ...],
+    is_set: bool,
+    is_alone: bool = True,
 ) -> _Variable | _Copy:
     if _context.is_comparing():
-        return _Copy(place, name, default, is_set)
+        return _Copy(place, name, default, is_set, is_alone)
     if isinstance(place, tuple):
         __import__(place[0])
-        return getattr(sys.modules[place[0]], place[1])
+        found = getattr(sys.modules[place[0]], place[1])
+        _refill(_default_of(found), default)
+        return found
     found = _by_number.get(place)
-    if found is None or (not is_set and found in contextvars.copy_context()):
+    is_gone = found is None or (not is_set and found in contextvars.copy_context())
+    if is_gone or not (is_alone and _refill(_default_of(found), default)):
         keywords = {"default": default[0]} if default else {}
         found = contextvars.ContextVar(name, **keywords)
         _by_number[place], _places[found] = found, place
     return found
+
+
+def _is_fixed(value: t.Any) -> bool:
+    """Whether nothing can change it, so that one that is equal is as good."""
+    return all(map(_is_fixed, value)) if type(value) is tuple else type(value) in _FIXED
+
+
+def _refill(old: tuple[t.Any, ...], new: tuple[t.Any, ...]) -> bool:
+    """Whether a default is by now what arrived."""
+    for one, other in zip(old, new, strict=False):
+        if type(one) is type(other) is list:
+            one[:] = other
+        elif type(one) is type(other) and type(one) in (dict, set):
+            one.clear()
+            one.update(other)
+        elif not _is_fixed(other):
+            return False
+    return True
+
+
+def _is_alone(default: tuple[t.Any, ...]) -> bool:
+    """Whether nobody else holds a default that can change."""
+    return not default or _is_fixed(default[0]) or sys.getrefcount(default[0]) <= _ALONE
 
 
 def _set_variable(variable: _Variable | _Copy, value: tuple[t.Any]) -> None:
@@ -94,13 +128,16 @@ class _Variables(Codec):
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         is_set = value in contextvars.copy_context()
-        made = _make_variable, (_place_of(value), value.name, _default_of(value), is_set)
+        default = _default_of(value)
+        about = _place_of(value), value.name, default, is_set, _is_alone(default)
+        made = _make_variable, about
         if not is_set:
             return made
         return *made, (value.get(),), None, None, _set_variable
 
     def shares(self, value: t.Any) -> t.Iterable[object]:
-        return (value.get(),) if value in contextvars.copy_context() else ()
+        own = (value.get(),) if value in contextvars.copy_context() else ()
+        return *own, *(one for one in _default_of(value) if not _is_fixed(one))
 
 
 register(_Variables())

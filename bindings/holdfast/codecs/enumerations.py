@@ -67,7 +67,8 @@ def reduce_class(cls: t.Any, attributes: dict[str, t.Any], slots: dict[str, t.An
     extra = {name: _attributes_of(one) for name, one in members.items()}
     about = cls.__name__, cls.__qualname__, cls.__module__, tuple(vars(cls))
     args = type(cls), cls.__bases__, about, base, made, _rules._get_or_create_tracker_id(cls)
-    state = attributes, slots, extra, _combined(cls, base), list(cls._value2member_map_)
+    values = {name: one.value for name, one in members.items()}
+    state = attributes, slots, extra, _combined(cls, base), list(cls._value2member_map_), values
     return _make_class, args, state, None, None, _fill_class
 
 
@@ -124,20 +125,23 @@ def _make_class(metaclass, bases, about, base, members, identifier):
 
 
 def _fill_class(cls, state):
-    attributes, slots, extra, combined, order = state
+    attributes, slots, extra, combined, order, *more = state
+    for name, value in (
+        more[0] if more else {}
+    ).items():  # perhaps changed, of a class that was here
+        cls._member_map_[name]._value_ = value
     for name, (items, slots_of) in extra.items():
         _fill_member(cls._member_map_[name], items, slots_of)
     for key, value, name, content, items, slots_of in combined:
-        if key in cls._value2member_map_:
-            continue
-        member = cls._value2member_map_.get(value)
+        known = cls._value2member_map_
+        member = known.get(key, known.get(value))
         if member is None:
             base = next(
                 one for one in cls._member_type_.__mro__ if not one.__flags__ & _restore.HEAP_TYPE
             )
             member = base.__new__(cls, *content)
             member._value_, member._name_ = value, name
-            _fill_member(member, items, slots_of)
+        _fill_member(member, items, slots_of)
         cls._value2member_map_[key] = member
     made = cls._value2member_map_
     ordered = {key: made[key] for key in order if key in made}
@@ -148,6 +152,8 @@ def _fill_class(cls, state):
 
 
 def _fill_member(member, items, slots):
+    for name in vars(member).keys() - items.keys() - _OF_A_MEMBER:
+        del vars(member)[name]
     vars(member).update(items)
     for base, slot, item in slots:
         vars(base)[slot].__set__(member, item)

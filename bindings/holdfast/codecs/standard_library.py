@@ -1,7 +1,7 @@
 """Codecs of small things of the standard library that pickle doesn't know.
 
-Loggers need none: pickle carries them by name. So a handler that a variable holds crosses, with
-its stream or file, and so does how it was configured; which handlers a logger has is its process's own.
+Loggers are carried by name. So a handler that a variable holds crosses, with its stream or file, and so
+does how it was configured; what a logger has is a setting of its process (worker/settings/).
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class _Loggers(Codec):
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         known = value.manager.loggerDict.get(value.name)
         if known is value or value is logging.root:
-            return NotImplemented
+            name = (value.name,) if known is value else ()
+            return logging.getLogger, name  # no attributes, also of one of the notebook's class
         state = {name: one for name, one in vars(value).items() if name not in _OF_ALL_LOGGERS}
         return _make_handler, (type(value),), state, None, None, _fill_logger
 

@@ -9,6 +9,7 @@ import itertools
 import os
 import re
 import sys
+import threading
 import types
 import typing as t
 
@@ -160,6 +161,8 @@ def shown(value: t.Any, is_named: bool, budget: Budget | None = None) -> t.Any:
     kind = type(value)
     if kind in _SHOWN_BY_EQUALITY:
         return kind, value
+    if kind is threading.local:  # one that this thread has put nothing into shows that
+        return id(value) if value.__dict__ else [id(value)]
     return look(value, budget) or _digest(value) or id(value)
 
 
@@ -174,16 +177,25 @@ def parts_of(
     """
     attributes = getattr(module, "__dict__", {})
     name = attributes.get("__name__")
-    work = [(name, value) for name, value in attributes.items() if name not in _OF_IMPORT]
+    work = [(one, value) for one, value in attributes.items() if one not in _OF_IMPORT]
+    fixed: set[str] = set()  # parts that are others only where what has them is another one
     for path, value in work:  # which grows
-        made = value if begun is None else begun.get(path)
+        made = value if begun is None or path in fixed else begun.get(path)
         kind = type(made)
         if kind in _METHODS:
-            work += [(f"{path}.{part}", getattr(made, part)) for part in _METHODS[kind]]
+            found = [(f"{path}.{part}", getattr(made, part)) for part in _METHODS[kind]]
+            fixed.update(part for part, _ in found)
+            work += found
             yield path, value, made is value
         elif is_by_name(made, path, name):
             parts = _of_class(made) if isinstance(made, type) else of_function(made)
             work += [(f"{path}.{inner}", part) for inner, part in parts]
+            if path not in fixed:
+                yield path, value, made is value
+        elif path in fixed:
+            continue
+        elif issubclass(kind, enum.Enum) and _is_member(made, path, name):
+            work += [(f"{path}.{inner}", part) for inner, part in _of_member(made)]
             yield path, value, made is value
         else:  # remembered.py has the implementations
             yield path, value, type(value) is functools.singledispatchmethod
@@ -205,7 +217,10 @@ def _is_data(value: t.Any) -> bool:
         return any(map(_is_data, value))
     if kind in _ATOMS or issubclass(kind, _OF_CODE) or kind.__module__ in _DESCRIBING:
         return False
-    return not hasattr(kind, "__get__")
+    # Of descriptors those of the user's own that show nothing of what they hold.
+    return not hasattr(kind, "__get__") or (
+        kind.__module__ in own_modules() and look(value) is None
+    )
 
 
 def is_by_name(value: t.Any, name: str, module: object) -> bool:
@@ -233,6 +248,19 @@ def _of_class(cls: type) -> t.Iterator[tuple[str, t.Any]]:
     left_out = "_" if isinstance(cls, enum.EnumMeta) else ("__", "_abc_")  # what makes it one
     for name, value in vars(cls).items():
         if not name.startswith(left_out):
+            yield name, value
+
+
+def _is_member(value: enum.Enum, path: str, module: object) -> bool:
+    """Whether it is where its class has it."""
+    kind = type(value)
+    return kind.__module__ == module and path == f"{kind.__qualname__}.{vars(value).get('_name_')}"
+
+
+def _of_member(member: enum.Enum) -> t.Iterator[tuple[str, t.Any]]:
+    """What code has given it, and its value, if that can change."""
+    for name, value in vars(member).items():
+        if not name.startswith("_") or (name == "_value_" and not is_atom(value)):
             yield name, value
 
 

@@ -25,8 +25,13 @@ import typing as t
 from ..libraries import is_library
 from .attributes import new_modules
 
-# Of objects in modules, by module.
-_TABLE = {
+Places = dict[str, tuple[str, ...]]  # by module: names in it
+
+# Of objects in modules, and of the standard library, which names threads and processes by them.
+_TABLE: Places = {
+    "concurrent.futures.thread": ("ThreadPoolExecutor._counter",),
+    "multiprocessing.process": ("_process_counter",),
+    "threading": ("_counter",),
     "sklearn.utils._repr_html.estimator": (
         "_CONTAINER_ID_COUNTER.count",
         "_ESTIMATOR_ID_COUNTER.count",
@@ -47,8 +52,6 @@ _IN_PLACE = re.compile(
 _STORES = (dis.opmap["STORE_GLOBAL"], dis.opmap["STORE_ATTR"])
 _BETWEEN = (dis.opmap["CACHE"], dis.opmap["SWAP"], dis.EXTENDED_ARG)
 _NEXT = re.compile(r"count\((-?\d+)(?:, (\d+))?\)")
-
-Places = dict[str, tuple[str, ...]]  # by module: names in it
 
 
 class Counters:

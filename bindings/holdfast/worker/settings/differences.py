@@ -343,7 +343,8 @@ class Differences:
             was, value = before.get(attribute, _MISSING), now.get(attribute, _MISSING)
             if was is value or not self._is_looked_at(name, attribute):
                 continue
-            if value is _MISSING or _is_nobodys(value):
+            is_installed = attribute in _UNDERS  # gettext's
+            if value is _MISSING or is_installed or _is_nobodys(value):
                 found[f"_{name}:{attribute}"] = self._missing if was is _MISSING else was
 
     def _is_looked_at(self, module: str, attribute: str) -> bool:

@@ -15,7 +15,16 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import calls, ipython_registries, keepers, pyplot, registries, repeated, shell_attributes
+from . import (
+    calls,
+    ipython_registries,
+    keepers,
+    loggers,
+    pyplot,
+    registries,
+    repeated,
+    shell_attributes,
+)
 from .dispatchers import dispatchers
 from .exits import Exits, is_own
 from .modes import modes
@@ -29,13 +38,16 @@ WATCHED = ("_warnings:_showwarnmsg_impl",)
 
 def slots(shell: t.Any) -> dict[str, Slot]:
     """Those that only look, compared with what there is now. A fork inherits them."""
-    own = {name: list(logger.handlers) for name, logger in _loggers()}
+    own = {name: list(logger.handlers) for name, logger in loggers.named()}
     return {
         "warnings.filters": _filters(),
         "sys.argv": _arguments(),
         "decimal.getcontext()": _decimal_context(shell),
         "handlers and filters of logging": Slot(
             "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
+        ),
+        "attributes and classes of loggers": Slot(
+            "logging", loggers.additions, loggers.set_additions
         ),
         "patches of unittest.mock": Slot("unittest.mock", _started_patches, _set_started_patches),
         "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
@@ -137,18 +149,11 @@ def _decimal_context(shell: t.Any) -> Slot:
 # ---- logging
 
 
-def _loggers() -> t.Iterator[tuple[str, logging.Logger]]:
-    yield "root", logging.root
-    for name, logger in list(logging.root.manager.loggerDict.items()):
-        if isinstance(logger, logging.Logger):
-            yield name, logger
-
-
 def _handlers(own: dict[str, list[logging.Handler]]) -> t.Any:
     """The handlers and filters of each logger that has other ones than the process gave it, which go
     by their places."""
     found: dict[str, t.Any] = {}
-    for name, logger in _loggers():
+    for name, logger in loggers.named():
         before = own.get(name, [])
         if logger.handlers != before or logger.filters:
             handlers = [_place(handler, before) for handler in logger.handlers]
@@ -164,7 +169,7 @@ def _set_handlers(new: t.Any, own: dict[str, list[logging.Handler]]) -> None:
     new = {} if new is MISSING else new
     current = _handlers(own)
     for name in new.keys() | (current.keys() if current is not MISSING else ()):
-        logger = logging.root if name == "root" else logging.getLogger(name)
+        logger = loggers.find(name)
         before = own.get(name, [])
         handlers, filters = new.get(name, (before, []))
         logger.handlers[:] = [

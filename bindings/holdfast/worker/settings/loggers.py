@@ -1,22 +1,32 @@
-"""logging's settings: what each logger lets through. Its handlers and filters are values (kept.py)."""
+"""logging's settings: what each logger lets through. What else it has are values (kept.py): its handlers and
+filters, the attributes that code has given it, and its class, if that is the notebook's choice."""
 
 from __future__ import annotations
 
 import logging
+import sys
+import types
 import typing as t
 
+from holdfast._patches import MISSING
+
+from ..libraries import is_library
+
 _DEFAULT = (logging.NOTSET, True, False)
+_OF_ALL = frozenset(vars(logging.Logger("")))  # attributes that logging gives them
+_COUNT = len(_OF_ALL)
+_OWN_KINDS = (logging.Logger, logging.RootLogger)
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
 def capture() -> dict[str, t.Any]:
     """The settings of each logger that was changed since it was made."""
     manager = logging.root.manager
     found: dict[str, t.Any] = {"root": _settings(logging.root)}
-    for name, logger in list(manager.loggerDict.items()):
-        if isinstance(logger, logging.Logger):
-            settings = _settings(logger)
-            if settings != _DEFAULT:
-                found[name] = settings
+    for name, logger in named():
+        settings = _settings(logger)
+        if settings != _DEFAULT:
+            found[name] = settings
     return {"loggers": found, "disable": manager.disable}
 
 
@@ -27,7 +37,7 @@ def apply(new: dict[str, t.Any], old: dict[str, t.Any] | None) -> None:
         settings = new["loggers"].get(name, _DEFAULT)
         if settings == before.get(name, _DEFAULT):
             continue
-        logger = logging.root if name == "root" else logging.getLogger(name)
+        logger = find(name)
         level, logger.propagate, logger.disabled = settings
         logger.setLevel(level)
     logging.disable(new["disable"])
@@ -35,3 +45,67 @@ def apply(new: dict[str, t.Any], old: dict[str, t.Any] | None) -> None:
 
 def _settings(logger: logging.Logger) -> tuple[t.Any, ...]:
     return logger.level, logger.propagate, logger.disabled
+
+
+def named() -> t.Iterator[tuple[str, logging.Logger]]:
+    """All that there are."""
+    yield "root", logging.root
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger):
+            yield name, logger
+
+
+def find(name: str) -> logging.Logger:
+    return logging.root if name == "root" else logging.getLogger(name)
+
+
+# ---- attributes and classes
+
+
+def additions() -> t.Any:
+    """What code has added to loggers, by their names: the class, or None for logging's, and the attributes."""
+    found: dict[str, t.Any] = {}
+    for name, logger in named():
+        if len(vars(logger)) != _COUNT or type(logger) not in _OWN_KINDS:
+            added = _class_of(name, logger), _attributes_of(logger)
+            if any(added):
+                found[name] = added
+    return found or MISSING
+
+
+def set_additions(new: t.Any) -> None:
+    new = {} if new is MISSING else new
+    current = additions()
+    for name in new.keys() | (current.keys() if current is not MISSING else ()):
+        logger = find(name)
+        kind, attributes = new.get(name, (None, {}))
+        was = _class_of(name, logger)
+        if kind is not was:
+            logger.__class__ = kind or _OWN_KINDS[logger is logging.root]
+        for gone in _attributes_of(logger).keys() - attributes.keys():
+            del vars(logger)[gone]
+        vars(logger).update(attributes)
+
+
+def _class_of(name: str, logger: logging.Logger) -> type | None:
+    """None if it is logging's, or of the library whose logger it is."""
+    kind = type(logger)
+    is_kin = kind.__module__.partition(".")[0] == name.partition(".")[0]
+    return None if kind in _OWN_KINDS or (is_kin and _is_of_library(kind)) else kind
+
+
+def _attributes_of(logger: logging.Logger) -> dict[str, t.Any]:
+    """But for functions of libraries, which have put them there."""
+    return {
+        attribute: value
+        for attribute, value in vars(logger).items()
+        if attribute not in _OF_ALL
+        and not (isinstance(value, _FUNCTIONS) and _is_of_library(value))
+    }
+
+
+def _is_of_library(value: t.Any) -> bool:
+    """Whether a class or function is defined there."""
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and is_library(file)
