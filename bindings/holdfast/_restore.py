@@ -507,6 +507,13 @@ def fill_with_attributes(made, state):
     share_dict(made, attributes)
 
 
+def fill_and_hang(made, state):
+    own, hung = state
+    if own is not None:
+        fill_state(made, own)
+    object.__getattribute__(made, "__dict__").update(hung)
+
+
 def fill_state(made, state):
     """Give an object its state as the interpreter does."""
     if hasattr(made, "__setstate__"):

@@ -8,19 +8,26 @@ pickled with it, and a Series as its block, as a frame is.
 
 Results that types and arrays keep about themselves (`_cache`) are left out: a cell that only looked
 at a column would have changed it.
+
+Attributes that the notebook hangs on a frame, a column or an index (`s.unit = "m"`) are carried beside what
+pandas's own pickling keeps.
 """
 
 from __future__ import annotations
 
 import copyreg
+import functools
 import typing as t
 
 import numpy as np
 import pandas as pd
 from pandas._libs.internals import BlockPlacement, BlockValuesRefs
+from pandas.core.generic import NDFrame
 
 from .. import _restore
 from . import Codec, register
+
+_KEPT = frozenset(("_mgr", "_attrs", "_flags", "_name"))  # what most frames and columns consist of
 
 
 class References(Codec):
@@ -47,15 +54,35 @@ class SeriesManager(Codec):
         return type(value), (value.blocks[0], value.axes[0])
 
 
+class Frame(Codec):
+    types = ("pandas.core.generic.NDFrame",)
+
+    def reduce(self, value, pickler):
+        cls = type(value)
+        hung = vars(value).keys() - _KEPT
+        if not hung or cls.__getstate__ is not NDFrame.__getstate__:
+            return NotImplemented
+        hung -= {*cls._metadata, *cls._internal_names, *cls._accessors}
+        if not hung or cls.__reduce_ex__ is not object.__reduce_ex__:
+            return NotImplemented
+        state = value.__getstate__(), _of_these(value, hung)
+        return copyreg.__newobj__, (cls,), state, None, None, _restore.fill_and_hang
+
+
 class Index(Codec):
     types = ("pandas.Index", "pandas.core.indexes.base.Index")
 
     def reduce(self, value, pickler):
         refs = vars(value).get("_references")  # a range has no memory, but a property
         reduced = value.__reduce__()
-        if refs is None or not refs.has_reference() or reduced[2:] not in ((), (None,)):
+        if reduced[2:] not in ((), (None,)):
             return reduced
-        return *reduced[:2], refs, None, None, _look_at
+        hung = vars(value).keys() - _declared(type(value))
+        looks = refs is not None and refs.has_reference()
+        if not hung:
+            return (*reduced[:2], refs, None, None, _look_at) if looks else reduced
+        state = refs if looks else None, _of_these(value, hung)
+        return *reduced[:2], state, None, None, _look_and_hang
 
 
 class Cached(Codec):
@@ -94,7 +121,7 @@ class ArrowArray(Codec):
         return copyreg.__newobj__, (type(value),), attributes, None, None, _restore.share_dict
 
 
-for codec in (References(), Block(), SeriesManager(), Index(), Cached(), ArrowArray()):
+for codec in (References(), Block(), SeriesManager(), Frame(), Index(), Cached(), ArrowArray()):
     register(codec)
 
 
@@ -108,6 +135,22 @@ def _without_cache(attributes: dict[str, t.Any]) -> dict[str, t.Any]:
     return {name: value for name, value in attributes.items() if name != "_cache"}
 
 
+def _of_these(value: t.Any, names: t.Collection[str]) -> dict[str, t.Any]:
+    """Those attributes, in the order in which they were set."""
+    return {name: one for name, one in vars(value).items() if name in names}
+
+
+@functools.lru_cache(maxsize=64)
+def _declared(cls: type) -> set[str]:
+    """The attributes that pandas's classes say that an index has."""
+    return {
+        name
+        for base in cls.__mro__
+        if base.__module__.partition(".")[0] == "pandas"
+        for name in (*vars(base), *vars(base).get("__annotations__", ()))
+    }
+
+
 def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any) -> t.Any:
     return cls(values, placement=BlockPlacement(place), ndim=ndim, refs=refs)
 
@@ -115,3 +158,10 @@ def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any)
 def _look_at(index, refs):
     index._references = refs
     refs.add_index_reference(index)
+
+
+def _look_and_hang(index, state):
+    refs, hung = state
+    if refs is not None:
+        _look_at(index, refs)
+    vars(index).update(hung)

@@ -5,7 +5,8 @@ through pyarrow. Its own pickling, an IPC stream inside of the pickle, is left w
 that interface doesn't carry unchanged (categories, enumerations, 128-bit integers), and with
 everything if there is no pyarrow. Objects neither carries.
 
-A frame is its columns, a column its chunks and whether it is known to be sorted.
+A frame is its columns, a column its chunks and whether it is known to be sorted; both, plans and expressions
+have the attributes that the notebook hung on them, which Polars's own pickling leaves out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import functools
 
 import polars as pl
 
+from .. import _restore
 from . import Codec, register
 
 _BY_ARROW = {
@@ -23,6 +25,7 @@ _BY_ARROW = {
 }
 
 
+_PARTS = frozenset(("_s", "_df", "_ldf", "_pyexpr"))  # where each keeps what is in Rust
 _FUNCTIONS = (b"PLPYFN", b"PLPYUDF")  # before each pickled function; the second in older versions
 
 
@@ -32,10 +35,10 @@ class Series(Codec):
     def reduce(self, value, pickler):
         arrow = _as_arrow(value)
         if arrow is None:
-            return NotImplemented
+            return _with_hung(value, NotImplemented)
         flags = value.flags
         order = "asc" if flags["SORTED_ASC"] else "desc" if flags["SORTED_DESC"] else None
-        return _make_series, (value.name, value.dtype, arrow, order)
+        return _with_hung(value, (_make_series, (value.name, value.dtype, arrow, order)))
 
     def shares(self, value):
         from .arrow_buffers import addresses, buffers_of
@@ -49,8 +52,8 @@ class Frame(Codec):
 
     def reduce(self, value, pickler):
         if type(value) is not pl.DataFrame or not _pyarrow() or not value.width:
-            return NotImplemented
-        return _make_frame, (value.get_columns(),)
+            return _with_hung(value, NotImplemented)
+        return _with_hung(value, (_make_frame, (value.get_columns(),)))
 
     def shares(self, value):
         for column in value.get_columns():
@@ -68,7 +71,7 @@ class Plan(Codec):
             raise TypeError(
                 "a Python function is in its plan, and another process would have a copy of it"
             )
-        return object.__new__, (type(value),), state
+        return _with_hung(value, (object.__new__, (type(value),), state))
 
 
 _series = Series()
@@ -85,6 +88,20 @@ def _pyarrow():
     except ImportError:
         return None
     return pyarrow if hasattr(pyarrow, "string_view") else None
+
+
+def _with_hung(value, reduced):
+    """As pickle is given it, or NotImplemented: with the attributes that were hung on the value."""
+    attributes = vars(value)
+    if attributes.keys() <= _PARTS:
+        return reduced
+    hung = {name: one for name, one in attributes.items() if name not in _PARTS}
+    if reduced is NotImplemented:
+        reduced = value.__reduce_ex__(5)
+        if not isinstance(reduced, tuple) or any(one is not None for one in reduced[3:]):
+            return reduced
+    make, args, state = (*reduced, None)[:3]
+    return make, args, (state, hung), None, None, _restore.fill_and_hang
 
 
 def _goes_by_arrow(dtype) -> bool:
