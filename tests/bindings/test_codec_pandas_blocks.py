@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import holdfast
 from holdfast import store
 
 pd = pytest.importorskip("pandas")
@@ -285,3 +286,10 @@ def test_random_edits_in_turn(cells):
         live.clear()
         del main, live
         session.destroy()
+
+
+def test_attributes_that_were_hung_on_them():
+    column, index = pd.Series([1]), pd.date_range("2024", periods=2)
+    column.unit, index.note = [column], "n"
+    arrived, other = holdfast.loads(holdfast.dumps((column, index)))
+    assert arrived.unit[0] is arrived and other.note == "n" and list(other) == list(index)

@@ -2,6 +2,8 @@
 
 import pytest
 
+import holdfast
+
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
@@ -119,3 +121,11 @@ def test_a_plan_with_a_python_function_is_declined(main):
     assert "a Python function is in its plan" in report["unserializable"]["bad"]
     found = main.other("names.bind(ns)\nanswer(found=ns['good'].collect()['a'].to_list())")
     assert found == {"found": [2]}
+
+
+def test_attributes_that_were_hung_on_them():
+    values = pl.DataFrame({"a": [1]}), pl.DataFrame(), pl.col("a")
+    for one in (*values, values[0].lazy()):
+        one.note = [one]
+        arrived = holdfast.loads(holdfast.dumps(one))
+        assert arrived.note[0] is arrived and type(arrived) is type(one)

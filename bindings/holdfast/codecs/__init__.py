@@ -77,6 +77,7 @@ _BUILT_IN: dict[str, str] = {
     "multiprocessing": "connections",
     "numpy": "numpy_arrays",
     "pandas": "pandas_blocks",
+    "param": "param_objects",
     "plotly": "plotly_figures",
     "polars": "polars_columns",
     "pyarrow": "arrow_buffers",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from . import Codec, register
+from . import Codec, jax_functions, register
 
 
 def _make_array(memory, dtype, shape, device, is_weak):
@@ -60,5 +60,5 @@ class _Keys(Codec):
         return _make_key, (jax.random.key_data(value), str(jax.random.key_impl(value)))
 
 
-for _codec in (_Arrays(), _Keys()):
+for _codec in (_Arrays(), _Keys(), *jax_functions.CODECS):
     register(_codec)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from . import Codec, register
+from . import Codec, register, sympy_rings
 
 
 class _Units(Codec):
@@ -23,4 +23,5 @@ class _Units(Codec):
         return *reduced[:2], dict(vars(value))
 
 
-register(_Units())
+for _codec in (_Units(), *sympy_rings.CODECS):
+    register(_codec)

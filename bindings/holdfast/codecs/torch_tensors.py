@@ -27,7 +27,14 @@ import functools
 import torch
 
 from .._no_warnings import no_warnings
-from . import Codec, register, torch_devices, torch_optimizers, torch_scripts
+from . import (
+    Codec,
+    register,
+    torch_devices,
+    torch_optimizers,
+    torch_parametrized,
+    torch_scripts,
+)
 
 _NO_GRAPH = (
     "the autograd graph of this tensor was not carried between the notebook's process and the "
@@ -333,6 +340,7 @@ for _codec in (
     _Handles(),
     _MemoryFormats(),
     *torch_optimizers.CODECS,
+    *torch_parametrized.CODECS,
     *torch_scripts.CODECS,
 ):
     register(_codec)
