@@ -7,14 +7,12 @@ param's own `__setstate__` makes a watcher for each list. Here they are carried 
 from __future__ import annotations
 
 import copyreg
+import sys
 import typing as t
-
-import param
 
 from .. import _restore
 from . import Codec, register
 
-_BASE = param.Parameterized
 _OWN = ("__getstate__", "__setstate__", "__reduce__", "__reduce_ex__")
 
 
@@ -26,7 +24,8 @@ class _Objects(Codec):
         private = vars(value).get("_param__private")
         if not _watches_several(getattr(private, "watchers", None)):
             return NotImplemented
-        if any(getattr(cls, name) is not getattr(_BASE, name) for name in _OWN):
+        base = sys.modules["param.parameterized"].Parameterized  # type: ignore[attr-defined]
+        if any(getattr(cls, name) is not getattr(base, name) for name in _OWN):
             return NotImplemented
         state = value.__getstate__()
         if state.keys() != vars(value).keys():  # it has slots
