@@ -61,22 +61,6 @@ class _Parts(Codec):
         return NotImplemented
 
 
-class _Calls(Codec):
-    """`exit` and `quit`."""
-
-    types = ("IPython.core.autocall.IPyAutocall",)
-
-    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        hidden = getattr(get_ipython(), "user_ns_hidden", {})
-        names = [name for name in ("exit", "quit") if hidden.get(name) is value]
-        return (find_call, (names[0],)) if names else NotImplemented
-
-
-def find_call(name: str) -> t.Any:
-    """What this process's shell has by that name."""
-    return get_ipython().user_ns_hidden[name]
-
-
 def _parts(shell: t.Any) -> dict[str, t.Any]:
     found = {name: getattr(shell, name, None) for name in _PARTS}
     return found | getattr(found["display_formatter"], "formatters", {})
@@ -104,5 +88,5 @@ def make_lazy(spec: str, kind: t.Any, name: str) -> t.Any:
     return magic.LazyMagic(get_ipython().magics_manager, spec, kind, name)  # type: ignore[attr-defined]
 
 
-for _codec in (_Shells(), _Parts(), _Calls(), _Lazy()):
+for _codec in (_Shells(), _Parts(), _Lazy()):
     register(_codec)

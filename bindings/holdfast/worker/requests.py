@@ -22,7 +22,6 @@ import typing as t
 
 from ipykernel.jsonutil import json_clean
 
-from holdfast import _owned
 from holdfast._after_import import watch_imports
 from holdfast._patches import Patches
 from holdfast.errors import with_reason
@@ -107,7 +106,6 @@ class Worker:
         they are imported."""
         shell = self.shell
         shell.own_hidden = frozenset(shell.user_ns_hidden)
-        _owned.know("IPython.core.interactiveshell", "_modified_open")  # the notebook's `open`
         known = begun.begin(shell, self.app.is_as_built)
         differences = known.differences
         slots = known.slots | kept.own_slots(shell, self.runs_exit_handlers)

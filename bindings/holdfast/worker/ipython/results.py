@@ -61,27 +61,12 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
         if (name in own or name.startswith("_"))
         and namespace.get(name, absent) is value
         and not _NUMBERED.match(name)
-    ) | (set(_UNDERS) & namespace.keys() - _user_unders(shell))
+    ) | given_back(shell)
 
 
-def given_back(shell: t.Any) -> frozenset[str]:
-    """The names that are IPython's, also if the notebook had them before: the store forgets them."""
-    return hidden_names(shell)
-
-
-def _missing(shell: t.Any) -> list[str]:
-    """Those of IPython's own names that the notebook has deleted."""
-    return [name for name in shell.own_hidden if name not in shell.user_ns]
-
-
-def _restore_own(shell: t.Any, missing: t.Collection[str]) -> None:
-    """Make names that the notebook has given back IPython's own again, and delete what it deleted."""
-    namespace, hidden = shell.user_ns, shell.user_ns_hidden
-    for name in shell.own_hidden:
-        if name in missing:
-            namespace.pop(name, None)
-        elif name not in namespace and name in hidden:
-            namespace[name] = hidden[name]
+def given_back(shell: t.Any) -> set[str]:
+    """Those of `_`, `__` and `___` that are IPython's, also if the notebook had them before."""
+    return set(_UNDERS) & shell.user_ns.keys() - _user_unders(shell)
 
 
 def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:
@@ -159,7 +144,6 @@ def capture(shell: t.Any) -> Memory:
         "sources": _sources(files, history.input_hist_parsed),
         "directories": [str(directory) for directory in shell.user_ns.get("_dh", ())],
         "unbound": _unbound(shell),
-        "missing": _missing(shell),
         "waiting": history.waiting(),
         "outcome": [outcome.execution_count, not outcome.success] if outcome else [],
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
@@ -202,7 +186,6 @@ def restore_results(shell: t.Any, memory: Memory) -> None:
     their files the cells that ran elsewhere."""
     _restore_sources(memory)
     _restore_directories(shell, memory["directories"])
-    _restore_own(shell, memory.get("missing", ()))
     cell_numbers(shell).update(memory["files"])
     namespace, outputs = shell.user_ns, _outputs(shell)
     for name, value in _numbered(namespace):
