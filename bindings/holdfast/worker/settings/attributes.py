@@ -166,6 +166,11 @@ def shown(value: t.Any, is_named: bool, budget: Budget | None = None) -> t.Any:
     return look(value, budget) or _digest(value) or id(value)
 
 
+def of_method(value: t.Any) -> list[tuple[str, t.Any]]:
+    """The functions of a property, a class method and the like, by the attributes that have them."""
+    return [(name, getattr(value, name)) for name in _METHODS.get(type(value), ())]
+
+
 def parts_of(
     module: object, begun: t.Mapping[str, t.Any] | None = None
 ) -> t.Iterator[tuple[str, t.Any, bool]]:
@@ -183,7 +188,7 @@ def parts_of(
         made = value if begun is None or path in fixed else begun.get(path)
         kind = type(made)
         if kind in _METHODS:
-            found = [(f"{path}.{part}", getattr(made, part)) for part in _METHODS[kind]]
+            found = [(f"{path}.{inner}", part) for inner, part in of_method(made)]
             fixed.update(part for part, _ in found)
             work += found
             yield path, value, made is value

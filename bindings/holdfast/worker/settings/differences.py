@@ -54,6 +54,7 @@ from .attributes import (
     is_users,
     look_into,
     of_function,
+    of_method,
     parts_of,
     set_attributes,
     shown,
@@ -426,7 +427,10 @@ class _InClass(t.NamedTuple):
 def _computed_in(name: str, values: dict[str, t.Any]) -> dict[str, t.Any]:
     """The plain values of a module, also those behind functions without a name of their own, and lines of code."""
     found = dict(values)
+    functions = dict(values)
     for path, one in values.items():
+        functions.update((f"{path}.{inner}", part) for inner, part in of_method(one))
+    for path, one in functions.items():
         if type(one) is types.FunctionType and not is_made_once(one, path, name):
             if one.__globals__.get("__name__") == name:
                 found.update((f"{path}.{inner}", part) for inner, part in of_function(one))
