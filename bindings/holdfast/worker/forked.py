@@ -144,8 +144,7 @@ class Forked:
         main.channel.begin_anew()
         main.app.session.pid = os.getpid()
         main.shell.ends_with_cell = True
-        history = main.shell.history_manager
-        history.read_only(history.waiting())  # the main worker writes it
+        main.shell.history_manager.enabled = False  # the main worker writes it
         main.begin_fork()
         handles.table.begin_anew()
         device_lease.leases.answers, device_lease.leases.durable = False, True

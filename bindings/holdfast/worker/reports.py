@@ -142,7 +142,6 @@ class Memory(t.TypedDict):
     sources: dict[str, str]  # of files that aren't the input of that number
     directories: list[str]
     unbound: t.NotRequired[list[str]]  # those of _, __ and ___ that are no names
-    waiting: t.NotRequired[dict[str, t.Any]]  # lines of the history that may not be written yet
     last: list[int]  # the numbers of _, __ and ___; 0: none
     outcome: t.NotRequired[list[t.Any]]  # of the last cell: its number, whether it raised; or empty
 

@@ -10,9 +10,6 @@ reader of the history has the rest written first: that is IPython's own.
 A session of the history is begun with its first line, or when somebody asks for its number: its row
 waits for the disk, too, which was a tenth of a main worker's start. So a kernel that ran nothing leaves
 none.
-
-A cell's own process writes nothing: the main worker does. It reads the same file, with the lines that aren't
-written yet (`read_only`): those that the main worker had when the cell began, and its own.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ import contextlib
 import sys
 import threading
 import typing as t
-from pathlib import Path
 
 from IPython.core.history import HistoryManager, HistorySavingThread
 
@@ -31,24 +27,11 @@ from ..usage import aside
 # longer: an assistant reads what is written while a cell holds the GIL.
 _PAUSE_SECONDS = 0.05
 _PAUSES_MAX = 10
-# A name that is temporary is found before that of the file.
-_WAITING = """
-CREATE TEMPORARY TABLE waiting
-    (session integer, line integer, source text, source_raw text, PRIMARY KEY (session, line));
-CREATE TEMPORARY VIEW history AS SELECT * FROM main.history UNION ALL SELECT * FROM waiting
-    WHERE NOT EXISTS (SELECT 1 FROM main.history written
-                      WHERE written.session = waiting.session AND written.line = waiting.line);
-"""
 
 
 class History(HistoryManager):
     """Its thread is woken by the first line of several."""
 
-    if t.TYPE_CHECKING:
-        db: t.Any
-
-    _reads: tuple[str, int] | None = None  # in a cell's process: the file and the session
-    _whole = False  # `db` shows the lines that wait, too
     _awake = False  # the thread has lines to write, and will look for more before it does
 
     def __init__(self, **kwargs: t.Any):
@@ -79,51 +62,10 @@ class History(HistoryManager):
             else:
                 self.save_thread, self.using_thread = thread, True
 
-    def waiting(self) -> dict[str, t.Any]:
-        """What a cell's process needs to know the session's lines: `read_only` takes it."""
-        if self._reads is not None:
-            file, number = self._reads
-        elif self.enabled and self.hist_file != ":memory:":
-            file, number = str(self.hist_file), self.session_number
-        else:
-            return {}
-        return {"file": file, "session": number, "lines": list(self.db_input_cache)}
-
-    def read_only(self, waiting: dict[str, t.Any]) -> None:
-        """In a cell's process: what the main worker's manager has."""
-        if waiting:
-            self._reads = waiting["file"], waiting["session"]
-            self.db_input_cache[:] = map(tuple, waiting["lines"])
-            self._due, self._number = False, waiting["session"]
-
-    def _run_sql(self, *args: t.Any, **kwargs: t.Any) -> t.Any:
-        """As the original."""
-        self._see_waiting()
-        return super()._run_sql(*args, **kwargs)
-
-    def get_session_info(self, *args: t.Any, **kwargs: t.Any) -> t.Any:
-        """As the original."""
-        self._see_waiting()
-        return super().get_session_info(*args, **kwargs)
-
-    def _see_waiting(self) -> None:
-        """In a cell's process: have a connection in which the table of the lines has those that wait.
-        The file is opened by the first who asks, and what is temporary has a name before what isn't."""
-        if self._reads is None:
-            return
-        if not self._whole:
-            self.db = _opened(self._reads[0], self.db, self.connection_options)
-            self._whole = True
-        rows = [(self._number, *line) for line in self.db_input_cache]
-        with self.db:
-            self.db.execute("DELETE FROM waiting")
-            self.db.executemany("INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?)", rows)
-
     @property
     def session_number(self) -> int:
         """Of the session that runs; 0 if there is none."""
-        if self._reads is None:
-            self._begin(self.db)
+        self._begin(self.db)
         return self._number
 
     @session_number.setter
@@ -132,8 +74,6 @@ class History(HistoryManager):
 
     def new_session(self, conn: t.Any = None) -> None:
         """As the original, but for when."""
-        if self._reads is not None:
-            return
         if conn is None:
             self._due = self.enabled
         else:
@@ -168,7 +108,7 @@ class History(HistoryManager):
 
     def end_session(self) -> None:
         """As the original, where there is one."""
-        if self._reads is None and (not self._due or self.db_input_cache):
+        if not self._due or self.db_input_cache:
             super().end_session()
 
     def store_inputs(self, *args: t.Any, **kwargs: t.Any) -> None:
@@ -192,8 +132,6 @@ class History(HistoryManager):
 
     def writeout_cache(self, conn: t.Any = None) -> None:
         """As the original; the thread, which alone has a connection of its own, waits before."""
-        if self._reads is not None:
-            return
         if conn is not None and self._own_pace:
             for _ in range(_PAUSES_MAX):
                 count = len(self.db_input_cache)
@@ -233,18 +171,3 @@ class History(HistoryManager):
                     "ERROR! Session/line number was not unique in database. History logging moved"
                     f" to new session {self.session_number}"
                 )
-
-
-def _opened(file: str, other: t.Any, options: dict[str, t.Any]) -> t.Any:
-    """A connection to a history that can't write it, and that has a table for lines that wait. If there is
-    no such file any more, it is `other`."""
-    import sqlite3
-
-    types = sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES
-    place = f"{Path(file).absolute().as_uri()}?mode=ro"
-    try:
-        found = sqlite3.connect(place, uri=True, detect_types=types, **options)
-    except sqlite3.OperationalError:
-        found = other
-    found.executescript(_WAITING)
-    return found

@@ -144,7 +144,6 @@ def capture(shell: t.Any) -> Memory:
         "sources": _sources(files, history.input_hist_parsed),
         "directories": [str(directory) for directory in shell.user_ns.get("_dh", ())],
         "unbound": _unbound(shell),
-        "waiting": history.waiting(),
         "outcome": [outcome.execution_count, not outcome.success] if outcome else [],
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
     }
@@ -166,8 +165,6 @@ def restore(shell: t.Any, memory: Memory) -> None:
     # The lists are In and _ih themselves.
     history.input_hist_raw[:] = memory["raw"]
     history.input_hist_parsed[:] = memory["parsed"]
-    if shell.ends_with_cell:
-        history.read_only(memory.get("waiting", {}))
     inputs = [*[""] * 4, *memory["raw"][1:]]
     # The shell shifts them when it stores the input of the cell that is about to run.
     history._iii, history._ii, history._i, history._i00 = inputs[-4:]

@@ -25,6 +25,7 @@ _MISSING: t.Any = object()
 _CARRIED_OTHERWISE = frozenset(("InlineBackend", "AliasManager"))  # figures.py, rows.py
 _OF_PROCESS = frozenset(("hist_file", "connection_options"))  # a cell's history is in memory
 _LEFT_OUT = _OF_PROCESS | {"float_precision", "lazy_magics"}  # state.py, registries.py
+_METHOD = "print_method"  # of a formatter, which `%config` doesn't know
 _OF_LOG = ("logfname", "loghead", "logmode", "timestamp", "log_output", "log_raw_input")
 
 
@@ -93,8 +94,8 @@ def _options(kind: t.Any) -> dict[str, t.Any]:
     """Those of a class, and what they are at first if that is known without an object."""
     return {
         name: trait.default_value if is_plain(trait.default_value) else _MISSING
-        for name, trait in kind.class_traits(config=True).items()
-        if name not in _LEFT_OUT
+        for name, trait in kind.class_traits().items()
+        if name not in _LEFT_OUT and (trait.metadata.get("config") or name == _METHOD)
     }
 
 
