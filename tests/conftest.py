@@ -25,8 +25,8 @@ del sys.path[0]
 # Of each kernel that these tests start.
 LocalPortCache.find_available_port = lambda self, ip: ports.free_port(ip)
 
-# CI tries the same random examples each time; a run that asks for more of them (effort.py) gets others.
-hypothesis.settings.register_profile("holdfast", derandomize=effort.EFFORT == 1)
+# The core tries the same random examples each time; a long run (effort.py) gets others.
+hypothesis.settings.register_profile("holdfast", derandomize=not effort.IS_LONG)
 hypothesis.settings.load_profile("holdfast")
 
 # A Score-P on PATH would record what the tests of the built-in recorder look at. Those of
@@ -38,6 +38,15 @@ SUPPORT = Path(__file__).parent / "support"
 # know, a process of pytest-xdist hears from the one that directs it.
 _RUNNERS_THREADS = set(sys._current_frames()) - {threading.get_ident()}
 _SHARED_THREADS = set()  # of clients that live on after the test that was the first to need them
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is marked `long`, unless this is a long run (effort.py)."""
+    if effort.IS_LONG:
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def new_threads(before):

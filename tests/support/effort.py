@@ -1,33 +1,40 @@
-"""How much the tests try. HOLDFAST_EFFORT is 1 unless set: what CI has time for. More multiplies
-the random examples, and runs every case of the lists that CI takes a sample of."""
+"""How much the tests try.
+
+Unless HOLDFAST_EFFORT is set, they are the *core*: the same cases at every commit, about ten minutes on two
+processors. HOLDFAST_EFFORT=2, as `.ci/run long` sets it, adds the tests and cases that are marked `long`, and
+multiplies the random examples.
+"""
 
 import os
-import subprocess
-from pathlib import Path
 
+import pytest
+
+TURN = 0
 EFFORT = int(os.environ.get("HOLDFAST_EFFORT", "1"))
-
-
-def _commits():
-    """The number of commits up to this one; 0 where this isn't a checkout."""
-    command = ["git", "rev-list", "--count", "HEAD"]
-    try:
-        counted = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:  # no git
-        return 0
-    return int(counted.stdout) if counted.returncode == 0 else 0
-
-
-TURN = _commits()
+IS_LONG = EFFORT > 1
 
 
 def examples(count):
+    """The number of random examples, where the core tries `count`."""
     return count * EFFORT
 
 
-def sample(cases, step):
-    """Every `step`-th of them, beginning with another one at each commit; or all where there is time."""
+def core(cases, kept):
+    """Parameters for `parametrize`: all of the cases; those for which `kept(case)` is false are `long`.
+
+    `kept` may be a collection instead, of the cases that are in the core.
+    """
+    is_kept = kept if callable(kept) else kept.__contains__
     cases = list(cases)
-    return cases if EFFORT > 1 else cases[TURN % step :: step]
+    assert any(map(is_kept, cases)), "no case is in the core"
+    return [_parameter(case, () if is_kept(case) else pytest.mark.long) for case in cases]
+
+
+def _parameter(case, marks):
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
+
+
+def sample(cases, step):
+    """Every `step`-th of them. Each use becomes `core`."""
+    cases = list(cases)
+    return cases if IS_LONG else cases[::step]
