@@ -1,0 +1,92 @@
+"""The long run: every test and case, other interpreters, empty roots, hours of fuzzing.
+
+Usage: long.py [PART...], as `.ci/run long` calls it; without a part, all of PARTS. Each part is a command. One
+that fails stops nothing. What ran, how long, and what failed goes into docs/robustness.md, between two comments,
+in place of the last run's table. The exit status is 1 if a part failed. The output of each part is in
+build/logs/long-PART.log.
+"""
+
+import datetime
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/robustness.md"
+BEGIN, END = "<!-- the last long run -->", "<!-- end of the last long run -->"
+FUZZ_S = 900  # for each target
+PARTS = {
+    "tests": ("every test and case", "HOLDFAST_EFFORT=2 ./test"),
+    "sanitize": ("C tests under the address and undefined-behaviour sanitizers", ".ci/run sanitize"),
+    "threads": ("C tests under the thread sanitizer", ".ci/run threads"),
+    "store": (
+        "every failing call of the store",
+        "build/c/tests/shm_store/test_store_failing_calls all",
+    ),
+    "frontend": (
+        "every failing call of the frontend",
+        "build/c/tests/kernel/test_kernel_failing_calls all",
+    ),
+    "variables": (
+        "every failing call of the notebook's variables",
+        "PYTHONPATH=tests/support .venv/bin/python tests/bindings/failing_store.py all",
+    ),
+    "fuzz": (f"libFuzzer, {FUZZ_S // 60} minutes for each target", f"tests/fuzz/hours.sh {FUZZ_S}"),
+}
+# What the parts print of their results: pytest's and meson's counts are summed by count.py.
+COUNT = re.compile(r"\d+ passed, \d+ failed")
+FAILED = re.compile(r"^failed: (.*)$", re.M)
+
+
+def run(part: str) -> tuple[str, bool]:
+    """Run one part: its row in the table, and whether it went well."""
+    text, command = PARTS[part]
+    log = ROOT / f"build/logs/long-{part}.log"
+    print(f"{part}: {command}", flush=True)
+    begin = time.monotonic()
+    with open(log, "w", encoding="utf-8") as output:
+        code = subprocess.run(
+            ["sh", "-c", command], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        ).returncode
+    minutes = (time.monotonic() - begin) / 60
+    said = log.read_text(encoding="utf-8", errors="replace")
+    counts, failed = COUNT.findall(said), FAILED.findall(said)
+    result = counts[-1] if counts else "passed" if code == 0 else f"failed (status {code})"
+    print(f"    {result}, {minutes:.0f} minutes", flush=True)
+    names = "; ".join(f"`{name}`" for name in failed) or ("" if code == 0 else f"see {log.name}")
+    return f"| {text} | `{command}` | {result} | {minutes:.0f} | {names} |", code == 0
+
+
+def write(rows: list[str]) -> None:
+    """Put the table into the page."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    cores = len(os.sched_getaffinity(0))
+    head = f"{datetime.date.today()}, commit {commit or 'unknown'}, {cores} processors:"
+    lines = ["", head, "", "| what | command | result | minutes | failed |"]
+    table = "\n".join([*lines, "| --- | --- | --- | --- | --- |", *rows, ""])
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    assert rest and after, f"{PAGE.name} has no place for the table"
+    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+
+
+def main(parts: list[str]) -> int:
+    if unknown := set(parts) - PARTS.keys():
+        print(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+        return 2
+    (ROOT / "build/logs").mkdir(parents=True, exist_ok=True)
+    results = []
+    for part in parts or PARTS:
+        results.append(run(part))
+        write([row for row, _ in results])
+    return 0 if all(is_well for _, is_well in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
