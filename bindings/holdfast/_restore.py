@@ -251,8 +251,13 @@ def fill_exception(error, state):
     BaseException.__suppress_context__.__set__(error, suppressed)  # not before: the cause sets it
     BaseException.__traceback__.__set__(error, trace)
     object.__getattribute__(error, "__dict__").update(attributes)
-    for home, name, value in fields:
-        vars(home)[name].__set__(error, value)
+    _set_slots(error, fields)
+
+
+def _set_slots(made, slots):
+    """By the classes that have them, whatever the object's class has by these names."""
+    for home, name, value in slots:
+        vars(home)[name].__set__(made, value)
 
 
 def make_by_base(base, cls, args):
@@ -261,21 +266,17 @@ def make_by_base(base, cls, args):
 
 def make_hashing(base, cls, args, known, slots):
     """With the attributes that its class may hash it by; `fill_by_base` gives it all of them."""
-    made = base.__new__(cls, *args)
+    made = make_by_base(base, cls, args)
     if known:
         object.__getattribute__(made, "__dict__").update(known)
-    for home, name, value in slots:
-        vars(home)[name].__set__(made, value)
+    _set_slots(made, slots)
     return made
 
 
 def fill_by_base(made, state):
     """By what the builtin type below the object's class has, and not by the class."""
     attributes, slots, base, items = state
-    if attributes is not None:
-        share_dict(made, attributes)
-    for home, name, value in slots:
-        vars(home)[name].__set__(made, value)
+    _fill_attributes(made, attributes, slots)
     _FILL.get(base, _fill_nothing)(made, items)
 
 
@@ -285,10 +286,13 @@ def fill_descriptor(made, state):
         base.__init__(made, *parts)
     else:  # has a lock before Python 3.12
         attributes = {**vars(functools.cached_property(len)), **attributes}
+    _fill_attributes(made, attributes, slots)
+
+
+def _fill_attributes(made, attributes, slots):
     if attributes is not None:
         share_dict(made, attributes)
-    for home, name, value in slots:
-        vars(home)[name].__set__(made, value)
+    _set_slots(made, slots)
 
 
 def _fill_nothing(made, items):

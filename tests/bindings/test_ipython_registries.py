@@ -21,9 +21,10 @@ def shell():
 
 
 @pytest.fixture
-def own_module(monkeypatch):
+def own_module(monkeypatch, tmp_path):
     """A module of the user's own, with a class and a function."""
     module = types.ModuleType("own_one")
+    module.__file__ = str(tmp_path / "own_one.py")
     monkeypatch.setitem(sys.modules, "own_one", module)
     monkeypatch.setattr(registries, "own_modules", lambda: {"own_one": module})
     module.Rows = type("Rows", (), {"__module__": "own_one", "add": lambda self, line: line})
@@ -118,7 +119,7 @@ def test_printers_of_single_objects_follow_the_objects(shell):
 
 
 def test_who_has_made_an_entry(own_module):
-    is_made = ipython_registries._is_made
+    is_made = registries.is_notebooks_or_nobodys
 
     def counts(value):
         return any(map(is_made, registries._parts(value)))

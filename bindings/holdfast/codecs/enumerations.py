@@ -126,9 +126,8 @@ def _make_class(metaclass, bases, about, base, members, identifier):
 
 def _fill_class(cls, state):
     attributes, slots, extra, combined, order, *more = state
-    for name, value in (
-        more[0] if more else {}
-    ).items():  # perhaps changed, of a class that was here
+    values = more[0] if more else {}  # perhaps changed, of a class that was here
+    for name, value in values.items():
         cls._member_map_[name]._value_ = value
     for name, (items, slots_of) in extra.items():
         _fill_member(cls._member_map_[name], items, slots_of)

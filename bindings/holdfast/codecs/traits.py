@@ -52,10 +52,6 @@ class _Handlers(Codec):
         return _find, (cls, name)
 
 
-def _make_dict(cls: t.Any) -> t.Any:
-    return dict.__new__(cls)
-
-
 def _fill(made: t.Any, state: tuple[dict[t.Any, t.Any], dict[str, t.Any]]) -> None:
     dict.update(made, state[0])
     vars(made).update(state[1])
@@ -69,7 +65,8 @@ class _Configurations(Codec):
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         if type(value).__reduce_ex__ is not object.__reduce_ex__:
             return NotImplemented
-        return _make_dict, (type(value),), (dict(value), dict(vars(value))), None, None, _fill
+        make = _restore.make_by_base, (dict, type(value), ())
+        return *make, (dict(value), dict(vars(value))), None, None, _fill
 
 
 class _Marks(Codec):

@@ -29,6 +29,7 @@ from holdfast._after_import import call_after_import, watch_imports
 from .. import notices
 from .attributes import (
     MISSING,
+    is_notebooks,
     is_own,
     is_plain,
     look_into,
@@ -41,7 +42,7 @@ from .attributes import (
 )
 from .differences import CARRIED_OTHERWISE
 from .own_code import own_code
-from .rows import ROWS, differs, is_notebooks, read
+from .rows import ROWS, differs, read
 
 Attributes = dict[str, dict[str, t.Any]]  # by module and name
 

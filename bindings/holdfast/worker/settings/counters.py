@@ -38,9 +38,8 @@ _TABLE: Places = {
     ),
     "sympy.core.symbol": ("Dummy._base_dummy_index",),
 }
-_DRAWN = frozenset(
-    ("_base_dummy_index",)
-)  # at random in each process, where it adds another number to it
+# Drawn at random in each process, which adds another number to it.
+_DRAWN = frozenset(("_base_dummy_index",))
 _COUNTING = (itertools.count, types.MethodWrapperType)
 _GAP_MAX = 1_000_000  # numbers; beyond, the process drew at random where to begin (rich)
 _OPERATORS = [name for _, name in opcode._nb_ops]  # type: ignore[attr-defined]

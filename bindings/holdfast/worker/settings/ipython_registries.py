@@ -14,7 +14,8 @@ import typing as t
 
 from holdfast._patches import MISSING, Deleted, Slot
 
-from .registries import Holders, Registry, is_notebooks_or_nobodys, is_own, is_users
+from .attributes import is_notebooks
+from .registries import Holders, Registry, is_notebooks_or_nobodys, is_own
 
 Names = t.Iterable[t.Any]
 
@@ -32,23 +33,22 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "IPython's completers and hooks": _hooks,
     }
     registries = {
-        name: Registry("IPython", functools.partial(holders, shell), _is_made, has_removals=True)
+        name: Registry("IPython", functools.partial(holders, shell), has_removals=True)
         for name, holders in subjects.items()
     }
     magics = functools.partial(_magics, shell)
     registries["IPython's magics"] = Registry(
-        "IPython", magics, lambda one: _is_made(one) and not is_own(one), has_removals=True
+        "IPython",
+        magics,
+        lambda one: is_notebooks_or_nobodys(one) and not is_own(one),
+        has_removals=True,
     )
     registries["IPython's magics of own modules"] = Registry("IPython", magics, is_own)
-    registries["targets of comms"] = Registry("comm", _targets, _is_made)
+    registries["targets of comms"] = Registry("comm", _targets)
     return {name: registry.slot() for name, registry in registries.items()} | {
         "printers of single objects": _Singles(shell).slot(),
         "IPython's handler of errors": _errors_handler(shell),
     }
-
-
-def _is_made(one: object) -> bool:
-    return is_notebooks_or_nobodys(one) or is_own(one)
 
 
 def _magics(shell: t.Any, names: Names) -> Holders:
@@ -93,7 +93,7 @@ def _formatters(shell: t.Any, names: Names) -> Holders:
 
 
 def _is_librarys(formatter: t.Any) -> bool:
-    return type(formatter).__module__ == "IPython.core.formatters" or not is_users(formatter)
+    return type(formatter).__module__ == "IPython.core.formatters" or not is_notebooks(formatter)
 
 
 def _printers(shell: t.Any, names: Names) -> Holders:

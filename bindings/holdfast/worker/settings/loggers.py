@@ -13,8 +13,8 @@ from holdfast._patches import MISSING
 from ..libraries import is_library
 
 _DEFAULT = (logging.NOTSET, True, False)
-_OF_ALL = frozenset(vars(logging.Logger("")))  # attributes that logging gives them
-_OF_ALL = _OF_ALL | {"manager"}  # which `getLogger` sets
+# Attributes that logging gives them; `getLogger` sets the last.
+_OF_ALL = frozenset((*vars(logging.Logger("")), "manager"))
 _COUNT = len(_OF_ALL)
 _OWN_KINDS = (logging.Logger, logging.RootLogger)
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)

@@ -19,8 +19,8 @@ import typing as t
 
 from holdfast._patches import MISSING, Deleted, Slot
 
-from .attributes import own_modules
-from .rows import all_options, is_notebooks
+from .attributes import is_notebooks, own_modules
+from .rows import all_options
 
 Holders = dict[t.Any, t.Any]  # lists and dicts, by name
 
@@ -37,7 +37,7 @@ def _parts(value: t.Any) -> list[t.Any]:
     if kind is tuple:
         return [part for one in value if callable(one) for part in _parts(one)]
     if kind is functools.partial:
-        return [part for part in _parts(value.func) if is_users(part)] or [value]
+        return [part for part in _parts(value.func) if is_notebooks(part)] or [value]
     return [value, value.__self__] if kind is types.MethodType else [value]
 
 
@@ -46,10 +46,6 @@ def is_own(one: object) -> bool:
     own = own_modules()
     home = getattr(one, "__module__", None)
     return (isinstance(home, str) and home in own) or type(one).__module__ in own
-
-
-def is_users(one: object) -> bool:
-    return is_notebooks(one) or is_own(one)
 
 
 def is_notebooks_or_nobodys(one: object) -> bool:
@@ -130,7 +126,7 @@ class Registry:
         mine = [
             (key, value)
             for key, value in changed
-            if self._counts(value, MISSING) or (is_users(key) and self._is_made(key))
+            if self._counts(value, MISSING) or (is_notebooks(key) and self._is_made(key))
         ]
         if 0 < len(mine) < len(changed):
             keys = {key for key, _ in mine}

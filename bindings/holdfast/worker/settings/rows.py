@@ -29,6 +29,7 @@ from . import autoreload
 from .attributes import is_notebooks
 from .library_rows import LIBRARY_ROWS
 from .reloader import EXTENSION
+from .row import Row, module_of, pair
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
@@ -37,31 +38,6 @@ _FIELDS = (
 ).split()
 _OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
-
-
-class Row(t.NamedTuple):
-    """A part of the state.
-
-    `read` gets the shell and gives what can be compared; with `write` it is a plain value, which that
-    sets. Both are called only where `module` is imported, and `read` first at the end of its import: if that is
-    a part of the import of a package, `read` must import nothing, or `module` is the package. Before the import it
-    is `fresh`; None: nobody knows.
-    With `objects` it gives a list of objects, to which imports add: after one only the notebook's count.
-    Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
-    """
-
-    module: str
-    read: t.Callable[[t.Any], t.Any]
-    write: t.Callable[[t.Any], object] | None = None
-    fresh: t.Any = None
-    by_imports: bool = False  # an import changes it, and nobody knows how
-    objects: bool = False
-    grows: bool = False  # only what is more than before counts
-    of_process: bool = False
-
-
-def _module(name: str) -> t.Any:
-    return sys.modules[name]
 
 
 def _ids(values: t.Iterable[object]) -> list[int]:
@@ -118,14 +94,14 @@ def _set_limits(new: list[list[int]]) -> None:
 
 
 def _tracing(shell: t.Any) -> list[int]:
-    tracemalloc = _module("tracemalloc")
+    tracemalloc = module_of("tracemalloc")
     return [tracemalloc.is_tracing() and tracemalloc.get_traceback_limit()]
 
 
 def _set_tracing(new: list[int]) -> None:
-    _module("tracemalloc").stop()
+    module_of("tracemalloc").stop()
     if new[0]:
-        _module("tracemalloc").start(new[0])
+        module_of("tracemalloc").start(new[0])
 
 
 def _locale(shell: t.Any) -> str:
@@ -217,11 +193,11 @@ def _set_no_modules(new: list[str]) -> None:
 
 
 def _levels(shell: t.Any) -> dict[int, str]:
-    return dict(_module("logging")._levelToName)
+    return dict(module_of("logging")._levelToName)
 
 
 def _set_levels(new: dict[int, str]) -> None:
-    logging = _module("logging")
+    logging = module_of("logging")
     for level in logging._levelToName.keys() - new.keys():
         logging._nameToLevel.pop(logging._levelToName.pop(level), None)
     for level, name in new.items():
@@ -230,7 +206,7 @@ def _set_levels(new: dict[int, str]) -> None:
 
 
 def _dialects(shell: t.Any) -> dict[str, dict[str, t.Any]]:
-    csv = _module("csv")
+    csv = module_of("csv")
     return {
         name: {field: getattr(csv.get_dialect(name), field) for field in _FIELDS}
         for name in csv.list_dialects()
@@ -238,7 +214,7 @@ def _dialects(shell: t.Any) -> dict[str, dict[str, t.Any]]:
 
 
 def _set_dialects(new: dict[str, dict[str, t.Any]]) -> None:
-    csv = _module("csv")
+    csv = module_of("csv")
     for name in set(csv.list_dialects()) - new.keys():
         csv.unregister_dialect(name)
     for name, fields in new.items():
@@ -251,7 +227,7 @@ def _set_dialects(new: dict[str, dict[str, t.Any]]) -> None:
 def _sources(shell: t.Any) -> dict[str, t.Any]:
     """Sources that no file has, and that are no cells' (../ipython/results.py)."""
     cells = cell_numbers(shell)
-    entries = list(_module("linecache").cache.items())
+    entries = list(module_of("linecache").cache.items())
     return {
         name: entry
         for name, entry in entries
@@ -262,7 +238,7 @@ def _sources(shell: t.Any) -> dict[str, t.Any]:
 def _set_sources(new: dict[str, t.Any]) -> None:
     from IPython import get_ipython
 
-    cache = _module("linecache").cache
+    cache = module_of("linecache").cache
     for name in _sources(get_ipython()).keys() - new.keys():
         del cache[name]
     cache.update(new)
@@ -294,7 +270,7 @@ def _is_known(key: t.Any) -> bool:
 
 def _version_of_filters() -> int | None:
     """Of the filters of warnings; registries of another are forgotten. Only a registry shows it."""
-    warnings = _module("warnings")
+    warnings = module_of("warnings")
     probe: dict[str, t.Any] = {}
     show, warnings._showwarnmsg = warnings._showwarnmsg, lambda message: None
     try:
@@ -337,12 +313,12 @@ def as_shown_before() -> t.Iterator[None]:
 
 
 def _domains(shell: t.Any) -> list[t.Any]:
-    gettext = _module("gettext")
+    gettext = module_of("gettext")
     return [gettext.textdomain(), dict(gettext._localedirs)]
 
 
 def _set_domains(new: list[t.Any]) -> None:
-    gettext = _module("gettext")
+    gettext = module_of("gettext")
     gettext._localedirs.clear()
     gettext._localedirs.update(new[1])
     gettext.textdomain(new[0])
@@ -364,7 +340,7 @@ def _set_no_hooks(new: bool) -> None:
 
 def _policy(shell: t.Any) -> str:
     """Of which class it is, if that isn't asyncio's own."""
-    kind = type(_module("asyncio.events")._event_loop_policy)
+    kind = type(module_of("asyncio.events")._event_loop_policy)
     named = f"{kind.__module__}.{kind.__qualname__}"
     return "" if named.startswith(("asyncio.", "builtins.")) else named
 
@@ -373,12 +349,12 @@ def _policy(shell: t.Any) -> str:
 
 
 def _numpy_errors(shell: t.Any) -> dict[str, str]:
-    return dict(_module("numpy").geterr())
+    return dict(module_of("numpy").geterr())
 
 
 def all_options() -> t.Iterator[tuple[str, t.Any]]:
     """pandas' options, faster than pandas gives them."""
-    work = [("", _module("pandas").options.d)]
+    work = [("", module_of("pandas").options.d)]
     while work:
         prefix, group = work.pop()
         for name, value in group.items():
@@ -399,39 +375,39 @@ def _options(shell: t.Any) -> dict[str, t.Any]:
 
 def _set_options(new: dict[str, t.Any]) -> None:
     for name, value in new.items():
-        if _module("pandas").get_option(name) != value:
-            _module("pandas").set_option(name, value)
+        if module_of("pandas").get_option(name) != value:
+            module_of("pandas").set_option(name, value)
 
 
 def _sklearn(shell: t.Any) -> dict[str, t.Any]:
-    return _module("sklearn").get_config()
+    return module_of("sklearn").get_config()
 
 
 def _set_sklearn(new: dict[str, t.Any]) -> None:
-    _module("sklearn").set_config(**new)
+    module_of("sklearn").set_config(**new)
 
 
 _H5PY = ("complex_names", "bool_names", "track_order")
 
 
 def _h5py(shell: t.Any) -> dict[str, t.Any]:
-    config = _module("h5py").get_config()
+    config = module_of("h5py").get_config()
     return {name: getattr(config, name) for name in _H5PY if hasattr(config, name)}
 
 
 def _set_h5py(new: dict[str, t.Any]) -> None:
     for name, value in new.items():
-        setattr(_module("h5py").get_config(), name, value)
+        setattr(module_of("h5py").get_config(), name, value)
 
 
 def _polynomial_style(shell: t.Any) -> str:
-    base = vars(_module("numpy.polynomial")).get("_polybase")
+    base = vars(module_of("numpy.polynomial")).get("_polybase")
     return "unicode" if base is None or base.ABCPolyBase._use_unicode else "ascii"
 
 
 def _jax_device(shell: t.Any) -> str:
     """The device that arrays are made on, if it isn't named by a text (tensors.py)."""
-    device = _module("jax").config.jax_default_device
+    device = module_of("jax").config.jax_default_device
     return "" if type(device) in _ATOMS else str(device)
 
 
@@ -553,15 +529,6 @@ def _streams(shell: t.Any) -> list[str]:
     ]
 
 
-def _pair(module: str, getter: str, setter: str, package: str = "") -> Row:
-    """What a function of the module reads and another one sets, once a package that imports it is there."""
-    return Row(
-        package or module,
-        lambda shell: getattr(_module(module), getter)(),
-        lambda new: getattr(_module(module), setter)(new),
-    )
-
-
 ROWS: dict[str, Row] = {
     "the recursion limit": Row("sys", lambda shell: sys.getrecursionlimit(), sys.setrecursionlimit),
     "the switch interval": Row("sys", lambda shell: sys.getswitchinterval(), sys.setswitchinterval),
@@ -569,10 +536,10 @@ ROWS: dict[str, Row] = {
     "the longest integers as text": Row(
         "sys", lambda shell: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
     ),
-    "how far the origin of coroutines is tracked": _pair(
+    "how far the origin of coroutines is tracked": pair(
         "sys", "get_coroutine_origin_tracking_depth", "set_coroutine_origin_tracking_depth"
     ),
-    "the flags of dlopen": _pair("sys", "getdlopenflags", "setdlopenflags"),
+    "the flags of dlopen": pair("sys", "getdlopenflags", "setdlopenflags"),
     "hooks of asynchronous generators": Row("sys", _has_no_hooks, _set_no_hooks),
     "the policy of asyncio": Row("asyncio.events", _policy),
     "the signal mask": Row("signal", _mask, _set_mask, of_process=True),
@@ -602,24 +569,24 @@ ROWS: dict[str, Row] = {
     "the stack of new threads": Row("threading", _stack_size, threading.stack_size),
     "multiprocessing's start method": Row(
         "multiprocessing",
-        lambda shell: _module("multiprocessing").get_start_method(allow_none=True),
-        lambda new: _module("multiprocessing").set_start_method(new, force=True),
+        lambda shell: module_of("multiprocessing").get_start_method(allow_none=True),
+        lambda new: module_of("multiprocessing").set_start_method(new, force=True),
     ),
     "multiprocessing's name of the process": Row(
         "multiprocessing.process",
-        lambda shell: _module("multiprocessing.process").current_process().name,
-        lambda new: setattr(_module("multiprocessing.process").current_process(), "name", new),
+        lambda shell: module_of("multiprocessing.process").current_process().name,
+        lambda new: setattr(module_of("multiprocessing.process").current_process(), "name", new),
     ),
-    "multiprocessing's interpreter": _pair(
+    "multiprocessing's interpreter": pair(
         "multiprocessing.spawn", "get_executable", "set_executable"
     ),
     "where time zones are looked for": Row(
         "zoneinfo",
-        lambda shell: list(_module("zoneinfo").TZPATH),
-        lambda new: _module("zoneinfo").reset_tzpath(new),
+        lambda shell: list(module_of("zoneinfo").TZPATH),
+        lambda new: module_of("zoneinfo").reset_tzpath(new),
     ),
     "gettext's domains": Row("gettext", _domains, _set_domains),
-    "errno of ctypes": _pair("ctypes", "get_errno", "set_errno"),
+    "errno of ctypes": pair("ctypes", "get_errno", "set_errno"),
     "thread-local settings of libraries": Row(
         "threading", lambda shell: thread_locals.read(), thread_locals.write
     ),
@@ -627,35 +594,35 @@ ROWS: dict[str, Row] = {
     "warnings that were shown": Row("warnings", _shown, _set_shown),
     "names of logging's levels": Row("logging", _levels, _set_levels),
     "NumPy's error handling": Row(
-        "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
+        "numpy", _numpy_errors, lambda new: module_of("numpy").seterr(**new)
     ),
-    "NumPy's buffers": _pair("numpy", "getbufsize", "setbufsize"),
+    "NumPy's buffers": pair("numpy", "getbufsize", "setbufsize"),
     "h5py's configuration": Row("h5py", _h5py, _set_h5py),
     "NumPy's style of polynomials": Row(
         "numpy.polynomial",
         _polynomial_style,
-        lambda new: _module("numpy.polynomial").set_default_printstyle(new),
+        lambda new: module_of("numpy.polynomial").set_default_printstyle(new),
     ),
     "pandas' options": Row("pandas", _options, _set_options),
-    **{name: Row(*one) for name, one in LIBRARY_ROWS.items()},
+    **LIBRARY_ROWS,
     "JAX's default device": Row("jax", _jax_device, fresh=""),
-    "Arrow's threads": _pair("pyarrow", "cpu_count", "set_cpu_count"),
-    "Arrow's threads for files": _pair("pyarrow", "io_thread_count", "set_io_thread_count"),
+    "Arrow's threads": pair("pyarrow", "cpu_count", "set_cpu_count"),
+    "Arrow's threads for files": pair("pyarrow", "io_thread_count", "set_io_thread_count"),
     "the first weekday": Row(
         "calendar",
-        lambda shell: int(_module("calendar").firstweekday()),
-        lambda new: _module("calendar").setfirstweekday(new),
+        lambda shell: int(module_of("calendar").firstweekday()),
+        lambda new: module_of("calendar").setfirstweekday(new),
     ),
     "csv's longest field": Row(
         "csv",
-        lambda shell: _module("csv").field_size_limit(),
-        lambda new: _module("csv").field_size_limit(new),
+        lambda shell: module_of("csv").field_size_limit(),
+        lambda new: module_of("csv").field_size_limit(new),
     ),
     "csv's dialects": Row("csv", _dialects, _set_dialects),
     "sockets' timeout": Row(
         "socket",
-        lambda shell: [_module("socket").getdefaulttimeout()],
-        lambda new: _module("socket").setdefaulttimeout(*new),
+        lambda shell: [module_of("socket").getdefaulttimeout()],
+        lambda new: module_of("socket").setdefaulttimeout(*new),
     ),
     "scikit-learn's configuration": Row("sklearn", _sklearn, _set_sklearn),
     "IPython's names": Row("IPython", _deleted, _set_deleted),

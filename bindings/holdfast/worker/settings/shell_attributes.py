@@ -18,8 +18,7 @@ import typing as t
 
 from holdfast._patches import MISSING, Slot, of_slots
 
-from .attributes import DATA, is_plain, own_modules
-from .rows import is_notebooks
+from .attributes import DATA, is_notebooks, is_plain, own_modules
 
 Attributes = dict[str, t.Any]
 
