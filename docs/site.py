@@ -1,7 +1,8 @@
 """MkDocs' hooks: what the site needs that the pages, as GitHub shows them, don't.
 
 ARCHITECTURE.md and the examples lie outside of docs/, so they are added to the site, and the links
-to them follow. In a table GitHub wants a bar in code as `\\|`; Python-Markdown wants it plain.
+to them follow. In a table GitHub wants a bar in code as `\\|`; Python-Markdown wants it plain. GitHub chooses a
+picture by the system's colours; on the site the reader may choose others than the system's.
 """
 
 import re
@@ -11,6 +12,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"`[^`\n]+`")
+PICTURE = re.compile(r'<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img src="([^"]+)" alt="([^"]*)">\s*</picture>')
 OUTSIDE = re.compile(r"\]\((?:\.\./)+(ARCHITECTURE\.md|README\.md|examples)")
 
 
@@ -39,4 +41,5 @@ def on_page_markdown(markdown, page, config, files):
     markdown = re.sub(r"\[([^]]+)\]\((?:\.\./)+serializers/[^)]+\)", r"\1", markdown)
     # A folder is no page: GitHub shows its README.md.
     markdown = re.sub(r"(\]\([./]*examples/\w+)\)", r"\1/README.md)", markdown)
+    markdown = PICTURE.sub(r"![\3](\2#only-light)\n![\3](\1#only-dark)", markdown)
     return CODE.sub(lambda code: code[0].replace("\\|", "|"), markdown)
