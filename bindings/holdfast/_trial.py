@@ -32,10 +32,9 @@ import signal
 import sys
 import time
 import typing
-import warnings
 import weakref
 
-from . import _store
+from . import _fork, _store
 
 SECONDS = 30.0
 _DIED, _HUNG = 1 << 16, 1 << 17  # as HF_CAUSE_* in holdfast/store.h
@@ -272,7 +271,7 @@ def _fork_and_wait(count):
         words[0] = count
         parent = os.getpid()
         try:
-            pid = _fork()
+            pid = _fork.fork_child()
         except OSError:
             return 0, 0
         if pid == 0:
@@ -283,14 +282,6 @@ def _fork_and_wait(count):
             break
     _store._renew_turn(_Process.session)
     return cause, words[0]
-
-
-def _fork():
-    if sys.version_info < (3, 12):
-        return os.fork()
-    with warnings.catch_warnings():  # of threads: the child has no use of theirs
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
 
 
 def _become_child(parent, words):
@@ -306,6 +297,7 @@ def _become_child(parent, words):
             os.dup2(null, fd)
         for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        _fork.run_hooks()
         with contextlib.suppress(ImportError, ValueError, OSError):
             import resource
 

@@ -16,9 +16,7 @@
  * its parent stood. At the end of the channel it leaves.
  *
  * The parent's program must not notice it. The fork is no child of it, which wait()
- * would show, and no SIGCHLD comes. Nor are Python's hooks for forks called, which reseed
- * `random` and may be anybody's: they run in the fork, when it wakes. Until then it
- * calls nothing of the interpreter, whose locks other threads may have held.
+ * would show, and no SIGCHLD comes. Nor do Python's hooks for forks run in it: see below.
  *
  * Nor may the sleeping fork hold what the program believes closed: the reader of a pipe
  * would wait for ever for its end, and a port would stay taken. So it gives up pipes,
@@ -30,7 +28,37 @@
  *
  * _fork(session, moves, frontend), without `kept`, makes a fork that goes on at once, as a
  * worker or to run a cell: the call returns 0 in it. Its parent lives on, and all
- * descriptors are shared as after any fork().
+ * descriptors are shared as after any fork(). The interpreter's calls are made around it
+ * as os.fork() makes them: PyOS_BeforeFork, the fork, PyOS_AfterFork_Parent and
+ * PyOS_AfterFork_Child.
+ *
+ * These calls run the hooks of os.register_at_fork, which may be anybody's: `random` is
+ * reseeded, a lock is taken and released again. For a quiet fork (`hooks` is given) none
+ * runs in the parent. In the fork all run when it goes on, as if it had made the fork
+ * itself: `before` first, then `after_in_child`. There are three steps:
+ *
+ *   in the parent   The caller holds the import lock from before the fork until after it,
+ *                   as PyOS_BeforeFork would, so no module is half entered.
+ *   in the fork     PyOS_AfterFork_Child while the interpreter's list of hooks is empty.
+ *                   Until then the fork calls nothing of the interpreter, whose locks
+ *                   other threads may have held.
+ *   in the fork     _run_fork_hooks(): PyOS_BeforeFork and PyOS_AfterFork_Child, with
+ *                   the hooks.
+ *
+ * Hooks can't run in the fork without the second step: if another thread has asked for
+ * the interpreter's lock, the first hook in Python gives it up and waits for ever until
+ * that thread has taken it. (And without the first, Python 3.13 aborts.)
+ *
+ * Locks that the fork inherits:
+ *
+ *   the import lock          The forking thread has it. PyOS_AfterFork_Child releases it;
+ *                            below Python 3.13 it makes it anew.
+ *   the interpreter's own    (the GIL, the lists of threads and interpreters, pending
+ *                            calls) PyOS_AfterFork_Child makes them anew.
+ *   a module's lock          If another thread imports the module at the fork, nobody
+ *                            ever releases it in the fork, as after os.fork().
+ *   malloc's, and others     fork() itself and handlers of pthread_atfork.
+ *   the user's, in Python    Hooks; see holdfast/_fork.py for those that wait.
  *
  * The helper runs on a stack of its own. Its child goes back to the frame that the
  * caller waits in: the child's memory has a copy of it, as it was when the helper
@@ -89,9 +117,11 @@ typedef struct fork_plan {
         *places; /* of files, as they are at the fork: soon the parent moves on */
     size_t place_count;
     pid_t frontend;
-    pid_t helper;   /* written by it, */
-    double seconds; /* and how much of a processor it used */
-    int sleeps;     /* until it is needed */
+    pid_t helper;    /* written by it, */
+    double seconds;  /* and how much of a processor it used */
+    int sleeps;      /* until it is needed */
+    PyObject *hooks; /* the interpreter's list of those that run in the fork; NULL: they
+                        run as after os.fork() */
 } fork_plan;
 
 /* ---- descriptors ---- */
@@ -432,6 +462,29 @@ note_places(fork_plan *plan) {
 #endif
 }
 
+/* ---- the interpreter ---- */
+
+/* In a fork, or in its parent if `pid` isn't 0. */
+static void
+enter_interpreter(PyObject *hooks, pid_t pid) {
+    if (pid != 0) {
+        if (!hooks)
+            PyOS_AfterFork_Parent();
+        return;
+    }
+    if (hooks)
+        PyList_SetSlice(hooks, 0, PY_SSIZE_T_MAX, NULL); /* allocates nothing */
+    PyOS_AfterFork_Child();
+}
+
+static PyObject *
+run_fork_hooks(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    PyOS_BeforeFork();
+    PyOS_AfterFork_Child();
+    Py_RETURN_NONE;
+}
+
 /* As fork() does, and with signals blocked until the fork goes on. */
 static pid_t
 make_fork(hf_session *session, fork_plan *plan) {
@@ -444,7 +497,6 @@ make_fork(hf_session *session, fork_plan *plan) {
         part_from_parent(session, plan);
         if (plan->sleeps)
             sleep_until_needed(plan);
-        PyOS_AfterFork_Child();
     } else if (session) {
         hf_session_fork_parent(session, pid);
     }
@@ -471,9 +523,12 @@ fork_session(PyObject *module, PyObject *object, fork_plan *plan) {
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     hf_error error = HF_ERROR_INIT;
+    if (!plan->hooks)
+        PyOS_BeforeFork();
     hf_status status = session ? hf_session_fork_begin(session, &error) : HF_OK;
     pid_t pid = status == HF_OK ? make_fork(session, plan) : -1;
     int err = errno;
+    enter_interpreter(plan->hooks, pid);
     free(plan->places);
     errno = err;
     if (status != HF_OK)
@@ -487,13 +542,25 @@ fork_process(PyObject *module, PyObject *args) {
     PyObject *object, *moves, *kept = NULL;
     fork_plan plan = {0};
     int frontend;
-    if (!PyArg_ParseTuple(args, "OO!i|O!:_fork", &object, &PyTuple_Type, &moves,
-                          &frontend, &PyTuple_Type, &kept) ||
+    if (!PyArg_ParseTuple(args, "OO!i|O!O!:_fork", &object, &PyTuple_Type, &moves,
+                          &frontend, &PyTuple_Type, &kept, &PyList_Type, &plan.hooks) ||
         read_plan(moves, kept, &plan) < 0)
         return NULL;
     plan.sleeps = kept != NULL;
     plan.frontend = (pid_t)frontend;
     return fork_session(module, object, &plan);
+}
+
+static PyObject *
+fork_child(PyObject *module, PyObject *hooks) {
+    (void)module;
+    if (!PyList_CheckExact(hooks))
+        return PyErr_Format(PyExc_TypeError, "a list of hooks is needed");
+    pid_t pid = fork();
+    int err = errno;
+    enter_interpreter(hooks, pid);
+    errno = err;
+    return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromPid(pid);
 }
 
 static PyObject *
@@ -510,12 +577,19 @@ succeed(PyObject *module, PyObject *object) {
 
 PyMethodDef hfi_fork_functions[] = {
     {"_fork", fork_process, METH_VARARGS,
-     "_fork(session, moves, frontend, kept=None): fork; the fork's pid, or 0 in it, "
-     "and the processor time of the process that made it. `moves`: pairs of "
+     "_fork(session, moves, frontend, kept=None, hooks=None): fork; the fork's pid, or 0 "
+     "in it, and the processor time of the process that made it. `moves`: pairs of "
      "descriptors, each to be moved from the first to the second in the fork, its "
      "control channel's first; `frontend`: the process that becomes its parent. With "
      "`kept`, it sleeps until it is needed, and of the other descriptors keeps only "
-     "these."},
+     "these. With `hooks`, the interpreter's list of those that run in a fork, none runs: "
+     "the list is empty in the fork. The caller holds the import lock then."},
+    {"_fork_child", fork_child, METH_O,
+     "_fork_child(hooks): fork a child of this process; its pid, or 0 in it. `hooks`, and "
+     "the import lock: as above."},
+    {"_run_fork_hooks", run_fork_hooks, METH_NOARGS,
+     "_run_fork_hooks(): in a fork whose hooks have not run, run those that os.fork() "
+     "runs before it and in it."},
     {"_succeed", succeed, METH_O,
      "_succeed(session): in a fork, go on in the dead parent's place; GoneError where "
      "it can't."},

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs clone()")
 # A process in the frontend's place, which waits for all, and one that forks.
 PROLOGUE = """
 import ctypes, os, resource, socket, struct, sys, time
-from holdfast import _store
+from holdfast import _fork, _store
 ended, says = os.pipe()
 frontend = os.getpid()
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # the parent of forks whose helper has ended
@@ -26,9 +26,11 @@ near, far = socket.socketpair()
 channel = socket.socketpair()[0]
 report = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 def sleep(session=None, kept=()):
-    pid, _ = _store._fork(session, ((far.fileno(), channel.fileno()),), frontend, kept)
+    pid, _ = _fork.fork_aside(session, ((far.fileno(), channel.fileno()),), frontend, kept)
     if pid:
         far.close()
+    else:
+        _fork.run_hooks()
     return pid
 def end(pid, word=b"wake"):
     near.send(word) if word else near.close()
@@ -236,6 +238,7 @@ def test_locks_of_our_own_threads_are_free_in_it(tmp_path):
     of the notebook's prints, and holds a stream's."""
     code = """
     import signal, threading
+    from jupyter_client.session import Session
     from holdfast.worker import output, usage
     from holdfast.worker.ipython import application
     from holdfast.worker.parents import Parents
@@ -249,7 +252,8 @@ def test_locks_of_our_own_threads_are_free_in_it(tmp_path):
             pass
     application.Forks.goes_on = True
     app = application.WorkerApp.__new__(application.WorkerApp)
-    app.streams = [stream]
+    app.streams, app.session = [stream], Session()
+    app.session.pid = os.getpid()
     os.register_at_fork(after_in_child=app._after_fork)
     threading.Thread(target=hold, daemon=True).start()
     held.wait()
@@ -263,3 +267,149 @@ def test_locks_of_our_own_threads_are_free_in_it(tmp_path):
     os._exit(0)
     """
     assert run(tmp_path, code) == ["7"]
+
+
+# ---- hooks of os.register_at_fork
+
+HOOKS = """
+import threading
+lock, log, parent = threading.Lock(), [], os.getpid()
+def note(what):
+    log.append(what)
+    hex(sum(range(100_000)))  # long enough to be asked for the interpreter's lock
+def hooks(name, before=None):
+    os.register_at_fork(
+        before=before or (lambda: note("before " + name)),
+        after_in_parent=lambda: note("parent " + name),
+        after_in_child=lambda: note("child " + name),
+    )
+hooks("a"); hooks("b")
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+def tell():
+    os.write(report, ",".join(log).encode())
+    import colorsys  # the import lock is free
+    assert not lock.locked() and not __import__("_imp").lock_held()
+def told():
+    return open(sys.argv[1]).read()
+"""
+IN_FORK = "before b,before a,child a,child b"
+IN_PARENT = "before b,before a,parent a,parent b"
+
+
+def run_clean(tmp_path, code):
+    """As `run`; nothing is printed on stderr, as an error in a hook would be."""
+    program = PROLOGUE + HOOKS + textwrap.dedent(code)
+    command = [sys.executable, "-c", program, str(tmp_path / "report")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.splitlines()
+
+
+def test_hooks_run_in_a_fork_that_goes_on_and_in_its_process(tmp_path):
+    code = """
+    pid, _ = _store._fork(None, ((far.fileno(), channel.fileno()),), frontend)
+    if pid == 0:
+        tell()
+        os._exit(0)
+    print(end(pid))
+    print(told())
+    print(*log, sep=",")
+    """
+    assert run_clean(tmp_path, code) == ["0", IN_FORK, IN_PARENT]
+
+
+def test_no_hook_runs_in_the_process_that_a_fork_sleeps_of(tmp_path):
+    """Each runs in the fork, once it wakes. At the fork another thread has asked for the interpreter's
+    lock: a hook that gave it up would wait for that thread, which isn't there."""
+    code = """
+    import functools, operator
+    def spin():
+        while True: pass
+    threading.Thread(target=spin, daemon=True).start()
+    wait = functools.partial(ctypes.PyDLL(None).usleep, 20_000)  # the switch interval is 5 ms
+    def fork(*hooks):
+        made = functools.partial(
+            _store._fork, None, ((far.fileno(), channel.fileno()),), frontend, (report,), *hooks
+        )
+        return [*map(operator.call, (wait, made))][1]  # no look at requests in between
+    pid, _ = _fork._quietly(fork)
+    if pid == 0:
+        _fork.run_hooks()
+        tell()
+        os._exit(0)
+    assert not log and not lock.locked() and not __import__("_imp").lock_held()
+    print(end(pid), told(), flush=True)
+    os._exit(0)
+    """
+    assert run_clean(tmp_path, code) == ["0 " + IN_FORK]
+
+
+def test_no_hook_runs_in_the_process_that_a_child_tries_for(tmp_path):
+    code = """
+    pid = _fork.fork_child()
+    if pid == 0:
+        _fork.run_hooks()
+        tell()
+        os._exit(0)
+    print(os.waitpid(pid, 0)[1], told(), log)
+    assert not lock.locked() and not __import__("_imp").lock_held()
+    """
+    assert run_clean(tmp_path, code) == [f"0 {IN_FORK} []"]
+
+
+def test_hooks_of_a_fork_that_was_not_made_are_there_still(tmp_path):
+    code = """
+    try:
+        _fork.fork_aside(None, ((-1, -2),), frontend, ())
+    except OSError:
+        pid = os.fork()
+        if pid == 0:
+            tell()
+            os._exit(0)
+        print(os.waitpid(pid, 0)[1], told())
+        print(*log, sep=",")
+    """
+    assert run_clean(tmp_path, code) == ["0 " + IN_FORK, IN_PARENT]
+
+
+@pytest.mark.parametrize("sleeps", [True, False], ids=["sleeping", "at once"])
+def test_a_hook_that_waits_for_ever_is_left_out(tmp_path, sleeps):
+    """A thread has the lock, or a cell that was stopped. After the fork the lock is free, as its
+    hook makes it; errors name the hook."""
+    code = f"""
+    import signal, threading
+    _fork.HOOK_SECONDS = 0.1
+    lock, said = threading.Lock(), []
+    def noted(unraisable):
+        said.append((unraisable.exc_type.__name__, unraisable.object.__name__))
+    sys.unraisablehook = noted
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    os.register_at_fork(after_in_child=lambda: said.append("the next"))
+    lock.acquire()
+    if {sleeps}:
+        pid = sleep(kept=(report,))
+    else:
+        with _fork.limited():
+            pid, _ = _store._fork(None, ((far.fileno(), channel.fileno()),), frontend)
+    if pid == 0:
+        os.write(report, repr((said, lock.locked(), signal.getsignal(signal.SIGALRM))).encode())
+        os._exit(0)
+    print(end(pid), open(sys.argv[1]).read())
+    print(said, lock.locked())
+    """
+    timeout = "('HookTimeout', 'acquire')"
+    in_fork = f"0 ([{timeout}, 'the next'], False, <Handlers.SIG_DFL: 0>)"
+    in_parent = "[] True" if sleeps else f"[{timeout}] False"
+    assert " ".join(run(tmp_path, code)) == f"{in_fork} {in_parent}"
+
+
+def test_an_alarm_of_the_users_stays(tmp_path):
+    code = """
+    import signal
+    signal.signal(signal.SIGALRM, print)
+    signal.setitimer(signal.ITIMER_REAL, 50)
+    with _fork.limited():
+        assert signal.getsignal(signal.SIGALRM) is print
+    print(0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 50)
+    """
+    assert run(tmp_path, code) == ["True"]

@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from holdfast import _trial
+from holdfast import _fork, _trial
 from holdfast.worker.libraries import is_library
 
 NOTEBOOK = """
@@ -37,7 +37,7 @@ part, many = fractions.Fraction(1, 3), collections.OrderedDict(a=Ordinary(5))
 def tried(main, monkeypatch):
     """A main worker that tries; the children that it has forked."""
     forks = []
-    fork = os.fork
+    fork = _fork.fork_child
 
     def counted():
         pid = fork()
@@ -45,7 +45,7 @@ def tried(main, monkeypatch):
             forks.append(pid)
         return pid
 
-    monkeypatch.setattr(os, "fork", counted)
+    monkeypatch.setattr(_fork, "fork_child", counted)
     # PyTorch and its like may be loaded by other tests of this process.
     monkeypatch.setattr(_trial, "_NOT_IN_CHILDREN", ())
     _trial.configure(main.session, encodes=True, decodes=True, is_library=is_library)

@@ -33,7 +33,7 @@ import time
 import traceback
 import typing as t
 
-from holdfast import _finalizers, _store
+from holdfast import _finalizers, _fork, _store
 from holdfast._patches import is_patch
 from holdfast.codecs import handles, device_lease, widgets
 
@@ -122,7 +122,7 @@ class Forked:
         handles.table.lend_all()
         try:
             unshared = Unshared()
-            with main.shell.history_manager.at_rest():
+            with main.shell.history_manager.at_rest(), _fork.limited():
                 pid, _ = _store._fork(main.session, moves, self._frontend)
         finally:
             Forks.goes_on = False
@@ -142,7 +142,6 @@ class Forked:
         unshared.restore(loop)
         unshared.restore_timers()
         main.channel.begin_anew()
-        main.app.session.pid = os.getpid()
         main.shell.ends_with_cell = True
         main.shell.history_manager.enabled = False  # the main worker writes it
         main.begin_fork()

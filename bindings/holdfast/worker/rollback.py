@@ -30,13 +30,13 @@ import time
 import traceback
 import typing as t
 
-from holdfast import _store
+from holdfast import _fork, _store
 from holdfast._threads import alone
 
 from .control import Frame
 from .native_threads import Threads
 from .prefault import CellPages
-from .process import Forks, Unshared
+from .process import Unshared
 
 if t.TYPE_CHECKING:
     from .main_worker import MainWorker
@@ -80,14 +80,14 @@ class Rollback:
         obstacle = self.threads.obstacle()
         moves = descriptor_moves(main, control, stdout, stderr)
         unshared = Unshared()
-        Forks.goes_on = True  # in the fork, when its hooks run
         try:
             with main.shell.history_manager.at_rest():
-                pid, forking = _store._fork(main.session, moves, self._frontend, self._kept())
+                pid, forking = _fork.fork_aside(
+                    main.session, moves, self._frontend, self._kept()
+                )
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:
-            Forks.goes_on = False
             for fd in (control, stdout, stderr):
                 with contextlib.suppress(OSError):
                     os.close(fd)
@@ -155,10 +155,11 @@ class Rollback:
         """The main worker is dead: be it, or save what it had."""
         main, loop = self._main, self._main.loop
         main.forget_requests()  # among them the one that the dead one died of
+        main.channel.begin_anew()
+        main.app.begin_fork()
+        _fork.run_hooks()
         unshared.restore(loop)
         loop.remove_reader(main.channel.fileno())  # that was the dead one's
-        main.channel.begin_anew()
-        main.app.session.pid = os.getpid()
         word = main.channel.wait_for("wake")
         if main.session is not None:
             _store._succeed(main.session)

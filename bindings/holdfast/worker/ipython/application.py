@@ -400,11 +400,20 @@ class WorkerApp(IPKernelApp):
                 handler.setStream(sys.__stderr__)
         self.patch_io()
 
-    def _after_fork(self) -> None:
+    def begin_fork(self) -> None:
+        """In a fork that goes on as the worker that it is a fork of."""
         for stream in self.streams:
             stream.after_fork()
+        self.session.pid = os.getpid()
+
+    def _after_fork(self) -> None:
+        if self.session.pid == os.getpid():
+            return  # it has begun before the hooks ran
         if Forks.goes_on:
+            self.begin_fork()
             return
+        for stream in self.streams:
+            stream.after_fork()
         self.wire.abandon()
         self.shell.health = None  # nothing of it is a worker's any more
 

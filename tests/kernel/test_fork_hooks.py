@@ -1,0 +1,72 @@
+"""Hooks of os.register_at_fork: they run in the forks, and in the notebook's process where it forks to
+run a cell; never there for a fork that sleeps."""
+
+import os
+
+import pytest
+
+HOOKS = """
+import os, threading
+log, lock = [], threading.Lock()
+os.register_at_fork(
+    before=lambda: log.append("before"),
+    after_in_parent=lambda: log.append("parent"),
+    after_in_child=lambda: log.append("child"),
+)
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+"""
+SEEN = "(log, lock.locked())"
+DIE = "import os; os.kill(os.getpid(), 9)"
+# As h5py is: a library whose hooks take a lock.
+LIBRARY = """
+import os, threading
+lock = threading.Lock()
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+"""
+
+
+@pytest.fixture
+def said(tmp_path):
+    """A function: what the kernel's processes have printed beside the notebook."""
+    yield lambda: (tmp_path / "stderr").read_text()
+
+
+def ok(kernel, code):
+    """A cell that does what it shall, and prints nothing on stderr."""
+    outcome = kernel.run(code)
+    assert outcome.status == "ok", (code, outcome.content)
+    assert outcome.stream("stderr") == "", outcome.stream("stderr")
+    return outcome
+
+
+def test_hooks_of_the_notebook(start_kernel, said):
+    kernel = start_kernel()
+    ok(kernel, HOOKS)
+    # In-process: the sleeping fork isn't noticed.
+    for head in ("%%execute_with_scorep --run=in-process\n", "%%isolated --run=in-process\n", ""):
+        assert ok(kernel, head + SEEN).result == "([], False)"
+    # The fork wakes.
+    assert kernel.run("%%isolated --run=in-process\n" + DIE).status == "error"
+    assert ok(kernel, SEEN).result == "(['before', 'child'], False)"
+    ok(kernel, "log.clear()")
+    # Forked: as os.fork().
+    outcome = ok(kernel, "%%execute_with_scorep --run=forked\n" + SEEN)
+    assert outcome.cost["run"] == "forked"
+    assert outcome.result == "(['before', 'child'], False)"
+    ok(kernel, "lock.locked()")
+    assert ok(kernel, "%%isolated --run=isolated\n1").result == "1"
+    assert said() == ""
+
+
+@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+def test_hooks_of_a_library(start_kernel, said, tmp_path, run):
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "locking.py").write_text(LIBRARY)
+    kernel = start_kernel(
+        env={"HOLDFAST_RUN": run, "PYTHONPATH": str(tmp_path / "site-packages")}
+    )
+    for _ in range(2):
+        outcome = ok(kernel, "%%execute_with_scorep\nimport locking\nlocking.lock.locked()")
+        assert outcome.result == "False" and outcome.cost["run"] == run
+    assert ok(kernel, "locking.lock.locked()").result == "False"
+    assert said() == ""
