@@ -2,12 +2,14 @@
 
 Both find :mod:`holdfast.scorep`, under its own name and once, in a program that calls
 ``install()``: the kernel's workers do, and what ``python -m holdfast.scorep`` runs. The variable
-HOLDFAST_SCOREP_ALIAS asks for it in other programs, and reaches those that such a program starts:
-``holdfast-scorep.pth``, which Python reads when it starts, looks for this variable only.
+HOLDFAST_SCOREP_ALIAS asks for it in other programs, and reaches those that such a program starts.
+There ``holdfast-scorep.pth``, which Python reads when it starts, puts a finder behind all others,
+which knows that one name. Nothing of Holdfast is imported before a program asks for it, as in a
+subinterpreter, which can't import its extensions.
 
 ``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way, in workers
-and in every other Python: there ``holdfast-jumper.pth`` puts a finder behind all others, which
-knows that one name. A package that is installed under either name always comes first.
+and, by ``holdfast-jumper.pth``, in every other Python. A package that is installed under either
+name always comes first.
 """
 
 from __future__ import annotations
@@ -94,17 +96,24 @@ def install_extension() -> None:
     _answer("jumper_extension")
 
 
-def extension() -> importlib.machinery.ModuleSpec:
-    """Return the module spec of the extension, for ``holdfast-jumper.pth``.
+def late(name: str) -> importlib.machinery.ModuleSpec:
+    """Return the module spec of one of our modules, for the finders in our ``.pth`` files.
 
-    The finder in that file asks only if nobody else has the extension.
+    They ask only if nobody else has the module.
+
+    Parameters
+    ----------
+    name : str
+        The other name: ``scorep`` or ``jumper_extension``.
 
     Returns
     -------
     importlib.machinery.ModuleSpec
-        The spec of ``jumper_extension``.
+        Its spec.
     """
-    return importlib.machinery.ModuleSpec("jumper_extension", _finder)  # type: ignore[arg-type]
+    _answer(name)  # for its submodules
+    is_package = importlib.util.find_spec(_OURS[name]).submodule_search_locations is not None
+    return importlib.machinery.ModuleSpec(name, _finder, is_package=is_package)  # type: ignore[arg-type]
 
 
 def _answer(name: str) -> None:

@@ -1,5 +1,7 @@
 """``import scorep`` and ``python -m scorep``: ours where it was asked for, another one's always."""
 
+import importlib.util
+
 import pytest
 from trace_reader import AVAILABLE, Trace
 
@@ -22,6 +24,15 @@ def test_where_the_variable_asks(python, tmp_path):
     done = python("-m", "scorep", "--noinstrumenter", "-c", SHOW, **ASKED)
     assert (done.stdout, done.stderr) == ("holdfast.scorep holdfast.scorep.user\n", "")
     assert (tmp_path / "experiment" / "traces.otf2").exists()
+
+
+@pytest.mark.parametrize("asked", [ASKED, {}], ids=["asked", "unasked"])
+def test_a_subinterpreter_starts_in_silence(python, asked):
+    names = ("_interpreters", "_xxsubinterpreters")  # from 3.13 on, before
+    name = next(name for name in names if importlib.util.find_spec(name))
+    code = f"import {name} as all; all.run_string(all.create(), 'print(1, flush=True)')"
+    done = python("-c", code, **asked)
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_in_programs_that_a_recorded_one_starts(record_script, tmp_path):
@@ -56,5 +67,5 @@ def test_jumpers_extension_in_any_python(python, tmp_path):
     assert (done.stdout, done.stderr) == ("holdfast.monitor.extension True\n", "")
     (tmp_path / "jumper_extension.py").write_text("load_ipython_extension = None\n")
     assert python("-c", show).stdout == "jumper_extension False\n"
-    none = python("-c", "import sys; print([m for m in sys.modules if 'holdfast' in m])")
+    none = python("-c", "import sys; print([m for m in sys.modules if 'holdfast' in m])", **ASKED)
     assert none.stdout == "[]\n"  # Python's start imports nothing of it
