@@ -20,7 +20,10 @@ BEGIN, END = "<!-- the last long run -->", "<!-- end of the last long run -->"
 FUZZ_S = 900  # for each target
 PARTS = {
     "tests": ("every test and case", "HOLDFAST_EFFORT=2 ./test"),
-    "sanitize": ("C tests under the address and undefined-behaviour sanitizers", ".ci/run sanitize"),
+    "sanitize": (
+        "C tests under the address and undefined-behaviour sanitizers",
+        ".ci/run sanitize",
+    ),
     "threads": ("C tests under the thread sanitizer", ".ci/run threads"),
     "store": (
         "every failing call of the store",
@@ -33,6 +36,10 @@ PARTS = {
     "variables": (
         "every failing call of the notebook's variables",
         "PYTHONPATH=tests/support .venv/bin/python tests/bindings/failing_store.py all",
+    ),
+    "versions": (
+        "the kernel's and recorder's tests on the other versions of Python",
+        "HOLDFAST_EFFORT=2 .ci/run versions",
     ),
     "fuzz": (f"libFuzzer, {FUZZ_S // 60} minutes for each target", f"tests/fuzz/hours.sh {FUZZ_S}"),
 }

@@ -69,12 +69,16 @@ def test_a_recorded_cell(notebook, run):
 
 def test_a_sleeping_fork_wakes(notebook):
     main = notebook.ok("os.getpid()").result
-    outcome = notebook.run(RECORDED.format("in-process") + "numbers.append(2); os.kill(os.getpid(), 9)")
+    outcome = notebook.run(
+        RECORDED.format("in-process") + "numbers.append(2); os.kill(os.getpid(), 9)"
+    )
     assert outcome.status == "error" and outcome.content["ename"] == "CellDied"
     assert "as they were before the cell" in outcome.content["evalue"]
     found = notebook.ok("numbers, alias is numbers, next(steps), os.getpid() == " + main)
     assert found.result == "([1], True, 1, False)"
-    assert notebook.ok(RECORDED.format("isolated") + "numbers.append(3); numbers").result == "[1, 3]"
+    assert (
+        notebook.ok(RECORDED.format("isolated") + "numbers.append(3); numbers").result == "[1, 3]"
+    )
 
 
 def test_hooks_for_forks(notebook):
@@ -111,7 +115,9 @@ def test_a_trace_is_exported(notebook, tmp_path):
 
 
 def test_a_program_is_recorded(tmp_path):
-    (tmp_path / "program.py").write_text("def work(): pass\nfor _ in range(30): work()\nprint('done')")
+    (tmp_path / "program.py").write_text(
+        "def work(): pass\nfor _ in range(30): work()\nprint('done')"
+    )
     command = [sys.executable, "-m", "holdfast.scorep", "program.py"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr

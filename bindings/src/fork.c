@@ -577,16 +577,16 @@ succeed(PyObject *module, PyObject *object) {
 
 PyMethodDef hfi_fork_functions[] = {
     {"_fork", fork_process, METH_VARARGS,
-     "_fork(session, moves, frontend, kept=None, hooks=None): fork; the fork's pid, or 0 "
-     "in it, and the processor time of the process that made it. `moves`: pairs of "
+     "_fork(session, moves, frontend, kept=None, hooks=None): fork; the fork's pid, or "
+     "0 in it, and the processor time of the process that made it. `moves`: pairs of "
      "descriptors, each to be moved from the first to the second in the fork, its "
      "control channel's first; `frontend`: the process that becomes its parent. With "
      "`kept`, it sleeps until it is needed, and of the other descriptors keeps only "
-     "these. With `hooks`, the interpreter's list of those that run in a fork, none runs: "
-     "the list is empty in the fork. The caller holds the import lock then."},
+     "these. With `hooks`, the interpreter's list of those that run in a fork, none "
+     "runs: the list is empty in the fork. The caller holds the import lock then."},
     {"_fork_child", fork_child, METH_O,
-     "_fork_child(hooks): fork a child of this process; its pid, or 0 in it. `hooks`, and "
-     "the import lock: as above."},
+     "_fork_child(hooks): fork a child of this process; its pid, or 0 in it. `hooks`, "
+     "and the import lock: as above."},
     {"_run_fork_hooks", run_fork_hooks, METH_NOARGS,
      "_run_fork_hooks(): in a fork whose hooks have not run, run those that os.fork() "
      "runs before it and in it."},

@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import enum
-import os
 import typing
 
 import pytest

@@ -1,8 +1,6 @@
 """Hooks of os.register_at_fork: they run in the forks, and in the notebook's process where it forks to
 run a cell; never there for a fork that sleeps."""
 
-import os
-
 import pytest
 
 HOOKS = """
@@ -62,9 +60,7 @@ def test_hooks_of_the_notebook(start_kernel, said):
 def test_hooks_of_a_library(start_kernel, said, tmp_path, run):
     (tmp_path / "site-packages").mkdir()
     (tmp_path / "site-packages" / "locking.py").write_text(LIBRARY)
-    kernel = start_kernel(
-        env={"HOLDFAST_RUN": run, "PYTHONPATH": str(tmp_path / "site-packages")}
-    )
+    kernel = start_kernel(env={"HOLDFAST_RUN": run, "PYTHONPATH": str(tmp_path / "site-packages")})
     for _ in range(2):
         outcome = ok(kernel, "%%execute_with_scorep\nimport locking\nlocking.lock.locked()")
         assert outcome.result == "False" and outcome.cost["run"] == run

@@ -82,9 +82,7 @@ class Rollback:
         unshared = Unshared()
         try:
             with main.shell.history_manager.at_rest():
-                pid, forking = _fork.fork_aside(
-                    main.session, moves, self._frontend, self._kept()
-                )
+                pid, forking = _fork.fork_aside(main.session, moves, self._frontend, self._kept())
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:
