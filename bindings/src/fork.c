@@ -35,7 +35,8 @@
  * These calls run the hooks of os.register_at_fork, which may be anybody's: `random` is
  * reseeded, a lock is taken and released again. For a quiet fork (`hooks` is given) none
  * runs in the parent. In the fork all run when it goes on, as if it had made the fork
- * itself: `before` first, then `after_in_child`. There are three steps:
+ * itself: `before` first, then `after_in_child`. _fork_child(hooks) makes an ordinary
+ * child as quietly. There are three steps:
  *
  *   in the parent   The caller holds the import lock from before the fork until after it,
  *                   as PyOS_BeforeFork would, so no module is half entered.
