@@ -39,6 +39,7 @@
 #include "base/step.h"
 #include "engine/attach.h"
 #include "engine/idle.h"
+#include "engine/owner.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
 #include "engine/slot.h"
@@ -227,6 +228,9 @@ hf_session_fork_succeed(hf_session *session, hf_error *reterr) {
         atomic_load(&session->slots[session->slot].owner) == hfi_process_self().owner;
     if (is_ours) /* what the parent had reserved can be published from here on */
         hfi_slot_reap(session);
+    if (is_ours && session->super->owner == session->heir->parent &&
+        hfi_owner_alive(session->super) == 0)
+        hfi_owner_become(session);
     hfi_unlock(session);
     if (!is_ours)
         return hf_error_set(reterr, HF_E_GONE,

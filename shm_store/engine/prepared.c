@@ -18,6 +18,7 @@
 #include "base/checksum.h"
 #include "base/step.h"
 #include "engine/extent.h"
+#include "engine/owner.h"
 #include "engine/region.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
@@ -87,6 +88,8 @@ hf_session_publish(hf_session *session, const hf_prepared *prepared,
         return status;
     uint64_t generation = atomic_load(&super->generation);
     const hfi_manifest *m = NULL;
+    if ((status = hfi_owner_check(session, reterr)))
+        goto out;
     if (generation != prepared->base_generation) {
         status = hf_error_set(reterr, HF_CONFLICT,
                               "generation %llu is current, the commit began with %llu",

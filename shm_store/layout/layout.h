@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
-#define HFI_LAYOUT_VERSION 5u
+#define HFI_LAYOUT_VERSION 6u
 
 #define HFI_SLOT_COUNT   256u
 #define HFI_LEASE_COUNT  32u
@@ -228,15 +228,19 @@ typedef struct hfi_root {
 } hfi_root;
 _Static_assert(sizeof(hfi_root) == 64, "layout");
 
+enum { HFI_OWNER_PUBLISHES = 1u << 0 /* and nobody else */ };
+
 typedef struct hfi_superblock {
     _Atomic uint64_t magic; /* written last at creation, cleared on destroy */
     uint32_t version;
     uint32_t page_size;
     uint64_t capacity; /* most bytes of arena */
     int64_t created_unix_ns;
-    uint64_t owner; /* identity of the creator, as in hfi_slot */
+    uint64_t owner; /* identity of the owner, as in hfi_slot: owner.c */
     uint64_t owner_start_time;
     uint64_t owner_boot;
+    uint32_t flags; /* HFI_OWNER_PUBLISHES */
+    uint32_t reserved;
     _Atomic uint32_t gone;
     _Atomic uint32_t dirty;      /* a holder of the lock died: recovery is due */
     _Atomic uint64_t lock;       /* 0, or the holder: hfi_lock_word */
