@@ -278,8 +278,9 @@ command_info(const char *name) {
         strftime(date, sizeof date, "%F %T", &when);
     printf("session      %s\nlabel        ", info.name + (info.name[0] == '/'));
     print_text(info.label, strlen(info.label));
-    printf("\nowner        %lld (%s)\ncreated      %s\n", (long long)info.owner_pid,
-           alive_text(info.owner_alive), date);
+    printf("\nowner        %lld (%s%s)\ncreated      %s\n", (long long)info.owner_pid,
+           alive_text(info.owner_alive),
+           info.owner_publishes ? ", only it publishes" : "", date);
     printf("processes    %u\n", info.process_count ? info.process_count - 1 : 0);
     printf("generation   %llu\nnames        %llu\nextents      %u\n",
            (unsigned long long)info.generation, (unsigned long long)info.entry_count,

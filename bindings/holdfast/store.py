@@ -28,6 +28,7 @@ import typing as t
 
 from . import _store
 from ._store import (
+    AccessError,
     ConflictError,
     CorruptError,
     Error,
@@ -46,6 +47,7 @@ from ._store import (
 )
 
 __all__ = [
+    "AccessError",
     "ConflictError",
     "CorruptError",
     "Error",
@@ -144,6 +146,8 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
             No codec encodes a value. Nothing is published.
         ConflictError
             Another process committed since this one loaded the values. `refresh` takes over its commit.
+        AccessError
+            Only its owner publishes the session: a notebook's is its kernel's.
         NoSpaceError
             The session can't grow. Nothing is published.
         """

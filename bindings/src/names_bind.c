@@ -115,7 +115,9 @@ typedef struct binding {
     hfi_keys order;   /* the names that were met, in the store's order */
     uint64_t skipped;
     hf_snapshot *before; /* of an adoption: the generation that was known, or NULL */
-    hf_error error;      /* of the call that failed last */
+    const char *name; /* of the one that is adopted; without a size: the current one */
+    Py_ssize_t name_size;
+    hf_error error; /* of the call that failed last */
 } binding;
 
 static hfi_record *
@@ -334,13 +336,11 @@ adopt_changed(binding *at, const difference *found) {
 static int
 adopt_difference(binding *at, PyObject *removed) {
     hfi_names *names = at->in.names;
-    at->before = names->snapshot;
-    names->snapshot = NULL;
-    if (hfi_names_advance(at->in.state, names) < 0) {
-        names->snapshot = at->before;
-        at->before = NULL;
+    hf_snapshot *next = hfi_names_named(at->in.state, names, at->name, at->name_size);
+    if (!next)
         return -1;
-    }
+    at->before = names->snapshot;
+    names->snapshot = next;
     difference found = {.removed = PyList_New(0)};
     hf_status status = HF_E_NOMEM;
     if (found.removed)
@@ -477,7 +477,7 @@ bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget
     if (binding_init(&at, self, namespace, wanted) == 0) {
         hfi_names *names = at.in.names;
         at.budget = budget;
-        if ((names->records.live || hfi_names_advance(at.in.state, names) == 0) &&
+        if (hfi_names_begin_with_current(at.in.state, names) == 0 &&
             bind_in_order(&at, bind_all(&at) < 0) == 0 &&
             hfi_decoding_take_baselines(&at.in) == 0)
             result = report(&at, start, at.wanted ? code_of(&at) : PyDict_New());
@@ -533,17 +533,20 @@ adopt_end(binding *at, int is_done) {
 }
 
 PyObject *
-hfi_names_adopt(PyObject *self, PyObject *namespace) {
-    if (!PyDict_Check(namespace)) {
-        PyErr_SetString(PyExc_TypeError, "a namespace is a dict");
-        return NULL;
-    }
-    if (hfi_names_begin(hfi_names_of(self)) < 0)
+hfi_names_adopt(PyObject *self, PyObject *args) {
+    PyObject *namespace;
+    const char *name = NULL;
+    Py_ssize_t size = 0;
+    if (!PyArg_ParseTuple(args, "O!|z#:adopt", &PyDict_Type, &namespace, &name,
+                          &size) ||
+        hfi_names_begin(hfi_names_of(self)) < 0)
         return NULL;
     PyObject *result = NULL, *removed = PyList_New(0);
     binding at;
-    if (binding_init(&at, self, namespace, NULL) == 0 && removed &&
-        hfi_names_take_published(at.in.state, at.in.names) == 0)
+    int is_ready = binding_init(&at, self, namespace, NULL) == 0 && removed;
+    at.name = name;
+    at.name_size = size;
+    if (is_ready && hfi_names_take_published(at.in.names) == 0)
         result = adopt_and_report(&at, removed);
     adopt_end(&at, result != NULL);
     binding_fini(&at);

@@ -162,9 +162,11 @@ open_store(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr
     session.struct_size = sizeof session;
     session.capacity_bytes = options->capacity_bytes;
     session.label = options->label;
+    session.flags = HF_SESSION_OWNER_PUBLISHES;
     hf_status status = hfi_takeup_open(kernel, &session, reterr);
     if (status != HF_OK)
         return status;
+    hfi_commits_hold(kernel, hf_session_generation(kernel->store));
     hfi_generations_init(kernel, options->history_bytes);
     if (hf_session_generation(kernel->store) > 0)
         hfi_generations_published(kernel, 0);
@@ -284,7 +286,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
         return status;
     }
     if (hf_session_generation(kernel->store) > 0)
-        hfi_workers_adopt(kernel, NULL, NULL);
+        hfi_commits_adopt(kernel, NULL, NULL);
     *ret_kernel = kernel;
     return HF_OK;
 }
@@ -472,6 +474,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
             return hf_error_set(reterr, HF_E_SYSTEM, "zmq_poll: %s",
                                 zmq_strerror(errno));
         }
+        hfi_commits_watch(kernel);
         if (is_ready(items, count, kernel->loop->wake[0]))
             serve_wake(kernel);
         serve_clients(kernel, items);
@@ -517,7 +520,8 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_takeup_renounce(kernel);
     hfi_workers_end(kernel);
     hfi_handles_drop(kernel);
-    hfi_owner_close(kernel, &hfi_generations_owner); /* it has leases of the store */
+    hfi_owner_close(kernel, &hfi_generations_owner); /* they have leases of the store */
+    hfi_owner_close(kernel, &hfi_commits_owner);
     hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);
     hfi_request_close(kernel->cell.request);

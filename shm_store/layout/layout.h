@@ -15,6 +15,7 @@
 #define HFI_LAYOUT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
@@ -239,8 +240,6 @@ typedef struct hfi_superblock {
     uint64_t owner; /* identity of the owner, as in hfi_slot: owner.c */
     uint64_t owner_start_time;
     uint64_t owner_boot;
-    uint32_t flags; /* HFI_OWNER_PUBLISHES */
-    uint32_t reserved;
     _Atomic uint32_t gone;
     _Atomic uint32_t dirty;      /* a holder of the lock died: recovery is due */
     _Atomic uint64_t lock;       /* 0, or the holder: hfi_lock_word */
@@ -265,8 +264,14 @@ typedef struct hfi_superblock {
     uint64_t reaper_start_time;
     uint64_t reaper_boot;
     _Atomic uint64_t notes[HFI_NOTE_COUNT]; /* the owner's own */
+    uint64_t flags;                         /* HFI_OWNER_PUBLISHES */
 } hfi_superblock;
 _Static_assert(sizeof(hfi_superblock) <= HFI_SLOTS_OFFSET, "one page");
+/* By these a library of any version tells a session of another one from what is to be
+ * removed. */
+_Static_assert(offsetof(hfi_superblock, version) == 8 &&
+                   offsetof(hfi_superblock, gone) == 56,
+               "in their places for ever");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "atomics work between processes only where they are lock-free");
 
