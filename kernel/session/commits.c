@@ -229,19 +229,16 @@ hfi_commits_repeat(hf_kernel *kernel, hf_status status) {
 }
 
 void
-hfi_commits_note_idle(hf_kernel *kernel, const hf_error *error) {
+hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error) {
     struct hfi_commits *commits = kernel->commits;
-    if (error == NULL) {
-        commits->is_failing = 0;
-        return;
-    }
-    hfi_log("commit: %s", error->message);
-    if (!commits->is_failing)
+    if (commits->is_failing)
+        hfi_log("commit: %s", error->message);
+    else
         tell(kernel,
              "the notebook's variables could not be saved (%s). If its process dies, "
-             "what the cells since generation %llu changed is lost. The next try is "
-             "before a recorded or isolated cell, or when nobody has used the notebook "
-             "for a while",
+             "what cells changed since the last commit (generation %llu) is lost. The "
+             "next try is before a recorded or isolated cell, or when nobody has used "
+             "the notebook for a while",
              error->message, (unsigned long long)hf_session_generation(kernel->store));
     commits->is_failing = 1;
 }
@@ -360,6 +357,7 @@ hfi_commits_ran(hf_kernel *kernel) {
 void
 hfi_commits_have_all(hf_kernel *kernel) {
     kernel->commits->uncommitted = 0;
+    kernel->commits->is_failing = 0;
 }
 
 long long

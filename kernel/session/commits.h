@@ -36,9 +36,9 @@ void hfi_commits_watch(hf_kernel *kernel);
 /* The main worker's commit was published, or not. 1: it has met a foreign generation,
  * and is asked for once more. */
 int hfi_commits_repeat(hf_kernel *kernel, hf_status status);
-/* A commit that no cell waited for has failed, or gone well (NULL): the user is told
- * once that nothing is saved. */
-void hfi_commits_note_idle(hf_kernel *kernel, const hf_error *error);
+/* A commit that no cell waited for has failed: the user is told, until one goes well
+ * once. */
+void hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error);
 /* A worker that gets the frame is to have our own generation, whatever is current: add
  * its key `name`. */
 void hfi_commits_add_name(const hf_kernel *kernel, hfi_frame *frame);

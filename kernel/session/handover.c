@@ -215,7 +215,8 @@ end_idle_commit(hf_kernel *kernel, long long spent_ns, hf_status status,
                 const hf_error *error) {
     if (status != HF_OK || spent_ns > IDLE_COMMIT_MAX_NS)
         hfi_rest_pause_commits(kernel, 1);
-    hfi_commits_note_idle(kernel, status != HF_OK ? error : NULL);
+    if (status != HF_OK)
+        hfi_commits_note_failure(kernel, error);
 }
 
 void
