@@ -92,8 +92,10 @@ affords(hfi_state *state, const hfi_names *names, const hf_entry *entry,
     if (*budget <= 0)
         return 0;
     if (entry->codec == HF_CODEC_MEMBER) {
-        PyObject *key = hfi_member_group(entry);
-        int found = key ? hfi_names_find(state, names, key, &group) : -1;
+        PyObject *key;
+        int found = hfi_member_find_group(entry, &key);
+        if (found > 0)
+            found = hfi_names_find(state, names, key, &group);
         Py_XDECREF(key);
         if (found <= 0)
             return found;
@@ -185,7 +187,7 @@ bind_in_order(binding *at, int failed) {
  * binding it imports nothing. */
 static int
 is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
-    if (!at->wanted || (entry->flags & HFI_ENTRY_MAPPED))
+    if (!at->wanted || ((entry->flags & HFI_ENTRY_MAPPED) && at->budget >= 0))
         return 1;
     int wanted = PySet_Contains(at->wanted, key);
     return wanted ? wanted : affords(at->in.state, at->in.names, entry, &at->budget);
@@ -403,6 +405,34 @@ apply_in_place(binding *at) {
     return apart;
 }
 
+/* The names that are asked for, and no others, which a bind before has met. 0 if an
+ * entry isn't found by the name that its key was decoded to. */
+static int
+bind_wanted(binding *at) {
+    difference found = {.count = 0};
+    PyObject *keys = PyObject_GetIter(at->wanted), *key;
+    int there = keys ? 1 : -1;
+    while (there > 0 && (key = PyIter_Next(keys))) {
+        hf_entry entry = {.struct_size = sizeof entry};
+        there = PyUnicode_Check(key)
+                    ? hfi_names_find(at->in.state, at->in.names, key, &entry)
+                    : 1;
+        if (there > 0 && entry.key && add_change(&found, &entry, key) < 0)
+            there = -1;
+        Py_DECREF(key);
+    }
+    Py_XDECREF(keys);
+    if (PyErr_Occurred())
+        there = -1;
+    if (found.count)
+        qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
+    for (size_t i = 0; there > 0 && i < found.count; i++)
+        if (bind_entry(at, &found.changed[i].entry) < 0)
+            there = -1;
+    difference_fini(&found);
+    return there;
+}
+
 /* ---- the methods ----------------------------------------------------------------- */
 
 static double
@@ -469,6 +499,12 @@ list_of(const hfi_keys *keys) {
     return list;
 }
 
+static int
+bind_what(binding *at) {
+    int done = at->wanted && at->in.is_later && at->budget <= 0 ? bind_wanted(at) : 0;
+    return done == 0 ? bind_all(at) : done;
+}
+
 static PyObject *
 bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget) {
     double start = now_seconds();
@@ -477,8 +513,9 @@ bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget
     if (binding_init(&at, self, namespace, wanted) == 0) {
         hfi_names *names = at.in.names;
         at.budget = budget;
+        at.in.is_later = names->records.live > 0;
         if (hfi_names_begin_with_current(at.in.state, names) == 0 &&
-            bind_in_order(&at, bind_all(&at) < 0) == 0 &&
+            bind_in_order(&at, bind_what(&at) < 0) == 0 &&
             hfi_decoding_take_baselines(&at.in) == 0)
             result = report(&at, start, at.wanted ? code_of(&at) : PyDict_New());
     }

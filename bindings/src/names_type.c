@@ -411,11 +411,12 @@ PyDoc_STRVAR(
     "namespace : dict\n"
     "    The globals.\n"
     "names : iterable of str, optional\n"
-    "    Bind only these names, and those that cost no more than a mapping. "
-    "If it is left out:\n"
-    "    all.\n"
+    "    Bind only these names, and at first those that cost no more than a mapping. "
+    "If it is\n"
+    "    left out: all.\n"
     "budget : int\n"
-    "    Bytes up to which others that are cheap to decode are bound, too.\n\n"
+    "    Bytes up to which others that are cheap to decode are bound, too. Below 0: "
+    "only `names`.\n\n"
     "Returns\n"
     "-------\n"
     "dict\n"
@@ -479,6 +480,17 @@ PyDoc_STRVAR(names_listing_doc,
              "value, or None)\n"
              "    and `in_arena` (whether this process's value lies in the arena).");
 
+PyDoc_STRVAR(names_keys_doc,
+             "keys($self, /)\n"
+             "--\n\n"
+             "List the keys of the generation that is known here.\n\n"
+             "Returns\n"
+             "-------\n"
+             "list of str\n"
+             "    In the order in which they were first saved. Those that begin with "
+             "character 0 or 1\n"
+             "    are groups, classes and process state.");
+
 PyDoc_STRVAR(names_populate_doc, "populate($self, names, write=False)\n"
                                  "--\n\n"
                                  "Fill the page tables of mapped values.\n\n"
@@ -534,6 +546,7 @@ static PyMethodDef names_methods[] = {
     {"adopt", hfi_names_adopt, METH_VARARGS, names_adopt_doc},
     {"extra", names_extra, METH_O, names_extra_doc},
     {"listing", hfi_names_listing, METH_NOARGS, names_listing_doc},
+    {"keys", hfi_names_keys, METH_NOARGS, names_keys_doc},
     {"populate", HFI_METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
      names_populate_doc},
     {"discard", names_discard, METH_O, names_discard_doc},

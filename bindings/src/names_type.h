@@ -26,5 +26,6 @@ PyObject *hfi_names_adopt(PyObject *self, PyObject *args);
 /* The class of this identifier, for the bind that is going on. */
 PyObject *hfi_names_load_class(PyObject *self, PyObject *identifier);
 PyObject *hfi_names_listing(PyObject *self, PyObject *ignored);
+PyObject *hfi_names_keys(PyObject *self, PyObject *ignored);
 
 #endif

@@ -333,7 +333,7 @@ session_generation(PyObject *self, void *Py_UNUSED(closure)) {
 
 static PyObject *
 session_enter(PyObject *self, PyObject *Py_UNUSED(ignored)) {
-    return Py_NewRef(self);
+    return handle_of(self) ? Py_NewRef(self) : NULL;
 }
 
 static PyObject *

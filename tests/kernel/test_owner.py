@@ -171,6 +171,17 @@ def test_a_process_that_takes_the_session_up_owns_it(start_kernel):
     assert stored(kernel, "x", "theirs") == [2, None]
 
 
+def test_a_notebook_lists_its_variables_alone(notebook):
+    code = "import warnings, json; warnings.simplefilter('ignore'); json.indent = 3; mine = data"
+    assert notebook.run(code).status == "ok"
+    notebook.settle()
+    with Session.open(f"/{notebook.segment().name}") as session:
+        assert all(map(str.isidentifier, session)) and {"data", "mine"} < set(session)
+        assert len(session) == len(list(session))
+        assert session["_json:indent"] == 3 and "_json:indent" in session.all_names()
+        assert "_:warnings.filters" in session.all_names()
+
+
 # ---- around the library ----
 
 
