@@ -36,6 +36,7 @@
 
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/step.h"
 #include "engine/attach.h"
 #include "engine/idle.h"
@@ -171,6 +172,7 @@ hfi_inherit_forget(hf_session *session) {
 
 hf_status
 hf_session_fork_begin(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hf_status status = hfi_session_check(session, reterr);
     if (status)
         return status;
@@ -188,6 +190,8 @@ hf_session_fork_begin(hf_session *session, hf_error *reterr) {
 
 void
 hf_session_fork_parent(hf_session *session, int64_t pid) {
+    if (!session)
+        return;
     uint32_t slot = session->heir->slot;
     hf_error ignored;
     session->heir->slot = HFI_NONE;
@@ -202,6 +206,7 @@ hf_session_fork_parent(hf_session *session, int64_t pid) {
 
 hf_status
 hf_session_fork_child(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     if (session->inherited || session->heir->failed)
         return hf_error_set_errno(reterr, session->heir->failed,
                                   "the fork's memory of the session isn't its own");
@@ -221,6 +226,7 @@ hf_session_fork_child(hf_session *session, hf_error *reterr) {
 
 hf_status
 hf_session_fork_succeed(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;

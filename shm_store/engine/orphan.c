@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "engine/owner.h"
 #include "engine/slot.h"
 #include "platform/object.h"
@@ -42,6 +43,7 @@ hfi_orphan_has_reaper(const hfi_superblock *super) {
 hf_status
 hf_session_keep(hf_session *session, const hf_claim *claim, int64_t reaper_pid,
                 hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hfi_superblock *super = session->super;
     hfi_process reaper = {0, 0, 0};
     if (reaper_pid > 0)
@@ -65,6 +67,8 @@ out:
 
 void
 hf_session_note(hf_session *session, uint32_t index, uint64_t value) {
+    if (!session)
+        return;
     if (index < HFI_NOTE_COUNT && hfi_owner_check(session, NULL) == HF_OK)
         atomic_store_explicit(&session->super->notes[index], value,
                               memory_order_relaxed);
@@ -72,6 +76,8 @@ hf_session_note(hf_session *session, uint32_t index, uint64_t value) {
 
 uint64_t
 hf_session_noted(const hf_session *session, uint32_t index) {
+    if (!session)
+        return 0;
     return index < HFI_NOTE_COUNT ? atomic_load(&session->super->notes[index]) : 0;
 }
 
@@ -118,6 +124,7 @@ become_owner(hf_session *session, const hf_claim *claim, hf_error *reterr) {
 
 hf_status
 hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, claim, ret_session);
     char prefix[40];
     search found = {claim, "", 0};
     snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
@@ -144,6 +151,8 @@ hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *re
 
 int
 hf_session_is_orphan(const char *name) {
+    if (!name)
+        return 0;
     hf_session *session;
     if (hfi_session_peek(name, &session, NULL))
         return 0;
@@ -166,6 +175,7 @@ free_orphan(hf_session *session, hf_error *reterr) {
 
 hf_status
 hf_session_free_orphan(const char *name, hf_error *reterr) {
+    HFI_NEED(reterr, name);
     hf_session *session;
     hf_status status = hf_session_open(name, &session, reterr);
     if (status)

@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/checksum.h"
 #include "base/step.h"
 #include "engine/extent.h"
@@ -82,6 +83,7 @@ apply(hf_session *session, const hfi_delta *delta, uint64_t generation, uint32_t
 hf_status
 hf_session_publish(hf_session *session, const hf_prepared *prepared,
                    uint64_t *ret_generation, hf_error *reterr) {
+    HFI_NEED(reterr, session, prepared);
     hfi_superblock *super = session->super;
     hf_status status = hfi_session_check(session, reterr);
     if (status || (status = hfi_lock(session, reterr)))

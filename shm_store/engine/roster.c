@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/struct_size.h"
 #include "engine/extent.h"
 #include "engine/owner.h"
@@ -69,6 +70,7 @@ fill_info(hf_session *session, hf_session_info *info) {
 
 hf_status
 hf_session_describe(hf_session *session, hf_session_info *ret_info, hf_error *reterr) {
+    HFI_NEED(reterr, session, ret_info);
     hf_session_info info;
     hf_status status =
         HFI_STRUCT_CHECK_OUTPUT(ret_info, hf_session_info, is_orphan, reterr);
@@ -202,6 +204,7 @@ each(int (*one)(void *, const char *), roster *r, hf_error *reterr) {
 
 hf_status
 hf_session_list(hf_session_visit visit, void *context, hf_error *reterr) {
+    HFI_NEED(reterr, visit);
     roster r = {visit, context, 0};
     return each(list_one, &r, reterr);
 }

@@ -37,6 +37,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/step.h"
 #include "base/struct_size.h"
 #include "engine/attach.h"
@@ -275,6 +276,7 @@ read_options(const hf_session_options *theirs, hf_session_options *ret_options,
 hf_status
 hf_session_create(const hf_session_options *options, hf_session **ret_session,
                   hf_error *reterr) {
+    HFI_NEED(reterr, ret_session);
     hf_session_options chosen;
     hf_status status = read_options(options, &chosen, reterr);
     if (status)
@@ -448,6 +450,7 @@ open_name(const char *name, int peek, hf_session **ret_session, hf_error *reterr
 
 hf_status
 hf_session_open(const char *name, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, name, ret_session);
     return open_name(name, 0, ret_session, reterr);
 }
 
@@ -463,6 +466,7 @@ hfi_session_unpeek(hf_session *session) {
 
 hf_status
 hf_session_open_fd(int fd, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, ret_session);
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return hf_error_set_errno(reterr, errno, "can't duplicate descriptor %d", fd);
@@ -490,6 +494,7 @@ hf_session_close(hf_session *session) {
 hf_status
 hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
                 hf_error *reterr) {
+    HFI_NEED(reterr, session);
     if (trim)
         hfi_cache_flush(session);
     hf_status status = hfi_lock(session, reterr);
@@ -509,6 +514,7 @@ hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
 
 hf_status
 hf_session_destroy(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     if (hfi_owner_alive(session->super) != 0) {
         hf_status status = hfi_owner_check(session, reterr);
         if (status)
