@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/struct_size.h"
 #include "platform/object.h"
 
@@ -32,6 +33,9 @@ struct hf_monitor_view {
 
 hf_status
 hf_monitor_view_open_consume(int fd, hf_monitor_view **ret_view, hf_error *reterr) {
+    if (!ret_view)
+        close(fd);
+    HFI_NEED(reterr, ret_view);
     struct stat facts;
     void *address = NULL;
     hf_monitor_view *view = calloc(1, sizeof *view);
@@ -125,6 +129,7 @@ make_sound(hf_monitor_state *state, hf_monitor_facts *facts) {
 hf_status
 hf_monitor_view_state(const hf_monitor_view *view, hf_monitor_state *ret_state,
                       hf_monitor_facts *ret_facts) {
+    HFI_NEED(NULL, view, ret_state, ret_facts);
     uint64_t seen;
     hf_monitor_state state;
     hf_monitor_facts facts;
@@ -152,6 +157,8 @@ hf_monitor_view_state(const hf_monitor_view *view, hf_monitor_state *ret_state,
 
 void
 hf_monitor_rows_fini(hf_monitor_rows *rows) {
+    if (!rows)
+        return;
     static const hf_monitor_rows none = {0};
     free(rows->memory);
     hfi_struct_write(rows, &none, sizeof none);
@@ -246,6 +253,7 @@ hf_status
 hf_monitor_view_rows(const hf_monitor_view *view, hf_monitor_level which,
                      int64_t begin_ns, int64_t end_ns, hf_monitor_rows *ret_rows,
                      hf_error *reterr) {
+    HFI_NEED(reterr, view, ret_rows);
     uint64_t seen;
     hf_status status =
         HFI_STRUCT_CHECK_OUTPUT(ret_rows, hf_monitor_rows, memory, reterr);
@@ -286,6 +294,8 @@ hf_monitor_view_rows(const hf_monitor_view *view, hf_monitor_level which,
 void
 hf_monitor_view_cells(const hf_monitor_view *view, int64_t *ret_first,
                       int64_t *ret_end) {
+    if (!view || !ret_first || !ret_end)
+        return;
     uint64_t count = atomic_load_explicit(&view->base->cells, memory_order_acquire);
     if (count > INT64_MAX)
         count = 0;
@@ -314,6 +324,7 @@ copy_text(const hf_monitor_view *view, uint64_t at, size_t size) {
 hf_status
 hf_monitor_view_cell(const hf_monitor_view *view, int64_t index,
                      hf_monitor_cell *ret_cell, char **ret_source) {
+    HFI_NEED(NULL, view, ret_cell);
     int64_t first, end;
     uint64_t seen, text;
     hf_monitor_cell cell;

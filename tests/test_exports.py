@@ -79,6 +79,18 @@ def test_the_kernel_library_knows_no_recorder(build):
     assert b"scorep" not in shared_library(build, "holdfast-kernel").read_bytes().lower()
 
 
+NEED_NONE = {"hf_version", "hf_status_name", "hf_kernel_version"}  # they take no pointer
+
+
+@pytest.mark.parametrize(
+    ("name", "room"), [("holdfast", "shm_store"), ("holdfast-kernel", "kernel")]
+)
+def test_every_function_is_called_without_its_pointers(name, room):
+    text = (ROOT / "tests" / room / "test_argument.c").read_text("utf-8")
+    without = {symbol for symbol in listed(name) if not re.search(rf"\b{symbol}\([^;]*NULL", text)}
+    assert without == NEED_NONE & listed(name).keys()
+
+
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_maps_have_what_headers_declare(name):
     headers = [path for room in LIBRARIES[name][1] for path in (ROOT / room).rglob("*.h")]

@@ -150,6 +150,7 @@ TESTED_BY = {
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
+    "tests/bindings/test_session_mapping.py": "serializers/python/foreign.c",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
     "tests/bindings/test_files.py": """
         bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",

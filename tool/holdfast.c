@@ -13,7 +13,8 @@
  * with 1 if something was not found or failed, and with 2 where it was called
  * wrongly. Text from a session is made printable first: names and meta are bytes that a
  * notebook chose. Keys that begin with byte 0 or 1 are Holdfast's own (groups, process
- * state) and are left out unless --all is given.
+ * state), and those such as _json:indent are a notebook's settings: both are left out
+ * unless --all is given.
  */
 #include <errno.h>
 #include <limits.h>
@@ -278,8 +279,9 @@ command_info(const char *name) {
         strftime(date, sizeof date, "%F %T", &when);
     printf("session      %s\nlabel        ", info.name + (info.name[0] == '/'));
     print_text(info.label, strlen(info.label));
-    printf("\nowner        %lld (%s)\ncreated      %s\n", (long long)info.owner_pid,
-           alive_text(info.owner_alive), date);
+    printf("\nowner        %lld (%s%s)\ncreated      %s\n", (long long)info.owner_pid,
+           alive_text(info.owner_alive),
+           info.owner_publishes ? ", only it publishes" : "", date);
     printf("processes    %u\n", info.process_count ? info.process_count - 1 : 0);
     printf("generation   %llu\nnames        %llu\nextents      %u\n",
            (unsigned long long)info.generation, (unsigned long long)info.entry_count,
@@ -323,11 +325,18 @@ print_value(const hf_entry *entry) {
     print_text(text, strlen(text));
 }
 
+/* Whether it isn't a name that the user chose. */
+static int
+is_internal(const hf_entry *entry) {
+    return entry->key[0] == 0 || entry->key[0] == 1 ||
+           (entry->key[0] == '_' && memchr(entry->key, ':', entry->key_size) != NULL);
+}
+
 static int
 print_entry_line(void *context, const hf_entry *entry) {
     const int *all = context;
     char codec[24], size[16];
-    if (!*all && (entry->key[0] == 0 || entry->key[0] == 1))
+    if (!*all && is_internal(entry))
         return 0;
     printf("%-10s %10s %6llu  ", codec_text(entry->codec, codec),
            human(entry->payload_size + entry->buffer_bytes, size),

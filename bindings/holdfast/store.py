@@ -27,7 +27,9 @@ import collections.abc
 import typing as t
 
 from . import _store
+from ._patches import is_patch
 from ._store import (
+    AccessError,
     ConflictError,
     CorruptError,
     Error,
@@ -46,6 +48,7 @@ from ._store import (
 )
 
 __all__ = [
+    "AccessError",
     "ConflictError",
     "CorruptError",
     "Error",
@@ -64,6 +67,10 @@ __all__ = [
     "groups",
     "sessions",
 ]
+
+
+_INTERNAL = ("\0", "\1")  # the first characters of keys that are no names
+_STATE = "\1"  # that of a process's state, which only a notebook's session has
 
 
 class UnserializableError(Error):
@@ -90,45 +97,88 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
     """An attachment of this process to a session in shared memory, and a mapping of its values.
 
     Made by `create`, `open` or `from_fd`; as a context manager it is closed at the end of the
-    block. Values are loaded when the mapping is first used. Other processes see names that are set,
-    deleted or changed in place after `commit`. A session object belongs to one thread at a time.
+    block. A value is decoded when its name is first asked for; one that can't be is an `Error` for that
+    name alone. Entries of programs in other languages are bytes (codec 1) or what msgpack says
+    (codec 2). Other processes see names that are set, deleted or changed in place after
+    `commit`. A session object belongs to one thread at a time.
+
+    Of a notebook's session the mapping lists the notebook's variables. Its settings have names that no
+    code can use, such as ``_:warnings.filters``; `all_names` lists those as well.
     """
 
-    _names: Names  # once the values are loaded
-    _values: dict[str, t.Any] | None = None
+    _names: Names  # once the names are known
+    _values: dict[str, t.Any] | None = None  # those that were decoded, or set
+    _stored: dict[str, None]  # the session's names, in its order; without those deleted here
+    _deleted: set[str]  # since the last commit
+    _is_notebook: bool
 
     def _loaded(self) -> dict[str, t.Any]:
+        _ = self.name  # a closed session says so
         if self._values is None:
             names = Names(self)
             values: dict[str, t.Any] = {}
-            absent = names.bind(values)["absent"]
-            if absent:
-                raise UnserializableError(absent)
-            self._names, self._values = names, values
+            names.bind(values, names=(), budget=-1)
+            self._names, self._values, self._deleted = names, values, set()
+            self._list()
         return self._values
 
+    def _list(self) -> None:
+        keys = self._names.keys()
+        names = (key for key in keys if key[:1] not in _INTERNAL and key not in self._deleted)
+        self._stored = dict.fromkeys(names)
+        self._is_notebook = any(key.startswith(_STATE) for key in keys)
+
     def __getitem__(self, name: str) -> t.Any:
-        return self._loaded()[name]
+        values = self._loaded()
+        if name not in values and name in self._stored:
+            absent = self._names.bind(values, names=(name,), budget=-1)["absent"]
+            if name not in values:
+                raise Error(f"{name}: {absent.get(name, 'it was not decoded')}")
+        return values[name]
 
     def __setitem__(self, name: str, value: t.Any) -> None:
         if not isinstance(name, str):
             raise TypeError(f"a name is a str, not {type(name).__name__}")
         self._loaded()[name] = value
+        self._deleted.discard(name)
 
     def __delitem__(self, name: str) -> None:
-        del self._loaded()[name]
+        if name not in self:
+            raise KeyError(name)
+        self._loaded().pop(name, None)
+        self._stored.pop(name, None)
+        self._deleted.add(name)
+        self._names.discard(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaded() or name in self._stored
+
+    def all_names(self) -> list[str]:
+        """List the names, those of a notebook's settings as well.
+
+        Returns
+        -------
+        list of str
+            In the order in which they were first set.
+        """
+        values = self._loaded()
+        return list({**self._stored, **values})
 
     def __iter__(self) -> t.Iterator[str]:
-        return iter(self._loaded())
+        names = self.all_names()
+        return iter([name for name in names if not (self._is_notebook and is_patch(name))])
 
     def __len__(self) -> int:
-        return len(self._loaded())
+        return sum(1 for _ in self)
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
     def __repr__(self) -> str:
-        return f"<holdfast.store.Session {self.name or 'without a name'}>"
+        try:
+            return f"<holdfast.store.Session {self.name or 'without a name'}>"
+        except ValueError:
+            return "<holdfast.store.Session, closed>"
 
     def commit(self) -> int:
         """Publish what changed since the last commit.
@@ -144,11 +194,13 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
             No codec encodes a value. Nothing is published.
         ConflictError
             Another process committed since this one loaded the values. `refresh` takes over its commit.
+        AccessError
+            Only its owner publishes the session: a notebook's is its kernel's.
         NoSpaceError
             The session can't grow. Nothing is published.
         """
-        before = self.generation  # a closed session says so
         values = self._loaded()
+        before = self.generation
         names = self._names
         saved = names.save(values)
         if saved["unserializable"]:
@@ -158,6 +210,8 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
         generation = self.publish(saved["prepared"])
         names.published(generation)
         self.privatize()
+        self._deleted.clear()
+        self._list()
         return generation
 
     def refresh(self) -> list[str]:
@@ -171,5 +225,11 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
             The names that changed or are gone.
         """
         values = self._loaded()
+        before = set(self._stored)
         adopted = self._names.adopt(values)
-        return sorted({*adopted["changed"], *adopted["removed"]})
+        for name in adopted["absent"]:
+            values.pop(name, None)  # it is another value, which can't be decoded
+        changed = {*adopted["changed"], *adopted["removed"], *adopted["absent"]}
+        self._deleted -= changed
+        self._list()
+        return sorted(changed | before - set(self._stored))

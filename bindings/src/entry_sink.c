@@ -16,6 +16,8 @@
  */
 #include "entry.h"
 
+#include "base/argument.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,7 @@
 
 static hf_status
 sink_write(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
+    HFI_NEED(reterr, base, data || !size);
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
     if (size > sink->payload_room - sink->payload_size) {
         size_t room = sink->payload_room ? sink->payload_room : 256;
@@ -43,6 +46,7 @@ sink_write(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
 /* Most payloads are one block: it becomes the payload as it is. */
 static hf_status
 sink_write_consume(hf_sink *base, void *data, size_t size, hf_error *reterr) {
+    HFI_NEED(reterr, base, data);
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
     hf_status status = HF_OK;
     if (sink->payload_size == 0) {
@@ -58,6 +62,7 @@ sink_write_consume(hf_sink *base, void *data, size_t size, hf_error *reterr) {
 
 static hf_status
 sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
+    HFI_NEED(reterr, base, data || !size);
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
     if (size > 65536)
         return hf_error_set(reterr, HF_DECLINED, "its meta takes %zu bytes", size);
@@ -68,7 +73,8 @@ sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
         sink->meta = meta;
         sink->meta_room = size + 64;
     }
-    memcpy(sink->meta, data, size);
+    if (size)
+        memcpy(sink->meta, data, size);
     sink->meta_size = size;
     return HF_OK;
 }
@@ -96,6 +102,7 @@ make_room(hfi_entry_sink *sink, hf_error *reterr) {
 static hf_status
 sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
                 uint32_t *ret_index, uint64_t *ret_offset, hf_error *reterr) {
+    HFI_NEED(reterr, base, data || !size, ret_index, ret_offset);
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
     hf_buffer buffer = {sizeof buffer, data, size, NULL};
     uint64_t offset = 0;

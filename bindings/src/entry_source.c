@@ -10,10 +10,12 @@
 #include <stdlib.h>
 
 #include "attachment.h"
+#include "base/argument.h"
 
 static hf_status
 source_map(hf_source *base, uint32_t index, void **ret_data, size_t *ret_size,
            void **ret_pin, hf_error *reterr) {
+    HFI_NEED(reterr, base, ret_data, ret_size, ret_pin);
     hfi_entry_source *source = (hfi_entry_source *)(void *)base;
     if (index >= base->buffer_count)
         return hf_error_set(reterr, HF_E_CORRUPT, "an entry has no buffer %u", index);

@@ -28,6 +28,8 @@ class_for(hfi_state *state, hf_status status) {
         return state->corrupt_error;
     case HF_E_GONE:
         return state->gone_error;
+    case HF_E_ACCESS:
+        return state->access_error;
     default:
         return state->error;
     }
@@ -89,6 +91,9 @@ hfi_state_add_errors(PyObject *module, hfi_state *state) {
                    add_error(module, "holdfast._store.CorruptError",
                              "What was read back is not what was written.",
                              state->error, &state->corrupt_error) < 0 ||
+                   add_error(module, "holdfast._store.AccessError",
+                             "It is another user's, or its owner's alone.",
+                             state->error, &state->access_error) < 0 ||
                    add_error(module, "holdfast._store.GoneError",
                              "The session was destroyed, or its owner died.",
                              state->error, &state->gone_error) < 0
@@ -111,6 +116,7 @@ state_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->no_space_error);
     Py_VISIT(state->corrupt_error);
     Py_VISIT(state->gone_error);
+    Py_VISIT(state->access_error);
     Py_VISIT(state->plugins);
     return 0;
 }
@@ -128,6 +134,7 @@ state_clear(PyObject *module) {
     Py_CLEAR(state->no_space_error);
     Py_CLEAR(state->corrupt_error);
     Py_CLEAR(state->gone_error);
+    Py_CLEAR(state->access_error);
     return 0;
 }
 

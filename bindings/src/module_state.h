@@ -27,6 +27,7 @@ typedef struct hfi_state {
     PyObject *no_space_error;
     PyObject *corrupt_error;
     PyObject *gone_error;
+    PyObject *access_error;
     hfi_registry *registry; /* the codecs, in the order in which they are asked */
     PyObject *plugins;      /* list: the capsules of other modules' codecs */
 } hfi_state;

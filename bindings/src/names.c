@@ -13,6 +13,8 @@
  */
 #include "names.h"
 
+#include <string.h>
+
 #include "imported.h"
 #include "names_format.h"
 
@@ -55,31 +57,86 @@ hfi_names_record_of(const hfi_names *names, PyObject *key) {
     return group ? hfi_records_find(&names->records, group) : record;
 }
 
-int
-hfi_names_advance(hfi_state *state, hfi_names *names) {
+hf_snapshot *
+hfi_names_current(hfi_state *state, const hfi_names *names) {
     hf_snapshot *snapshot = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS
     status = hf_snapshot_acquire(names->attachment->session, &snapshot, &error);
     Py_END_ALLOW_THREADS
-    if (status != HF_OK) {
-        hfi_raise(state, status, &error);
-        return -1;
-    }
+    return status == HF_OK ? snapshot : hfi_raise(state, status, &error);
+}
+
+static void
+hold(hfi_names *names, hf_snapshot *snapshot) {
     hf_snapshot_release(names->snapshot);
     names->snapshot = snapshot;
-    return 0;
+}
+
+hf_snapshot *
+hfi_names_named(hfi_state *state, const hfi_names *names, const char *name,
+                Py_ssize_t size) {
+    hf_generation generation;
+    hf_snapshot *snapshot = NULL;
+    hf_error error = HF_ERROR_INIT;
+    if (size == 0)
+        return hfi_names_current(state, names);
+    if (size != sizeof generation) {
+        PyErr_SetString(PyExc_ValueError, "these bytes name no generation");
+        return NULL;
+    }
+    memcpy(&generation, name, sizeof generation);
+    hf_status status =
+        hf_snapshot_import(names->attachment->session, &generation, &snapshot, &error);
+    return status == HF_OK ? snapshot : hfi_raise(state, status, &error);
 }
 
 int
-hfi_names_take_published(hfi_state *state, hfi_names *names) {
-    if (!names->published ||
-        names->published != hf_session_generation(names->attachment->session))
+hfi_names_begin_with_current(hfi_state *state, hfi_names *names) {
+    if (names->records.live || names->is_named)
         return 0;
-    if (hfi_records_reserve(&names->records, names->pending.live) < 0 ||
-        hfi_names_advance(state, names) < 0)
+    hf_snapshot *snapshot = hfi_names_current(state, names);
+    if (snapshot)
+        hold(names, snapshot);
+    return snapshot ? 0 : -1;
+}
+
+static int
+note_difference(void *context, const hf_entry *before, const hf_entry *after) {
+    (void)before, (void)after;
+    *(int *)context = 1;
+    return HF_STOP;
+}
+
+int
+hfi_names_follow(hfi_state *state, hfi_names *names) {
+    int differs = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_snapshot *snapshot = hfi_names_current(state, names);
+    if (!snapshot)
         return -1;
+    hf_status status =
+        hf_snapshot_diff(names->snapshot, snapshot, note_difference, &differs, &error);
+    if (status == HF_OK && !differs) {
+        hold(names, snapshot);
+        return 1;
+    }
+    hf_snapshot_release(snapshot);
+    if (status == HF_OK)
+        return 0;
+    hfi_raise(state, status, &error);
+    return -1;
+}
+
+int
+hfi_names_take_published(hfi_names *names) {
+    if (!names->published)
+        return 0;
+    if (hfi_records_reserve(&names->records, names->pending.live) < 0)
+        return -1;
+    hold(names, names->published);
+    names->published = NULL;
     int failed = hfi_records_merge(&names->records, &names->pending) < 0;
     hfi_names_drop_pending(names);
     return failed ? -1 : 0;
@@ -89,7 +146,8 @@ void
 hfi_names_drop_pending(hfi_names *names) {
     hfi_records_fini(&names->pending);
     names->is_pending = 0;
-    names->published = 0;
+    hf_snapshot_release(names->published);
+    names->published = NULL;
 }
 
 int

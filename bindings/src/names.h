@@ -19,16 +19,17 @@ typedef struct hfi_names {
     hfi_records records; /* as of `snapshot` */
     hfi_records pending; /* what differs in what is prepared, if `is_pending` */
     int is_pending;
-    uint64_t published; /* the generation that `pending` is in, if it has been published
-                           and `records` don't have it yet; or 0 */
-    int is_busy;        /* with a save or a bind */
-    PyObject *reasons;  /* unserializable name -> why */
+    hf_snapshot *published;   /* the generation that `pending` is in, if it has been
+                               published and `records` don't have it yet; or NULL */
+    int is_busy;              /* with a save or a bind */
+    PyObject *reasons;        /* unserializable name -> why */
     PyObject *unserializable; /* name -> its unserializable object */
     PyObject *beside;  /* set: names that share objects with unserializable values */
     PyObject *watched; /* the namespace whose functions are counted; or NULL */
     Py_ssize_t watched_base; /* references to it before there was user code; or -1 */
     Py_ssize_t unserializable_refs; /* those of functions behind unserializable names */
     hf_snapshot *snapshot;          /* the generation that `records` speaks of */
+    int is_named;                   /* the first one was chosen by its name */
     uint64_t group_seed;            /* random, then counting: names new groups */
     struct hfi_decoding *decoding;  /* of the bind that runs now; or NULL */
 } hfi_names;
@@ -49,11 +50,19 @@ int hfi_names_find(hfi_state *state, const hfi_names *names, PyObject *key,
                    hf_entry *ret_entry);
 /* The record that has a name's buffers: its own, or its group's. NULL if none. */
 hfi_record *hfi_names_record_of(const hfi_names *names, PyObject *key);
-/* Hold the current generation in place of the one held. */
-int hfi_names_advance(hfi_state *state, hfi_names *names);
-/* If the prepared commit was published, and there was no memory to note it: note it now.
- * Nothing, if another generation has been published since: that is to be adopted. */
-int hfi_names_take_published(hfi_state *state, hfi_names *names);
+/* A lease of the current generation; NULL with an exception. */
+hf_snapshot *hfi_names_current(hfi_state *state, const hfi_names *names);
+/* The same of the generation that another process leases under this name; of the
+ * current one if `size` is 0. */
+hf_snapshot *hfi_names_named(hfi_state *state, const hfi_names *names, const char *name,
+                             Py_ssize_t size);
+/* The same, as long as there are no records and the generation wasn't chosen. */
+int hfi_names_begin_with_current(hfi_state *state, hfi_names *names);
+/* The same if it has just the entries of the one held: 1, else 0. */
+int hfi_names_follow(hfi_state *state, hfi_names *names);
+/* If the prepared commit was published, and there was no memory to note it: note it
+ * now. */
+int hfi_names_take_published(hfi_names *names);
 /* Forget what was prepared. */
 void hfi_names_drop_pending(hfi_names *names);
 

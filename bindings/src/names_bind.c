@@ -92,8 +92,10 @@ affords(hfi_state *state, const hfi_names *names, const hf_entry *entry,
     if (*budget <= 0)
         return 0;
     if (entry->codec == HF_CODEC_MEMBER) {
-        PyObject *key = hfi_member_group(entry);
-        int found = key ? hfi_names_find(state, names, key, &group) : -1;
+        PyObject *key;
+        int found = hfi_member_find_group(entry, &key);
+        if (found > 0)
+            found = hfi_names_find(state, names, key, &group);
         Py_XDECREF(key);
         if (found <= 0)
             return found;
@@ -115,7 +117,9 @@ typedef struct binding {
     hfi_keys order;   /* the names that were met, in the store's order */
     uint64_t skipped;
     hf_snapshot *before; /* of an adoption: the generation that was known, or NULL */
-    hf_error error;      /* of the call that failed last */
+    const char *name; /* of the one that is adopted; without a size: the current one */
+    Py_ssize_t name_size;
+    hf_error error; /* of the call that failed last */
 } binding;
 
 static hfi_record *
@@ -183,7 +187,7 @@ bind_in_order(binding *at, int failed) {
  * binding it imports nothing. */
 static int
 is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
-    if (!at->wanted || (entry->flags & HFI_ENTRY_MAPPED))
+    if (!at->wanted || ((entry->flags & HFI_ENTRY_MAPPED) && at->budget >= 0))
         return 1;
     int wanted = PySet_Contains(at->wanted, key);
     return wanted ? wanted : affords(at->in.state, at->in.names, entry, &at->budget);
@@ -334,13 +338,11 @@ adopt_changed(binding *at, const difference *found) {
 static int
 adopt_difference(binding *at, PyObject *removed) {
     hfi_names *names = at->in.names;
-    at->before = names->snapshot;
-    names->snapshot = NULL;
-    if (hfi_names_advance(at->in.state, names) < 0) {
-        names->snapshot = at->before;
-        at->before = NULL;
+    hf_snapshot *next = hfi_names_named(at->in.state, names, at->name, at->name_size);
+    if (!next)
         return -1;
-    }
+    at->before = names->snapshot;
+    names->snapshot = next;
     difference found = {.removed = PyList_New(0)};
     hf_status status = HF_E_NOMEM;
     if (found.removed)
@@ -401,6 +403,34 @@ apply_in_place(binding *at) {
     Py_XDECREF(values);
     Py_XDECREF(module);
     return apart;
+}
+
+/* The names that are asked for, and no others, which a bind before has met. 0 if an
+ * entry isn't found by the name that its key was decoded to. */
+static int
+bind_wanted(binding *at) {
+    difference found = {.count = 0};
+    PyObject *keys = PyObject_GetIter(at->wanted), *key;
+    int there = keys ? 1 : -1;
+    while (there > 0 && (key = PyIter_Next(keys))) {
+        hf_entry entry = {.struct_size = sizeof entry};
+        there = PyUnicode_Check(key)
+                    ? hfi_names_find(at->in.state, at->in.names, key, &entry)
+                    : 1;
+        if (there > 0 && entry.key && add_change(&found, &entry, key) < 0)
+            there = -1;
+        Py_DECREF(key);
+    }
+    Py_XDECREF(keys);
+    if (PyErr_Occurred())
+        there = -1;
+    if (found.count)
+        qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
+    for (size_t i = 0; there > 0 && i < found.count; i++)
+        if (bind_entry(at, &found.changed[i].entry) < 0)
+            there = -1;
+    difference_fini(&found);
+    return there;
 }
 
 /* ---- the methods ----------------------------------------------------------------- */
@@ -469,6 +499,12 @@ list_of(const hfi_keys *keys) {
     return list;
 }
 
+static int
+bind_what(binding *at) {
+    int done = at->wanted && at->in.is_later && at->budget <= 0 ? bind_wanted(at) : 0;
+    return done == 0 ? bind_all(at) : done;
+}
+
 static PyObject *
 bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget) {
     double start = now_seconds();
@@ -477,8 +513,9 @@ bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget
     if (binding_init(&at, self, namespace, wanted) == 0) {
         hfi_names *names = at.in.names;
         at.budget = budget;
-        if ((names->records.live || hfi_names_advance(at.in.state, names) == 0) &&
-            bind_in_order(&at, bind_all(&at) < 0) == 0 &&
+        at.in.is_later = names->records.live > 0;
+        if (hfi_names_begin_with_current(at.in.state, names) == 0 &&
+            bind_in_order(&at, bind_what(&at) < 0) == 0 &&
             hfi_decoding_take_baselines(&at.in) == 0)
             result = report(&at, start, at.wanted ? code_of(&at) : PyDict_New());
     }
@@ -533,17 +570,20 @@ adopt_end(binding *at, int is_done) {
 }
 
 PyObject *
-hfi_names_adopt(PyObject *self, PyObject *namespace) {
-    if (!PyDict_Check(namespace)) {
-        PyErr_SetString(PyExc_TypeError, "a namespace is a dict");
-        return NULL;
-    }
-    if (hfi_names_begin(hfi_names_of(self)) < 0)
+hfi_names_adopt(PyObject *self, PyObject *args) {
+    PyObject *namespace;
+    const char *name = NULL;
+    Py_ssize_t size = 0;
+    if (!PyArg_ParseTuple(args, "O!|z#:adopt", &PyDict_Type, &namespace, &name,
+                          &size) ||
+        hfi_names_begin(hfi_names_of(self)) < 0)
         return NULL;
     PyObject *result = NULL, *removed = PyList_New(0);
     binding at;
-    if (binding_init(&at, self, namespace, NULL) == 0 && removed &&
-        hfi_names_take_published(at.in.state, at.in.names) == 0)
+    int is_ready = binding_init(&at, self, namespace, NULL) == 0 && removed;
+    at.name = name;
+    at.name_size = size;
+    if (is_ready && hfi_names_take_published(at.in.names) == 0)
         result = adopt_and_report(&at, removed);
     adopt_end(&at, result != NULL);
     binding_fini(&at);

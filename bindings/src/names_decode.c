@@ -108,7 +108,7 @@ hfi_record *
 hfi_decoding_set_record(hfi_decoding *at, PyObject *key, const hf_entry *entry,
                         hfi_record_state state) {
     PyObject *group = NULL, *classes = NULL;
-    if (entry->codec == HF_CODEC_MEMBER && !(group = hfi_member_group(entry)))
+    if (entry->codec == HF_CODEC_MEMBER && hfi_member_find_group(entry, &group) < 0)
         return NULL;
     if (entry->codec == HF_CODEC_PICKLE && !(classes = hfi_entry_classes(entry)))
         return NULL;
@@ -174,17 +174,30 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
     return hfi_keys_add(&at->bound, key);
 }
 
+/* Has the namespace bound the name anew, or deleted it, since it was met first? */
+static int
+is_the_users(hfi_decoding *at, PyObject *name) {
+    const hfi_record *record = at->is_later ? record_of(at, name) : NULL;
+    if (!record || hfi_key_kind(name) != 'n')
+        return 0;
+    return record->state == HFI_BOUND ? 1 : PyDict_Contains(at->namespace, name);
+}
+
 /* One name of a decoded group, unless it has a value of its own by now: a process that
  * never decoded the group may have bound the name anew. */
 static int
 take_member(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *name,
             PyObject *value) {
     hf_entry entry = {.struct_size = sizeof entry};
+    PyObject *own;
     int found = PyUnicode_Check(name) ? find(at, name, &entry) : 0;
+    if (found > 0 && (found = is_the_users(at, name)) >= 0)
+        found = !found;
     if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
         return found < 0 ? -1 : 0;
-    PyObject *own = hfi_member_group(&entry);
-    int same = own ? PyObject_RichCompareBool(own, group, Py_EQ) : -1;
+    int same = hfi_member_find_group(&entry, &own);
+    if (same > 0)
+        same = PyObject_RichCompareBool(own, group, Py_EQ);
     Py_XDECREF(own);
     return same > 0 ? take_value(at, name, &entry, codec, value, NULL) : same;
 }

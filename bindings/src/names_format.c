@@ -35,18 +35,24 @@ hfi_key_of_group(uint64_t number) {
     return PyUnicode_FromStringAndSize(text, size + 2);
 }
 
-PyObject *
-hfi_member_group(const hf_entry *entry) {
+int
+hfi_member_find_group(const hf_entry *entry, PyObject **ret_group) {
     hfi_meta meta;
     size_t size = 0;
-    PyObject *group = NULL;
+    *ret_group = NULL;
     if (hfi_meta_init(&meta, entry->meta, entry->meta_size, NULL) == HF_OK) {
         const char *text = hfi_meta_text(&meta, "group", &size);
         if (text)
-            group = PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, NULL);
+            *ret_group = PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
         hfi_meta_fini(&meta);
     }
-    if (!group && !PyErr_Occurred())
+    return *ret_group ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+PyObject *
+hfi_member_group(const hf_entry *entry) {
+    PyObject *group;
+    if (hfi_member_find_group(entry, &group) == 0)
         PyErr_SetString(PyExc_ValueError,
                         "a member of a group without the group's key");
     return group;

@@ -61,6 +61,8 @@ PyObject *hfi_key_of_group(uint64_t number);
 
 /* The key of the group that a member's entry names. */
 PyObject *hfi_member_group(const hf_entry *entry);
+/* The same: 1, or 0 if its meta names none; -1 without memory. */
+int hfi_member_find_group(const hf_entry *entry, PyObject **ret_group);
 /* The identifiers of the classes that an entry refers to: a tuple, perhaps empty. */
 PyObject *hfi_entry_classes(const hf_entry *entry);
 /* The same of the encoding in a sink. */

@@ -16,9 +16,11 @@
 static PyObject *
 listing_item(hfi_state *state, const hf_entry *entry, PyObject *key) {
     const hf_codec *codec = hfi_registry_find(state->registry, entry->codec);
-    PyObject *type = NULL;
-    PyObject *where =
-        entry->codec == HF_CODEC_MEMBER ? hfi_member_group(entry) : Py_NewRef(Py_None);
+    PyObject *type = NULL, *where = NULL;
+    int found =
+        entry->codec == HF_CODEC_MEMBER ? hfi_member_find_group(entry, &where) : 0;
+    if (found == 0)
+        where = Py_NewRef(Py_None);
     PyObject *carry = where ? PyImport_ImportModule("holdfast._carry") : NULL;
     if (carry)
         type = PyObject_CallMethod(
@@ -87,6 +89,12 @@ lives_in_arena(const hfi_names *names, PyObject *key) {
 }
 
 static PyObject *
+key_item(hfi_state *state, void *context, const hf_entry *entry, PyObject *key) {
+    (void)state, (void)context, (void)entry;
+    return Py_NewRef(key);
+}
+
+static PyObject *
 own_item(hfi_state *state, void *context, const hf_entry *entry, PyObject *key) {
     const hfi_names *names = context;
     PyObject *item = listing_item(state, entry, key);
@@ -119,6 +127,13 @@ hfi_names_listing(PyObject *self, PyObject *ignored) {
     hfi_names *names = hfi_names_of(self);
     listing at = {.context = names, .make = own_item};
     return list_entries(hfi_state_of(Py_TYPE(self)), names->snapshot, &at);
+}
+
+PyObject *
+hfi_names_keys(PyObject *self, PyObject *ignored) {
+    (void)ignored;
+    listing at = {.make = key_item};
+    return list_entries(hfi_state_of(Py_TYPE(self)), hfi_names_of(self)->snapshot, &at);
 }
 
 static PyObject *

@@ -98,12 +98,13 @@ report(const save *at, const hfi_names *names, PyObject *prepared,
 /* 0 with an exception. What was published, but not noted, is kept for the next try. */
 static int
 knows_current(hfi_state *state, hfi_names *names) {
-    if (hfi_names_take_published(state, names) < 0)
+    if (hfi_names_take_published(names) < 0)
         return 0;
     uint64_t now = hf_session_generation(names->attachment->session);
     uint64_t known = hf_snapshot_generation(names->snapshot);
-    if (now == known)
-        return 1;
+    int follows = now == known ? 1 : hfi_names_follow(state, names);
+    if (follows)
+        return follows > 0;
     hfi_names_drop_pending(names);
     PyErr_Format(state->conflict_error,
                  "generation %llu was published; what is known here is %llu: adopt it "

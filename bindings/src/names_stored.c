@@ -13,7 +13,8 @@
  *   - other opcodes of a pickle, or another order of a set: that alone says nothing,
  *     since sets come in another order in each process. So the entry is
  *     decoded a second time, and this fresh copy encoded: two encodings of the same
- *     process differ only if the values do.
+ *     process differ only if the values do. The same for an entry of another program's
+ *     (foreign.c), which no encoding of ours equals.
  *
  * The second decoding is for the few that come that far, after the cell, where it
  * disturbs no measurement. It runs what unpickling runs; where that is code of the
@@ -188,11 +189,13 @@ is_fresh_copy(comparison *at, const hf_entry *entry) {
 static int
 entry_matches(comparison *at) {
     hf_entry entry = {.struct_size = sizeof entry};
-    int found = at->record->codec == at->codec
+    int is_foreign =
+        at->record->codec == HF_CODEC_RAW || at->record->codec == HF_CODEC_MSGPACK;
+    int found = at->record->codec == at->codec || is_foreign
                     ? hfi_names_find(at->state, at->names, at->key, &entry)
                     : 0;
-    if (found <= 0)
-        return found;
+    if (found <= 0 || is_foreign)
+        return found > 0 ? is_fresh_copy(at, &entry) : found;
     int same = hfi_record_pages_unchanged(at->state, at->record);
     if (same != 1 || is_entry(at->names->snapshot, at->sink, &entry, at->record))
         return same;

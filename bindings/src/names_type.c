@@ -28,9 +28,12 @@
 
 static PyObject *
 names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"session", NULL};
+    static char *words[] = {"session", "generation", NULL};
     PyObject *session;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Names", words, &session))
+    const char *name = NULL;
+    Py_ssize_t size = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|z#:Names", words, &session, &name,
+                                     &size))
         return NULL;
     hfi_attachment *attachment = hfi_session_attachment(hfi_state_of(type), session);
     PyObject *self = attachment ? type->tp_alloc(type, 0) : NULL;
@@ -41,8 +44,9 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     names->reasons = PyDict_New();
     names->unserializable = PyDict_New();
     names->beside = PySet_New(NULL);
+    names->is_named = size > 0;
     if (!names->reasons || !names->unserializable || !names->beside ||
-        hfi_names_advance(hfi_state_of(type), names) < 0) {
+        !(names->snapshot = hfi_names_named(hfi_state_of(type), names, name, size))) {
         Py_DECREF(self);
         return NULL;
     }
@@ -78,39 +82,50 @@ names_dealloc(PyObject *self) {
     hfi_records_fini(&hfi_names_of(self)->records);
     hfi_records_fini(&hfi_names_of(self)->pending);
     hf_snapshot_release(hfi_names_of(self)->snapshot);
+    hf_snapshot_release(hfi_names_of(self)->published);
     hfi_attachment_release(hfi_names_of(self)->attachment);
     type->tp_free(self);
     Py_DECREF(type);
 }
 
-/* The prepared commit was published: its records hold now. -1 with an exception; then
- * the next save tries it again. */
+/* The prepared commit is in this snapshot: its records hold now. -1 with an exception;
+ * then the next save tries it again. */
 static int
-take_prepared(hfi_state *state, hfi_names *names, uint64_t generation) {
-    if (hfi_names_begin(names) < 0)
+take_prepared_consume(hfi_names *names, hf_snapshot *snapshot) {
+    if (hfi_names_begin(names) < 0) {
+        hf_snapshot_release(snapshot);
         return -1;
-    names->published = generation;
-    int failed = hfi_names_take_published(state, names) < 0;
+    }
+    hf_snapshot_release(names->published);
+    names->published = snapshot;
+    int failed = hfi_names_take_published(names) < 0;
     hfi_names_end(names);
     return failed ? -1 : 0;
 }
 
 static PyObject *
-names_published(PyObject *self, PyObject *number) {
+names_published(PyObject *self, PyObject *args) {
     hfi_names *names = hfi_names_of(self);
     hfi_state *state = hfi_state_of(Py_TYPE(self));
-    unsigned long long generation = PyLong_AsUnsignedLongLong(number);
-    if (generation == (unsigned long long)-1 && PyErr_Occurred())
+    unsigned long long generation;
+    const char *name = NULL;
+    Py_ssize_t size = 0;
+    if (!PyArg_ParseTuple(args, "K|z#:published", &generation, &name, &size))
         return NULL;
     if (!names->is_pending) {
         PyErr_SetString(PyExc_ValueError, "there is no prepared commit");
         return NULL;
     }
-    if (generation != hf_session_generation(names->attachment->session))
+    hf_snapshot *snapshot = hfi_names_named(state, names, name, size);
+    if (!snapshot)
+        return NULL;
+    if (hf_snapshot_generation(snapshot) != generation) {
+        hf_snapshot_release(snapshot);
         return PyErr_Format(state->conflict_error,
                             "generation %llu is not the session's current one",
                             generation);
-    return take_prepared(state, names, generation) < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    return take_prepared_consume(names, snapshot) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---- methods -------------------------------------------------------------------- */
@@ -221,7 +236,7 @@ names_extra(PyObject *self, PyObject *word) {
     }
     hfi_state *state = hfi_state_of(Py_TYPE(self));
     hfi_names *names = hfi_names_of(self);
-    if (!names->records.live && !names->is_busy && hfi_names_advance(state, names) < 0)
+    if (!names->is_busy && hfi_names_begin_with_current(state, names) < 0)
         return NULL;
     PyObject *key = hfi_key_of_extra(word);
     hf_entry entry = {.struct_size = sizeof entry};
@@ -367,19 +382,24 @@ PyDoc_STRVAR(names_strays_doc, "strays($self, /)\n"
                                "ValueError\n"
                                "    No namespace is watched.");
 
-PyDoc_STRVAR(names_published_doc, "published($self, generation, /)\n"
+PyDoc_STRVAR(names_published_doc, "published($self, generation, name=None, /)\n"
                                   "--\n\n"
                                   "Note that the prepared commit was published.\n\n"
                                   "Parameters\n"
                                   "----------\n"
                                   "generation : int\n"
-                                  "    What `Session.publish` returned.\n\n"
+                                  "    What `Session.publish` returned.\n"
+                                  "name : bytes, optional\n"
+                                  "    The name (`hf_generation`) under which the "
+                                  "publisher leases it; without one it has\n"
+                                  "    to be the current generation.\n\n"
                                   "Raises\n"
                                   "------\n"
                                   "ValueError\n"
                                   "    There is no prepared commit.\n"
                                   "ConflictError\n"
-                                  "    It isn't the session's current generation.");
+                                  "    It isn't the session's current generation, or "
+                                  "the named one.");
 
 PyDoc_STRVAR(
     names_bind_doc,
@@ -391,11 +411,12 @@ PyDoc_STRVAR(
     "namespace : dict\n"
     "    The globals.\n"
     "names : iterable of str, optional\n"
-    "    Bind only these names, and those that cost no more than a mapping. "
-    "If it is left out:\n"
-    "    all.\n"
+    "    Bind only these names, and at first those that cost no more than a mapping. "
+    "If it is\n"
+    "    left out: all.\n"
     "budget : int\n"
-    "    Bytes up to which others that are cheap to decode are bound, too.\n\n"
+    "    Bytes up to which others that are cheap to decode are bound, too. Below 0: "
+    "only `names`.\n\n"
     "Returns\n"
     "-------\n"
     "dict\n"
@@ -408,26 +429,31 @@ PyDoc_STRVAR(
     "CorruptError\n"
     "    The generation is damaged.");
 
-PyDoc_STRVAR(names_adopt_doc, "adopt($self, namespace, /)\n"
-                              "--\n\n"
-                              "Follow a generation that another process published.\n\n"
-                              "What differs is bound, what was removed is unbound, and "
-                              "the rest stays as it is.\n\n"
-                              "Parameters\n"
-                              "----------\n"
-                              "namespace : dict\n"
-                              "    The globals.\n\n"
-                              "Returns\n"
-                              "-------\n"
-                              "dict\n"
-                              "    As `bind` returns it, with 'changed' and 'removed' "
-                              "(lists of names) and 'apart' (names\n"
-                              "    whose objects could not be changed in place: other "
-                              "references keep the old ones).\n\n"
-                              "Raises\n"
-                              "------\n"
-                              "CorruptError\n"
-                              "    The generation is damaged.");
+PyDoc_STRVAR(names_adopt_doc,
+             "adopt($self, namespace, name=None, /)\n"
+             "--\n\n"
+             "Follow a generation that another process published.\n\n"
+             "What differs is bound, what was removed is unbound, and "
+             "the rest stays as it is.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "namespace : dict\n"
+             "    The globals.\n"
+             "name : bytes, optional\n"
+             "    The name (`hf_generation`) under which its publisher leases "
+             "it; without one it is\n"
+             "    the current generation.\n\n"
+             "Returns\n"
+             "-------\n"
+             "dict\n"
+             "    As `bind` returns it, with 'changed' and 'removed' "
+             "(lists of names) and 'apart' (names\n"
+             "    whose objects could not be changed in place: other "
+             "references keep the old ones).\n\n"
+             "Raises\n"
+             "------\n"
+             "CorruptError\n"
+             "    The generation is damaged.");
 
 PyDoc_STRVAR(names_extra_doc, "extra($self, word, /)\n"
                               "--\n\n"
@@ -453,6 +479,17 @@ PyDoc_STRVAR(names_listing_doc,
              "    the names were first saved), `type`, `where` (the group that has its "
              "value, or None)\n"
              "    and `in_arena` (whether this process's value lies in the arena).");
+
+PyDoc_STRVAR(names_keys_doc,
+             "keys($self, /)\n"
+             "--\n\n"
+             "List the keys of the generation that is known here.\n\n"
+             "Returns\n"
+             "-------\n"
+             "list of str\n"
+             "    In the order in which they were first saved. Those that begin with "
+             "character 0 or 1\n"
+             "    are groups, classes and process state.");
 
 PyDoc_STRVAR(names_populate_doc, "populate($self, names, write=False)\n"
                                  "--\n\n"
@@ -504,11 +541,12 @@ static PyMethodDef names_methods[] = {
     {"save", HFI_METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS, names_save_doc},
     {"watch", names_watch, METH_O, names_watch_doc},
     {"strays", names_strays, METH_NOARGS, names_strays_doc},
-    {"published", names_published, METH_O, names_published_doc},
+    {"published", names_published, METH_VARARGS, names_published_doc},
     {"bind", HFI_METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS, names_bind_doc},
-    {"adopt", hfi_names_adopt, METH_O, names_adopt_doc},
+    {"adopt", hfi_names_adopt, METH_VARARGS, names_adopt_doc},
     {"extra", names_extra, METH_O, names_extra_doc},
     {"listing", hfi_names_listing, METH_NOARGS, names_listing_doc},
+    {"keys", hfi_names_keys, METH_NOARGS, names_keys_doc},
     {"populate", HFI_METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
      names_populate_doc},
     {"discard", names_discard, METH_O, names_discard_doc},
@@ -524,10 +562,15 @@ static PyGetSetDef names_properties[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot names_slots[] = {
-    {Py_tp_doc, "Names(session)\n--\n\n"
-                "A process's knowledge of which name is bound to what in the store.\n\n"
-                "Parameters\n----------\n"
-                "session : Session\n    The session."},
+    {Py_tp_doc,
+     "Names(session, generation=None)\n--\n\n"
+     "A process's knowledge of which name is bound to what in the store.\n\n"
+     "Parameters\n----------\n"
+     "session : Session\n    The session.\n"
+     "generation : bytes, optional\n"
+     "    The name (`hf_generation`) of the generation that the first `bind` "
+     "is to find,\n"
+     "    which another process leases; else it is the current one."},
     HFI_SLOT(Py_tp_new, names_new),
     HFI_SLOT(Py_tp_dealloc, names_dealloc),
     HFI_SLOT(Py_tp_traverse, names_traverse),

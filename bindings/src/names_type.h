@@ -21,10 +21,11 @@ extern PyType_Spec hfi_names_spec;
 PyObject *hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs);
 /* In: names_decode.h. After a failure what was decoded is bound. */
 PyObject *hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *hfi_names_adopt(PyObject *self, PyObject *namespace);
+PyObject *hfi_names_adopt(PyObject *self, PyObject *args);
 
 /* The class of this identifier, for the bind that is going on. */
 PyObject *hfi_names_load_class(PyObject *self, PyObject *identifier);
 PyObject *hfi_names_listing(PyObject *self, PyObject *ignored);
+PyObject *hfi_names_keys(PyObject *self, PyObject *ignored);
 
 #endif

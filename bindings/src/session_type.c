@@ -86,7 +86,7 @@ session_wrap(PyTypeObject *type, hf_session *session) {
 
 PyDoc_STRVAR(
     create_doc,
-    "create(label='', capacity=0, memfd=False)\n"
+    "create(label='', capacity=0, memfd=False, owner_publishes=False)\n"
     "--\n\n"
     "Create a session that this process owns.\n\n"
     "Parameters\n"
@@ -98,7 +98,12 @@ PyDoc_STRVAR(
     "memfd : bool\n"
     "    Whether the session has no name in the file system. Then others attach by "
     "its\n"
-    "    descriptor only.\n\n"
+    "    descriptor only.\n"
+    "owner_publishes : bool\n"
+    "    Whether only this process can publish and destroy it. Others hand it the "
+    "tokens "
+    "of\n"
+    "    what they have prepared.\n\n"
     "Returns\n"
     "-------\n"
     "Session\n"
@@ -112,17 +117,19 @@ PyDoc_STRVAR(
 
 static PyObject *
 session_create(PyObject *cls, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"label", "capacity", "memfd", NULL};
+    static char *names[] = {"label", "capacity", "memfd", "owner_publishes", NULL};
     const char *label = "";
     unsigned long long capacity = 0;
-    int memfd = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|sKp:create", names, &label,
-                                     &capacity, &memfd))
+    int memfd = 0, owner_publishes = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|sKpp:create", names, &label,
+                                     &capacity, &memfd, &owner_publishes))
         return NULL;
-    hf_session_options options = {.struct_size = sizeof options,
-                                  .capacity_bytes = capacity,
-                                  .label = label,
-                                  .flags = memfd ? HF_SESSION_MEMFD : 0};
+    hf_session_options options = {
+        .struct_size = sizeof options,
+        .capacity_bytes = capacity,
+        .label = label,
+        .flags = (memfd ? HF_SESSION_MEMFD : 0u) |
+                 (owner_publishes ? HF_SESSION_OWNER_PUBLISHES : 0u)};
     hf_session *session = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
@@ -290,9 +297,10 @@ session_info(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     if (status != HF_OK)
         return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     return Py_BuildValue(
-        "{s:s,s:s,s:L,s:i,s:L,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:I}", "name",
+        "{s:s,s:s,s:L,s:i,s:O,s:L,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:I}", "name",
         info.name, "label", info.label, "owner_pid", (long long)info.owner_pid,
-        "owner_alive", info.owner_alive, "created_unix_ns",
+        "owner_alive", info.owner_alive, "owner_publishes",
+        info.owner_publishes ? Py_True : Py_False, "created_unix_ns",
         (long long)info.created_unix_ns, "generation",
         (unsigned long long)info.generation, "entry_count",
         (unsigned long long)info.entry_count, "capacity_bytes",
@@ -325,7 +333,7 @@ session_generation(PyObject *self, void *Py_UNUSED(closure)) {
 
 static PyObject *
 session_enter(PyObject *self, PyObject *Py_UNUSED(ignored)) {
-    return Py_NewRef(self);
+    return handle_of(self) ? Py_NewRef(self) : NULL;
 }
 
 static PyObject *
@@ -399,7 +407,9 @@ PyDoc_STRVAR(destroy_doc,
              "Raises\n"
              "------\n"
              "OSError\n"
-             "    The name can't be removed. The session is destroyed all the same.");
+             "    The name can't be removed. The session is destroyed all the same.\n"
+             "AccessError\n"
+             "    Only the living owner may (`create`, `owner_publishes`).");
 
 PyDoc_STRVAR(
     info_doc,
@@ -409,8 +419,8 @@ PyDoc_STRVAR(
     "Returns\n"
     "-------\n"
     "dict\n"
-    "    `name`, `label`, `owner_pid`, `owner_alive` (1, 0), `created_unix_ns`, "
-    "`generation`,\n"
+    "    `name`, `label`, `owner_pid`, `owner_alive` (1, 0), "
+    "`owner_publishes`,\n    `created_unix_ns`, `generation`,\n"
     "    `entry_count`, `process_count`, `extent_count`, and in bytes "
     "`capacity_bytes`,\n"
     "    `allocated_bytes`, `committed_bytes`, `reserved_bytes` (not committed yet),\n"
@@ -480,6 +490,8 @@ PyDoc_STRVAR(
     "------\n"
     "ConflictError\n"
     "    Another commit was published since.\n"
+    "AccessError\n"
+    "    Only its owner publishes the session, as a kernel does for a notebook.\n"
     "ValueError\n"
     "    The token has the wrong length.\n"
     "GoneError\n"

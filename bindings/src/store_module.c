@@ -186,7 +186,8 @@ add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **ret_type) {
 static int
 add_codecs(hfi_state *state) {
     const hf_codec *const codecs[] = {&hfi_codec_module, &hfi_codec_buffer,
-                                      &hfi_codec_plain, &hfi_codec_pickle};
+                                      &hfi_codec_plain,  &hfi_codec_pickle,
+                                      &hfi_codec_raw,    &hfi_codec_msgpack};
     hf_error error = HF_ERROR_INIT;
     hf_status status = hfi_registry_create(&state->registry, &error);
     state->plugins = PyList_New(0);

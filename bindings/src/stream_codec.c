@@ -6,6 +6,7 @@
  * as for the store serve both; only regions are not looked for, since a stream has
  * none.
  */
+#include "base/argument.h"
 #include "codec_call.h"
 #include "module_functions.h"
 
@@ -50,6 +51,7 @@ typedef struct stream_source {
 static hf_status
 stream_map(hf_source *base, uint32_t index, void **ret_data, size_t *ret_size,
            void **ret_pin, hf_error *reterr) {
+    HFI_NEED(reterr, base, ret_data, ret_size, ret_pin);
     stream_source *source = (stream_source *)(void *)base;
     PyObject *buffer = PyList_GetItem(source->buffers, (Py_ssize_t)index);
     Py_buffer view;

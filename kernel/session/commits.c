@@ -10,19 +10,30 @@
  *
  * The main worker decides where an instrumented cell runs, since only it knows its
  * objects: it is asked with the commit. So the question costs no turn of its own, and a
- * cell that runs in-process saves nothing. One thread.
+ * cell that runs in-process saves nothing.
+ *
+ * The session is ours alone to publish (HF_SESSION_OWNER_PUBLISHES), so the current
+ * generation is the one that we published last. We lease it. Should there be another one
+ * all the same, by damage or by a program that goes around the library, ours is
+ * published anew, and the user is told. So nothing of the notebook is lost, and nothing
+ * foreign is taken for a variable of it. Taking the foreign values over was rejected:
+ * they would replace what cells have changed since. One thread.
  */
 #include "session/commits.h"
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/workers.h"
+#include "session/publish.h"
 #include "session/request.h"
+#include "session/workers.h"
 #include "workers/program.h"
+
+#define TRIES_MAX 2
 
 struct hfi_commits {
     long long id;       /* of the one that the main worker makes; 0: none */
@@ -31,6 +42,11 @@ struct hfi_commits {
     json_t *unserializable; /* name: reason, of the last commit */
     long long uncommitted;  /* plain cells since */
     int owing;              /* the main worker holds what no commit has the bytes of */
+    hf_snapshot *own;       /* the generation that we published last, or began with */
+    uint64_t
+        foreign; /* a generation that is reported, and can't be taken back; 0: none */
+    int tries;   /* of a commit that met a foreign generation */
+    int is_failing; /* the user knows that nothing is saved at present */
 };
 
 static hf_status
@@ -44,6 +60,7 @@ init(hf_kernel *kernel, hf_error *reterr) {
 static void
 fini(hf_kernel *kernel) {
     json_decref(kernel->commits->unserializable);
+    hf_snapshot_release(kernel->commits->own);
 }
 
 const hfi_owner hfi_commits_owner = {offsetof(hf_kernel, commits),
@@ -87,6 +104,145 @@ hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map
     kernel->commits->owing = 1;
 }
 
+/* ---- our own generation ---------------------------------------------------------- */
+
+/* A line on stderr: of the cell that runs, or else the last one, and of ours. */
+static void
+tell(hf_kernel *kernel, const char *format, ...) {
+    char words[1024];
+    hfi_textbuf line = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    hfi_log("%s", words);
+    hfi_textbuf_format(&line, "holdfast: %s\n", words);
+    hfi_publish_stream(kernel, HFI_STDERR,
+                       hfi_cell_is_execution(&kernel->cell)
+                           ? kernel->cell.request->message.header
+                           : hfi_publish_last_parent(kernel),
+                       hfi_textbuf_part(&line));
+    hfi_textbuf_fini(&line);
+}
+
+void
+hfi_commits_hold(hf_kernel *kernel, uint64_t generation) {
+    struct hfi_commits *commits = kernel->commits;
+    hf_error error = HF_ERROR_INIT;
+    hf_snapshot_release(commits->own);
+    commits->own = NULL;
+    if (hf_snapshot_acquire(kernel->store, &commits->own, &error) != HF_OK)
+        hfi_log("the current generation can't be held: %s", error.message);
+    else if (hf_snapshot_generation(commits->own) != generation)
+        tell(kernel,
+             "another process has published generation %llu of this notebook's session "
+             "on top of the notebook's own; what it changed is taken over",
+             (unsigned long long)hf_snapshot_generation(commits->own));
+}
+
+hf_status
+hfi_commits_restore(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
+                    hf_error *reterr) {
+    hf_commit *commit = NULL;
+    hf_status status = hf_commit_begin(kernel->store, &commit, reterr);
+    if (status != HF_OK)
+        return status;
+    status = hf_commit_restore(commit, snapshot, reterr);
+    if (status == HF_OK)
+        status = hf_commit_publish_consume(commit, ret_generation, reterr);
+    else
+        hf_commit_abort(commit);
+    if (status == HF_OK)
+        hfi_commits_hold(kernel, *ret_generation);
+    return status;
+}
+
+void
+hfi_commits_watch(hf_kernel *kernel) {
+    struct hfi_commits *commits = kernel->commits;
+    uint64_t found = hf_session_generation(kernel->store), generation;
+    hf_error error = HF_ERROR_INIT;
+    if (commits->own == NULL || found == hf_snapshot_generation(commits->own) ||
+        found == commits->foreign)
+        return;
+    commits->foreign = found;
+    hf_status status = hfi_commits_restore(kernel, commits->own, &generation, &error);
+    if (status == HF_OK)
+        tell(
+            kernel,
+            "another process has published generation %llu of this notebook's session, "
+            "which only its kernel may. That was taken back: the notebook's variables "
+            "are its own, and are saved as before",
+            (unsigned long long)found);
+    else if (status != HF_CONFLICT) /* else the next look finds another one */
+        tell(
+            kernel,
+            "another process has published generation %llu of this notebook's session, "
+            "or the session is damaged, and that can't be taken back (%s). Nothing of "
+            "the notebook is saved any more until the kernel is restarted",
+            (unsigned long long)found, error.message);
+}
+
+void
+hfi_commits_add_name(const hf_kernel *kernel, hfi_frame *frame) {
+    hf_generation name;
+    size_t size = kernel->commits->own != NULL ? sizeof name : 0;
+    if (size > 0)
+        hf_snapshot_export(kernel->commits->own, &name);
+    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, size));
+}
+
+void
+hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
+                  const msgpack_object *report) {
+    hfi_frame frame;
+    json_t *code =
+        cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
+    hfi_frame_init(&frame, "adopt", report != NULL ? 6 : 5);
+    hfi_frame_add_integer(&frame, "generation",
+                          (int64_t)hf_session_generation(kernel->store));
+    hfi_commits_add_name(kernel, &frame);
+    hfi_frame_add_integer(&frame, "execution_count",
+                          cell != NULL ? cell->number : kernel->count);
+    hfi_frame_add_text(
+        &frame, "code",
+        code != NULL ? hfi_part_of(json_string_value(code), json_string_length(code))
+                     : hfi_part_text(""));
+    hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
+    if (report != NULL)
+        hfi_frame_put_object(&frame, "report", report);
+    hfi_workers_send_main(kernel, &frame);
+}
+
+int
+hfi_commits_repeat(hf_kernel *kernel, hf_status status) {
+    struct hfi_commits *commits = kernel->commits;
+    if (status != HF_CONFLICT || ++commits->tries > TRIES_MAX) {
+        commits->tries = 0;
+        return 0;
+    }
+    hfi_commits_watch(kernel);
+    if (commits->tries == TRIES_MAX) /* it has begun with a foreign generation */
+        hfi_commits_adopt(kernel, NULL, NULL);
+    hfi_commits_ask(kernel, hfi_clock_ns());
+    return 1;
+}
+
+void
+hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error) {
+    struct hfi_commits *commits = kernel->commits;
+    if (commits->is_failing)
+        hfi_log("commit: %s", error->message);
+    else
+        tell(kernel,
+             "the notebook's variables could not be saved (%s). If its process dies, "
+             "what cells changed since the last commit (generation %llu) is lost. The "
+             "next try is before a recorded or isolated cell, or when nobody has used "
+             "the notebook for a while",
+             error->message, (unsigned long long)hf_session_generation(kernel->store));
+    commits->is_failing = 1;
+}
+
 /* ---- publishing ----------------------------------------------------------------- */
 
 /* Publish what a worker prepared; HF_OK too where it had nothing to publish. */
@@ -104,8 +260,18 @@ publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
     hf_status status =
         hf_session_publish(kernel->store, &token, ret_generation, reterr);
     if (status == HF_CONFLICT)
-        (void)hf_error_set(reterr, HF_CONFLICT, "another commit came between");
+        (void)hf_error_set(reterr, HF_CONFLICT,
+                           "another process published a generation of the session "
+                           "meanwhile");
+    if (status == HF_OK)
+        hfi_commits_hold(kernel, *ret_generation);
     return status;
+}
+
+/* Errors of the store have these names in Python. */
+static int
+begins(hfi_part text, const char *word) {
+    return text.size > strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
 /* The same for a reply, in which the worker may say instead why it has prepared
@@ -113,15 +279,15 @@ publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
 hf_status
 hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
                     uint64_t *ret_generation, hf_error *reterr) {
-    static const char full[] = "NoSpaceError:"; /* HF_E_NOSPACE, as Python calls it */
     hfi_part trouble = hfi_map_part(hfi_map_get(reply, "report"), "error");
     if (trouble.size == 0)
         return publish_prepared(kernel, hfi_map_part(reply, "prepared"), ret_generation,
                                 reterr);
-    int is_full =
-        trouble.size > strlen(full) && memcmp(trouble.data, full, strlen(full)) == 0;
-    return hf_error_set(reterr, is_full ? HF_E_NOSPACE : HF_E_CODEC, "%.*s",
-                        (int)trouble.size, (const char *)trouble.data);
+    hf_status status = begins(trouble, "NoSpaceError:")    ? HF_E_NOSPACE
+                       : begins(trouble, "ConflictError:") ? HF_CONFLICT
+                                                           : HF_E_CODEC;
+    return hf_error_set(reterr, status, "%.*s", (int)trouble.size,
+                        (const char *)trouble.data);
 }
 
 void
@@ -191,6 +357,7 @@ hfi_commits_ran(hf_kernel *kernel) {
 void
 hfi_commits_have_all(hf_kernel *kernel) {
     kernel->commits->uncommitted = 0;
+    kernel->commits->is_failing = 0;
 }
 
 long long

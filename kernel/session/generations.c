@@ -317,28 +317,14 @@ fail(hf_kernel *kernel, const char *sentence) {
     hfi_textbuf_fini(&text);
 }
 
-static hf_status
-publish_step(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
-             hf_error *reterr) {
-    hf_commit *commit = NULL;
-    hf_status status = hf_commit_begin(kernel->store, &commit, reterr);
-    if (status != HF_OK)
-        return status;
-    status = hf_commit_restore(commit, snapshot, reterr);
-    if (status == HF_OK)
-        status = hf_commit_publish_consume(commit, ret_generation, reterr);
-    else
-        hf_commit_abort(commit);
-    return status;
-}
-
 /* The main worker binds what differs. `with_state`: random generators and the like as
  * well. */
 static void
 send_checkout(hf_kernel *kernel, uint64_t generation, int with_state) {
     hfi_frame frame;
-    hfi_frame_init(&frame, "checkout", 2);
+    hfi_frame_init(&frame, "checkout", 3);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
+    hfi_commits_add_name(kernel, &frame);
     hfi_frame_add_flag(&frame, "state", with_state);
     hfi_workers_send_main(kernel, &frame);
 }
@@ -352,7 +338,7 @@ go_to(hf_kernel *kernel, const hfi_history_step *step) {
     line->target = step->generation;
     line->target_unserializable = json_incref(step->unserializable);
     int64_t origin = origin_of(line, step);
-    if (publish_step(kernel, step->snapshot, &generation, &error) != HF_OK) {
+    if (hfi_commits_restore(kernel, step->snapshot, &generation, &error) != HF_OK) {
         hfi_ends_fail(kernel, "HistoryError", error.message);
         return 0;
     }

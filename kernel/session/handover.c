@@ -200,8 +200,9 @@ note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation)
         hfi_generations_forget(kernel);
         return;
     }
-    hfi_frame_init(&frame, "published", 1);
+    hfi_frame_init(&frame, "published", 2);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
+    hfi_commits_add_name(kernel, &frame);
     hfi_workers_send_main(kernel, &frame);
     hfi_commits_settle(kernel, (int64_t)generation);
     hfi_generations_published(kernel, 0);
@@ -215,7 +216,7 @@ end_idle_commit(hf_kernel *kernel, long long spent_ns, hf_status status,
     if (status != HF_OK || spent_ns > IDLE_COMMIT_MAX_NS)
         hfi_rest_pause_commits(kernel, 1);
     if (status != HF_OK)
-        hfi_log("commit: %s", error->message);
+        hfi_commits_note_failure(kernel, error);
 }
 
 void
@@ -226,6 +227,8 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     int waits = kernel->cell.state == HFI_CELL_COMMITTING;
     long long spent_ns = hfi_commits_end(kernel);
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
+    if (hfi_commits_repeat(kernel, status))
+        return;
     if (status == HF_OK && hfi_map_get(reply, "unserializable") != NULL)
         note_commit(kernel, reply, generation);
     if (!waits) {
@@ -288,7 +291,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
-    hfi_workers_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
+    hfi_commits_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
                                   .map = reply,
                                   .metadata = &metadata,

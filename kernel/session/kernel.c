@@ -25,6 +25,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/argument.h"
 #include "base/struct_size.h"
 #include "session/beside.h"
 #include "session/commits.h"
@@ -162,9 +163,11 @@ open_store(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr
     session.struct_size = sizeof session;
     session.capacity_bytes = options->capacity_bytes;
     session.label = options->label;
+    session.flags = HF_SESSION_OWNER_PUBLISHES;
     hf_status status = hfi_takeup_open(kernel, &session, reterr);
     if (status != HF_OK)
         return status;
+    hfi_commits_hold(kernel, hf_session_generation(kernel->store));
     hfi_generations_init(kernel, options->history_bytes);
     if (hf_session_generation(kernel->store) > 0)
         hfi_generations_published(kernel, 0);
@@ -262,19 +265,22 @@ hf_kernel_version(void) {
 hf_status
 hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
                  hf_error *reterr) {
+    HFI_NEED(reterr, options, ret_kernel);
     hf_kernel_options chosen;
     hf_status status =
         HFI_STRUCT_READ(&chosen, options, hf_kernel_options, interrupt_seconds, reterr);
     if (status != HF_OK)
         return status;
-    if (chosen.connection_file == NULL || chosen.worker_argv == NULL ||
-        chosen.worker_argv[0] == NULL || run_mode_of(chosen.run_mode) == NULL)
-        return hf_error_set(reterr, HF_E_INVALID,
-                            "the kernel's options are incomplete");
+    HFI_NEED(reterr, chosen.connection_file,
+             chosen.worker_argv && chosen.worker_argv[0]);
+    if (run_mode_of(chosen.run_mode) == NULL)
+        return hf_error_set(reterr, HF_E_INVALID, "no run mode is called %s",
+                            chosen.run_mode);
     hf_kernel *kernel = NULL;
     status = make_kernel(&kernel, reterr);
     if (status != HF_OK)
         return status;
+    hfi_log_to(chosen.log, chosen.log_context);
     hfi_takeup_begin(kernel, chosen.connection_file);
     status = open_all(kernel, &chosen, reterr);
     if (status != HF_OK) {
@@ -284,7 +290,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
         return status;
     }
     if (hf_session_generation(kernel->store) > 0)
-        hfi_workers_adopt(kernel, NULL, NULL);
+        hfi_commits_adopt(kernel, NULL, NULL);
     *ret_kernel = kernel;
     return HF_OK;
 }
@@ -461,6 +467,7 @@ check_parent(hf_kernel *kernel) {
 
 hf_status
 hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
+    HFI_NEED(reterr, kernel);
     zmq_pollitem_t items[ITEMS_MAX];
     hfi_publish_starting(kernel);
     while (!kernel->stopping) {
@@ -472,6 +479,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
             return hf_error_set(reterr, HF_E_SYSTEM, "zmq_poll: %s",
                                 zmq_strerror(errno));
         }
+        hfi_commits_watch(kernel);
         if (is_ready(items, count, kernel->loop->wake[0]))
             serve_wake(kernel);
         serve_clients(kernel, items);
@@ -500,11 +508,15 @@ wake(hf_kernel *kernel, char what) {
 
 void
 hf_kernel_stop(hf_kernel *kernel) {
+    if (!kernel)
+        return;
     wake(kernel, 's');
 }
 
 void
 hf_kernel_interrupt(hf_kernel *kernel) {
+    if (!kernel)
+        return;
     wake(kernel, 'i');
 }
 
@@ -517,7 +529,8 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_takeup_renounce(kernel);
     hfi_workers_end(kernel);
     hfi_handles_drop(kernel);
-    hfi_owner_close(kernel, &hfi_generations_owner); /* it has leases of the store */
+    hfi_owner_close(kernel, &hfi_generations_owner); /* they have leases of the store */
+    hfi_owner_close(kernel, &hfi_commits_owner);
     hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);
     hfi_request_close(kernel->cell.request);
@@ -529,4 +542,5 @@ hf_kernel_close(hf_kernel *kernel) {
     json_decref(kernel->info);
     free(kernel);
     hfi_children_end();
+    hfi_log_to(NULL, NULL);
 }

@@ -5,12 +5,15 @@
  * whatever owns or reports something needs nothing else. A list to which listeners add
  * themselves was rejected: their order matters, and nobody would see it. One thread.
  *
- * A Jupyter server shows its kernels' stderr, so that is where a line of the log goes,
- * whole and with the program's name. It has no level: what is logged is what somebody
- * who looks for a reason should find.
+ * A line of the log has no level: what is logged is what somebody who looks for a
+ * reason should find. The program may take the lines (hf_kernel_options). Else they go to
+ * stderr, which a Jupyter server shows, whole and with the program's name. Where they go
+ * is of the process, not of the kernel, of which there is one: so whatever has no kernel
+ * at hand can log.
  */
 #include "session/session.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +58,26 @@ hfi_emit(hf_kernel *kernel, const hfi_event *event) {
         (*at)(kernel, event);
 }
 
+/* ---- the log --------------------------------------------------------------------- */
+
+static hf_kernel_log sink; /* NULL: stderr */
+static void *sink_context;
+
+void
+hfi_log_to(hf_kernel_log log, void *context) {
+    sink = log;
+    sink_context = context;
+}
+
+static const char *
+program_name(void) {
+#ifdef __GLIBC__
+    return program_invocation_short_name;
+#else
+    return "holdfast";
+#endif
+}
+
 void
 hfi_log(const char *format, ...) {
     char line[1024];
@@ -62,5 +85,8 @@ hfi_log(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "holdfast-kernel: %s\n", line);
+    if (sink != NULL)
+        sink(sink_context, line);
+    else
+        fprintf(stderr, "%s: %s\n", program_name(), line);
 }

@@ -33,7 +33,8 @@ add_instrument(hf_kernel *kernel, hfi_frame *frame) {
     json_t *unserializable = hfi_commits_unserializable(kernel);
     const char *name;
     json_t *reason;
-    hfi_frame_add_map(frame, "instrument", 4);
+    hfi_frame_add_map(frame, "instrument", 5);
+    hfi_commits_add_name(kernel, frame);
     hfi_frame_add_array(frame, "arguments", count);
     for (size_t i = 0; i < count; i++)
         hfi_frame_put_text(frame, hfi_part_text(directive->arguments[i]));

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "session/commits.h"
 #include "session/workers.h"
 #include "session/publish.h"
 #include "workers/program.h"
@@ -120,7 +121,7 @@ start(hf_kernel *kernel) {
             fail(kernel, &error);
         hfi_restart_begin(kernel);
     } else if (with_main && !hfi_cell_is_in_worker(&kernel->cell)) {
-        hfi_workers_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
+        hfi_commits_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
     }
 }
 

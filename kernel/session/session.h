@@ -39,9 +39,10 @@ HF_CHECK hf_status hfi_owner_create(hf_kernel *kernel, const hfi_owner *owner,
                                     hf_error *reterr);
 void hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner);
 
-/* One line on stderr, which a Jupyter server shows; cut after a thousand characters.
- * Any thread. */
+/* One line for the program's log; cut after a thousand characters. Any thread. */
 void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Where they go from now on; NULL: to stderr. While no other thread logs. */
+void hfi_log_to(hf_kernel_log log, void *context);
 
 /* ---- events --------------------------------------------------------------------- */
 

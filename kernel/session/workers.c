@@ -220,27 +220,6 @@ hfi_workers_send_main(hf_kernel *kernel, hfi_frame *frame) {
 }
 
 void
-hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
-                  const msgpack_object *report) {
-    hfi_frame frame;
-    json_t *code =
-        cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
-    hfi_frame_init(&frame, "adopt", report != NULL ? 5 : 4);
-    hfi_frame_add_integer(&frame, "generation",
-                          (int64_t)hf_session_generation(kernel->store));
-    hfi_frame_add_integer(&frame, "execution_count",
-                          cell != NULL ? cell->number : kernel->count);
-    hfi_frame_add_text(
-        &frame, "code",
-        code != NULL ? hfi_part_of(json_string_value(code), json_string_length(code))
-                     : hfi_part_text(""));
-    hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
-    if (report != NULL)
-        hfi_frame_put_object(&frame, "report", report);
-    hfi_workers_send_main(kernel, &frame);
-}
-
-void
 hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
 #ifdef __linux__
     char link[64];

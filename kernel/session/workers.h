@@ -51,10 +51,6 @@ hfi_worker *hfi_workers_cell(const hf_kernel *kernel);
 void hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker);
 /* The process that has the request that runs, or will run it; NULL: none has. */
 hfi_worker *hfi_workers_at_work(const hf_kernel *kernel);
-/* Let the main worker bind the published generation; `cell`: the cell that made it, or
- * NULL. */
-void hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
-                       const msgpack_object *report);
 /* The main worker's working directory; the frontend's if that can't be known. */
 void hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size);
 /* Read everything that it has written to its pipes. */

@@ -174,15 +174,17 @@
       "run. `cell_run` is the cell's own choice, or empty; `run` is the kernel's "     \
       "option; both are `auto`, `in-process`, `forked` or `isolated`. `isolated`: "    \
       "nothing is recorded.")                                                          \
-    X(MAIN, published, 0, "generation: int",                                           \
+    X(MAIN, published, 0, "generation: int, name: bin",                                \
       "The commit was published. Hold it, make its mapped memory private, and "        \
-      "answer by `settled`.")                                                          \
+      "answer by `settled`. Here and in other frames, `name` is that under which the " \
+      "frontend leases the generation (hf_generation): the worker takes that one, "    \
+      "even if another one is current. Empty: the current one.")                       \
     X(MAIN, adopt, 0,                                                                  \
-      "generation: int, execution_count: int, code: str, store_history: bool, "        \
-      "report?: Report",                                                               \
+      "generation: int, name: bin, execution_count: int, code: str, store_history: "   \
+      "bool, report?: Report",                                                         \
       "A cell worker's commit was published: bind the changed variables, take its "    \
       "process state, and add the cell to the history.")                               \
-    X(MAIN, checkout, 0, "generation: int, state: bool",                               \
+    X(MAIN, checkout, 0, "generation: int, name: bin, state: bool",                    \
       "An older generation, or one that a load prepared, was published: bind the "     \
       "variables that differ, and take the process state if `state`.")                 \
     X(MAIN, protect, 3, "id: int",                                                     \
@@ -232,10 +234,10 @@
       "io in /proc.")                                                                  \
     X(Instrument,                                                                      \
       "arguments: [str], unserializable: {str: str}, isolated: bool, run_reason: "     \
-      "str",                                                                           \
+      "str, name: bin",                                                                \
       "How to record a cell: the arguments of the Score-P bindings, the names that "   \
-      "the commit doesn't have with the reasons, whether nothing is recorded, and "    \
-      "the reason for its run mode.")                                                  \
+      "the commit doesn't have with the reasons, whether nothing is recorded, the "    \
+      "reason for its run mode, and the name of the generation that it begins with.")  \
     X(History,                                                                         \
       "kind: str, from: int, to: int, target: int, undone: str, unserializable: "      \
       "{str: str}, pending: str, kept_bytes: int, limit_bytes: int, dropped: int, "    \
@@ -263,7 +265,8 @@
       "str}, names_gone?: [str], settings?: bin",                                      \
       "The work and the cost of a commit or a cell. `error` is `NAME: text` if it "    \
       "could not be saved; then nothing was prepared, and a NAME of NoSpaceError "     \
-      "means a full store. `reason`: why all names were looked at. `summary`: show "   \
+      "means a full store, of ConflictError another generation than the worker has. "  \
+      "`reason`: why all names were looked at. `summary`: show "                       \
       "the line below the cell. The rest from `written` on, and keys that are not "    \
       "listed, are the main worker's, which gets the report with `adopt`.")
 

@@ -12,6 +12,9 @@ extern const hf_codec hfi_codec_module;
 extern const hf_codec hfi_codec_buffer;
 /* Everything that pickle and cloudpickle can carry. */
 extern const hf_codec hfi_codec_pickle;
+/* Entries of other programs: they only decode. */
+extern const hf_codec hfi_codec_raw;
+extern const hf_codec hfi_codec_msgpack;
 
 /* bytes and such below this size are left to the plain codec: not worth a buffer. */
 #define HFI_BUFFER_BYTES_MIN 65536

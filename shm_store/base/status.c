@@ -71,7 +71,8 @@ hf_error_set_at(hf_error *error, hf_status status, int sys_errno, const char *fu
     error->function = function;
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(error->message, sizeof error->message, format, args);
+    int n =
+        vsnprintf(error->message, sizeof error->message, format ? format : "", args);
     va_end(args);
     if (n < 0)
         error->message[0] = 0;
@@ -91,7 +92,8 @@ hf_error_prefix(hf_error *error, const char *format, ...) {
     memcpy(old, error->message, sizeof old);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(error->message, sizeof error->message, format, args);
+    int n =
+        vsnprintf(error->message, sizeof error->message, format ? format : "", args);
     va_end(args);
     size_t used = n < 0 ? 0 : (size_t)n, left = sizeof error->message - 1;
     if (used > left)

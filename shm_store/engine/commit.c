@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/struct_size.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
@@ -27,6 +28,7 @@
 
 hf_status
 hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
+    HFI_NEED(reterr, session, ret_commit);
     static _Atomic uint64_t numbers = 1;
     if (session->prepared->committing)
         return hf_error_set(reterr, HF_BUSY, "this process is committing already");
@@ -89,6 +91,9 @@ read_buffer(const hf_value *value, uint32_t i, hf_buffer *ret_buffer,
     hf_status status = HFI_STRUCT_READ(ret_buffer, theirs, hf_buffer, region, reterr);
     if (!status && *(const size_t *)theirs != stride)
         status = hf_error_set(reterr, HF_E_INVALID, "buffers differ in struct_size");
+    if (!status && ret_buffer->size && !ret_buffer->data && !ret_buffer->region)
+        status = hf_error_set(reterr, HF_E_INVALID, "data is NULL in buffer %u",
+                              (unsigned)i);
     return status;
 }
 
@@ -231,12 +236,15 @@ out:
 
 hf_status
 hf_commit_put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
+    HFI_NEED(reterr, commit, value);
     hf_value own;
     if (commit->failed)
         return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
     hf_status status = HFI_STRUCT_READ(&own, value, hf_value, ret_digests, reterr);
     if (status)
         return status;
+    HFI_NEED(reterr, own.key, own.meta || !own.meta_size,
+             own.payload || !own.payload_size, own.buffers || !own.buffer_count);
     if (own.key_size < 1 || own.key_size > HF_KEY_SIZE_MAX ||
         own.meta_size > META_MAX || own.buffer_count > 1u << 20 ||
         own.codec > UINT16_MAX)
@@ -253,6 +261,7 @@ hf_commit_put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
 hf_status
 hf_commit_remove(hf_commit *commit, const char *key, size_t key_size,
                  hf_error *reterr) {
+    HFI_NEED(reterr, commit, key);
     hf_status status = hfi_overlay_remove(commit, key, key_size, reterr);
     if (status == HF_OK)
         commit->stats.entries_removed++;
@@ -264,6 +273,7 @@ hf_commit_remove(hf_commit *commit, const char *key, size_t key_size,
 hf_status
 hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats,
                     hf_error *reterr) {
+    HFI_NEED(reterr, commit, ret_stats);
     hf_status status =
         HFI_STRUCT_CHECK_OUTPUT(ret_stats, hf_commit_stats, entries_removed, reterr);
     if (!status)
@@ -348,6 +358,9 @@ prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
 hf_status
 hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
                           hf_error *reterr) {
+    if (!ret_prepared)
+        hf_commit_abort(commit);
+    HFI_NEED(reterr, commit, ret_prepared);
     hf_status status = prepare(commit, ret_prepared, reterr);
     if (status)
         hf_commit_abort(commit);
@@ -359,6 +372,7 @@ hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
 hf_status
 hf_commit_publish_consume(hf_commit *commit, uint64_t *ret_generation,
                           hf_error *reterr) {
+    HFI_NEED(reterr, commit);
     hf_session *session = commit->session;
     hf_prepared prepared;
     /* It frees the commit, with its base: what it replaces can be freed now. */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/argument.h"
 #include "engine/snapshot.h"
 #include "engine/tree.h"
 
@@ -142,6 +143,7 @@ diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift) {
 hf_status
 hf_snapshot_diff(hf_snapshot *before, hf_snapshot *after, hf_diff_visit visit,
                  void *context, hf_error *reterr) {
+    HFI_NEED(reterr, after, visit);
     static const hfi_ref nothing = {0};
     diff d = {.session = after->session,
               .visit = visit,

@@ -32,16 +32,22 @@ hfi_session_check(const hf_session *session, hf_error *reterr) {
 
 int
 hf_session_fd(hf_session *session) {
+    if (!session)
+        return -1;
     return hfi_session_fd(session);
 }
 
 const char *
 hf_session_name(const hf_session *session) {
+    if (!session)
+        return "";
     return session->name;
 }
 
 uint64_t
 hf_session_generation(const hf_session *session) {
+    if (!session)
+        return 0;
     return atomic_load_explicit(&session->super->generation, memory_order_acquire);
 }
 

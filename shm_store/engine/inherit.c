@@ -36,9 +36,11 @@
 
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/step.h"
 #include "engine/attach.h"
 #include "engine/idle.h"
+#include "engine/owner.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
 #include "engine/slot.h"
@@ -170,6 +172,7 @@ hfi_inherit_forget(hf_session *session) {
 
 hf_status
 hf_session_fork_begin(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hf_status status = hfi_session_check(session, reterr);
     if (status)
         return status;
@@ -187,6 +190,8 @@ hf_session_fork_begin(hf_session *session, hf_error *reterr) {
 
 void
 hf_session_fork_parent(hf_session *session, int64_t pid) {
+    if (!session)
+        return;
     uint32_t slot = session->heir->slot;
     hf_error ignored;
     session->heir->slot = HFI_NONE;
@@ -201,6 +206,7 @@ hf_session_fork_parent(hf_session *session, int64_t pid) {
 
 hf_status
 hf_session_fork_child(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     if (session->inherited || session->heir->failed)
         return hf_error_set_errno(reterr, session->heir->failed,
                                   "the fork's memory of the session isn't its own");
@@ -220,6 +226,7 @@ hf_session_fork_child(hf_session *session, hf_error *reterr) {
 
 hf_status
 hf_session_fork_succeed(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;
@@ -227,6 +234,9 @@ hf_session_fork_succeed(hf_session *session, hf_error *reterr) {
         atomic_load(&session->slots[session->slot].owner) == hfi_process_self().owner;
     if (is_ours) /* what the parent had reserved can be published from here on */
         hfi_slot_reap(session);
+    if (is_ours && session->super->owner == session->heir->parent &&
+        hfi_owner_alive(session->super) == 0)
+        hfi_owner_become(session);
     hfi_unlock(session);
     if (!is_ours)
         return hf_error_set(reterr, HF_E_GONE,

@@ -19,17 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/argument.h"
+#include "engine/owner.h"
 #include "engine/slot.h"
 #include "platform/object.h"
 
 _Static_assert(sizeof(hf_claim) == HFI_CLAIM_SIZE, "one claim");
 _Static_assert(HF_NOTE_COUNT == HFI_NOTE_COUNT, "as many notes");
-
-static int
-is_owner_dead(const hfi_superblock *super) {
-    hfi_process owner = {super->owner, super->owner_start_time, super->owner_boot};
-    return hfi_process_alive(&owner) == 0;
-}
 
 int
 hfi_orphan_is_kept(const hfi_superblock *super) {
@@ -47,6 +43,7 @@ hfi_orphan_has_reaper(const hfi_superblock *super) {
 hf_status
 hf_session_keep(hf_session *session, const hf_claim *claim, int64_t reaper_pid,
                 hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hfi_superblock *super = session->super;
     hfi_process reaper = {0, 0, 0};
     if (reaper_pid > 0)
@@ -54,6 +51,8 @@ hf_session_keep(hf_session *session, const hf_claim *claim, int64_t reaper_pid,
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;
+    if ((status = hfi_owner_check(session, reterr)))
+        goto out;
     super->reaper = reaper.owner;
     super->reaper_start_time = reaper.start_time;
     super->reaper_boot = reaper.boot;
@@ -61,19 +60,24 @@ hf_session_keep(hf_session *session, const hf_claim *claim, int64_t reaper_pid,
         memcpy(super->claim, claim->bytes, sizeof super->claim);
     else
         memset(super->claim, 0, sizeof super->claim);
+out:
     hfi_unlock(session);
-    return HF_OK;
+    return status;
 }
 
 void
 hf_session_note(hf_session *session, uint32_t index, uint64_t value) {
-    if (index < HFI_NOTE_COUNT)
+    if (!session)
+        return;
+    if (index < HFI_NOTE_COUNT && hfi_owner_check(session, NULL) == HF_OK)
         atomic_store_explicit(&session->super->notes[index], value,
                               memory_order_relaxed);
 }
 
 uint64_t
 hf_session_noted(const hf_session *session, uint32_t index) {
+    if (!session)
+        return 0;
     return index < HFI_NOTE_COUNT ? atomic_load(&session->super->notes[index]) : 0;
 }
 
@@ -93,7 +97,7 @@ look_at(void *context, const char *name) {
         return 0;
     const hfi_superblock *super = session->super;
     if (memcmp(super->claim, at->claim->bytes, sizeof super->claim) == 0 &&
-        is_owner_dead(super) && super->created_unix_ns >= at->created_unix_ns) {
+        hfi_owner_alive(super) == 0 && super->created_unix_ns >= at->created_unix_ns) {
         memcpy(at->name, session->name, sizeof at->name);
         at->created_unix_ns = super->created_unix_ns;
     }
@@ -105,17 +109,14 @@ look_at(void *context, const char *name) {
 static hf_status
 become_owner(hf_session *session, const hf_claim *claim, hf_error *reterr) {
     hfi_superblock *super = session->super;
-    hfi_process self = hfi_process_self();
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;
-    if (atomic_load(&super->gone) || !is_owner_dead(super) ||
+    if (atomic_load(&super->gone) || hfi_owner_alive(super) != 0 ||
         memcmp(super->claim, claim->bytes, sizeof super->claim) != 0) {
         status = hf_error_set(reterr, HF_NOT_FOUND, "another process took it up first");
     } else {
-        super->owner = self.owner;
-        super->owner_start_time = self.start_time;
-        super->owner_boot = self.boot;
+        hfi_owner_become(session);
     }
     hfi_unlock(session);
     return status;
@@ -123,6 +124,7 @@ become_owner(hf_session *session, const hf_claim *claim, hf_error *reterr) {
 
 hf_status
 hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, claim, ret_session);
     char prefix[40];
     search found = {claim, "", 0};
     snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
@@ -149,10 +151,13 @@ hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *re
 
 int
 hf_session_is_orphan(const char *name) {
+    if (!name)
+        return 0;
     hf_session *session;
     if (hfi_session_peek(name, &session, NULL))
         return 0;
-    int answer = hfi_orphan_is_kept(session->super) && is_owner_dead(session->super);
+    int answer =
+        hfi_orphan_is_kept(session->super) && hfi_owner_alive(session->super) == 0;
     hfi_session_unpeek(session);
     return answer;
 }
@@ -160,7 +165,7 @@ hf_session_is_orphan(const char *name) {
 /* Under the lock. */
 static hf_status
 free_orphan(hf_session *session, hf_error *reterr) {
-    if (!hfi_orphan_is_kept(session->super) || !is_owner_dead(session->super))
+    if (!hfi_orphan_is_kept(session->super) || hfi_owner_alive(session->super) != 0)
         return HF_NOT_FOUND;
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
         if (i != session->slot && hfi_slot_alive(session, i))
@@ -170,6 +175,7 @@ free_orphan(hf_session *session, hf_error *reterr) {
 
 hf_status
 hf_session_free_orphan(const char *name, hf_error *reterr) {
+    HFI_NEED(reterr, name);
     hf_session *session;
     hf_status status = hf_session_open(name, &session, reterr);
     if (status)

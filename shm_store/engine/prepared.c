@@ -15,9 +15,11 @@
 
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/checksum.h"
 #include "base/step.h"
 #include "engine/extent.h"
+#include "engine/owner.h"
 #include "engine/region.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
@@ -81,12 +83,15 @@ apply(hf_session *session, const hfi_delta *delta, uint64_t generation, uint32_t
 hf_status
 hf_session_publish(hf_session *session, const hf_prepared *prepared,
                    uint64_t *ret_generation, hf_error *reterr) {
+    HFI_NEED(reterr, session, prepared);
     hfi_superblock *super = session->super;
     hf_status status = hfi_session_check(session, reterr);
     if (status || (status = hfi_lock(session, reterr)))
         return status;
     uint64_t generation = atomic_load(&super->generation);
     const hfi_manifest *m = NULL;
+    if ((status = hfi_owner_check(session, reterr)))
+        goto out;
     if (generation != prepared->base_generation) {
         status = hf_error_set(reterr, HF_CONFLICT,
                               "generation %llu is current, the commit began with %llu",

@@ -24,6 +24,7 @@
  */
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/step.h"
 #include "engine/extent.h"
 #include "engine/prepared.h"
@@ -138,6 +139,7 @@ privatize_changed(hf_region *region) {
 
 hf_status
 hf_session_privatize(hf_session *session, int threads_stopped, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     int err = 0, failed;
     if (session->inherited)
         return HF_OK; /* its memory is private already */

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "engine/extent.h"
 #include "platform/object.h"
 
@@ -109,6 +110,7 @@ hfi_regions_above(hf_session *session, const void *address) {
 hf_status
 hf_region_reserve(hf_session *session, size_t size, int zeroed, hf_region **ret_region,
                   int *ret_zeroed, hf_error *reterr) {
+    HFI_NEED(reterr, session, ret_region);
     if (size > 1ull << 46)
         return hf_error_set(reterr, HF_E_NOSPACE, "%zu bytes are too many", size);
     hf_status status = hfi_session_check(session, reterr);
@@ -164,6 +166,8 @@ hfi_region_drop_was(hf_region *region) {
 
 hf_region *
 hf_region_find(hf_session *session, const void *address) {
+    if (!session)
+        return NULL;
     pthread_mutex_lock(&session->mutex);
     hf_region *region = find(session, address);
     if (region)
@@ -174,6 +178,8 @@ hf_region_find(hf_session *session, const void *address) {
 
 hf_region *
 hf_region_acquire(hf_region *region) {
+    if (!region)
+        return NULL;
     atomic_fetch_add(&region->references, 1);
     return region;
 }
@@ -225,23 +231,23 @@ hfi_regions_release(hf_region **regions, size_t count) {
 
 void *
 hf_region_address(const hf_region *region) {
-    return region->address;
+    return region ? region->address : NULL;
 }
 
 size_t
 hf_region_size(const hf_region *region) {
-    return region->size;
+    return region ? region->size : 0;
 }
 
 int
 hf_region_is_own(const hf_region *region) {
-    return region->is_own &&
+    return region && region->is_own &&
            hfi_extent_is_mine(region->session, region->own_piece.extent, HFI_RESERVED);
 }
 
 int
 hf_region_is_committed(const hf_region *region) {
-    if (region->is_own)
+    if (!region || region->is_own)
         return 0;
     for (uint32_t i = 0; i < region->piece_count; i++)
         if (hfi_extent_is_mine(region->session, region->pieces[i].extent, HFI_RESERVED))

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "engine/region.h"
 #include "engine/snapshot.h"
 #include "engine/tree.h"
@@ -72,6 +73,7 @@ unpin_pieces(hf_region *region) {
 hf_status
 hf_region_map(hf_snapshot *snapshot, const hf_entry *entry, uint32_t index,
               hf_region **ret_region, hf_error *reterr) {
+    HFI_NEED(reterr, snapshot, entry && entry->internal, ret_region);
     hf_session *session = snapshot->session;
     const hfi_entry_record *record = entry->internal;
     if (index >= record->buffer_count)
@@ -183,6 +185,8 @@ out:
 
 uint64_t
 hf_session_verify_pages(hf_session *session, int on) {
+    if (!session)
+        return 0;
     uint64_t overlooked = session->regions->pages_overlooked;
     session->regions->verifies = on;
     session->regions->pages_overlooked = 0;
@@ -191,6 +195,7 @@ hf_session_verify_pages(hf_session *session, int on) {
 
 hf_status
 hf_region_changed_pages(hf_region *region, uint64_t *ret_pages, hf_error *reterr) {
+    HFI_NEED(reterr, region, ret_pages);
     if (region->is_own) {
         *ret_pages = region->mapped / region->session->page;
         return HF_OK;
@@ -206,5 +211,7 @@ hf_region_changed_pages(hf_region *region, uint64_t *ret_pages, hf_error *reterr
 
 void
 hf_region_populate(hf_region *region, int write) {
+    if (!region)
+        return;
     hfi_pages_populate(region->address, region->mapped, write);
 }

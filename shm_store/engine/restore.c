@@ -17,6 +17,7 @@
  * Sequence numbers go on from the current generation's, so that number and generation
  * together name one content for ever (snapshot.c relies on that).
  */
+#include "base/argument.h"
 #include "engine/commit.h"
 #include "engine/tree.h"
 
@@ -74,6 +75,7 @@ count_change(hf_commit *commit, const hfi_ref *from, const hfi_ref *to, uint32_t
 
 hf_status
 hf_commit_restore(hf_commit *commit, hf_snapshot *snapshot, hf_error *reterr) {
+    HFI_NEED(reterr, commit, snapshot);
     if (commit->failed || commit->stats.entries_put || commit->stats.entries_removed)
         return hf_error_set(reterr, HF_E_INVALID,
                             "a generation is restored by a commit of nothing else");

@@ -18,20 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/struct_size.h"
 #include "engine/extent.h"
+#include "engine/owner.h"
 #include "engine/session.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
 #include "platform/object.h"
 
 #define BROKEN_AGE_S 5 /* a younger object may be in the making */
-
-static int
-owner_alive(const hfi_superblock *super) {
-    hfi_process owner = {super->owner, super->owner_start_time, super->owner_boot};
-    return hfi_process_alive(&owner);
-}
 
 /* Counters are read without the lock: each is true, their sum may be off by a
  * change. */
@@ -44,7 +40,8 @@ fill_info(hf_session *session, hf_session_info *info) {
     memcpy(info->label, super->label, sizeof info->label);
     info->label[sizeof info->label - 1] = 0;
     info->owner_pid = (uint32_t)super->owner;
-    info->owner_alive = owner_alive(super);
+    info->owner_alive = hfi_owner_alive(super);
+    info->owner_publishes = (super->flags & HFI_OWNER_PUBLISHES) != 0;
     info->is_orphan = info->owner_alive == 0 && hfi_orphan_has_reaper(super);
     info->created_unix_ns = super->created_unix_ns;
     hfi_root root;
@@ -73,6 +70,7 @@ fill_info(hf_session *session, hf_session_info *info) {
 
 hf_status
 hf_session_describe(hf_session *session, hf_session_info *ret_info, hf_error *reterr) {
+    HFI_NEED(reterr, session, ret_info);
     hf_session_info info;
     hf_status status =
         HFI_STRUCT_CHECK_OUTPUT(ret_info, hf_session_info, is_orphan, reterr);
@@ -206,6 +204,7 @@ each(int (*one)(void *, const char *), roster *r, hf_error *reterr) {
 
 hf_status
 hf_session_list(hf_session_visit visit, void *context, hf_error *reterr) {
+    HFI_NEED(reterr, visit);
     roster r = {visit, context, 0};
     return each(list_one, &r, reterr);
 }

@@ -19,6 +19,7 @@
 
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/checksum.h"
 #include "base/step.h"
 #include "engine/extent.h"
@@ -90,6 +91,7 @@ scrub_one(hf_session *session, const hfi_extent *extent, uint64_t *left,
 hf_status
 hf_session_scrub(hf_session *session, uint64_t budget_bytes, uint64_t *ret_bytes,
                  hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hf_snapshot *snapshot;
     uint64_t left = budget_bytes;
     hf_status status = hf_snapshot_acquire(session, &snapshot, reterr);
@@ -162,6 +164,7 @@ verify_one(void *context, const hfi_ref *ref, const hfi_entry_record *record,
 
 hf_status
 hf_session_verify(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
     hf_snapshot *snapshot;
     hf_status status = hf_snapshot_acquire(session, &snapshot, reterr);
     if (status)

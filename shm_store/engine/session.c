@@ -37,6 +37,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/step.h"
 #include "base/struct_size.h"
 #include "engine/attach.h"
@@ -44,6 +45,7 @@
 #include "engine/extent.h"
 #include "engine/idle.h"
 #include "engine/inherit.h"
+#include "engine/owner.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
 #include "engine/reservation.h"
@@ -232,15 +234,14 @@ choose_capacity(uint64_t wanted, int is_memfd, size_t page) {
 static hf_status
 format(hf_session *session, const hf_session_options *options, hf_error *reterr) {
     hfi_superblock *super = session->super;
-    hfi_process self = hfi_process_self();
     super->version = HFI_LAYOUT_VERSION;
     super->page_size = (uint32_t)session->page;
     super->capacity = choose_capacity(options ? options->capacity_bytes : 0,
                                       session->name[0] == 0, session->page);
     super->created_unix_ns = hfi_process_unix_ns();
-    super->owner = self.owner;
-    super->owner_start_time = self.start_time;
-    super->owner_boot = self.boot;
+    hfi_owner_become(session);
+    if (options->flags & HF_SESSION_OWNER_PUBLISHES)
+        super->flags = HFI_OWNER_PUBLISHES;
     for (unsigned i = 0; i < HFI_BIN_COUNT; i++)
         super->bins[i] = HFI_NONE;
     super->unused = super->retired = super->last = HFI_NONE;
@@ -267,7 +268,7 @@ read_options(const hf_session_options *theirs, hf_session_options *ret_options,
     if (ret_options->capacity_bytes > 1ull << 46)
         return hf_error_set(reterr, HF_E_INVALID,
                             "the capacity of a session is out of range");
-    if (ret_options->flags & ~(unsigned)HF_SESSION_MEMFD)
+    if (ret_options->flags & ~(unsigned)(HF_SESSION_MEMFD | HF_SESSION_OWNER_PUBLISHES))
         return hf_error_set(reterr, HF_E_INVALID, "flags of a session are not known");
     return HF_OK;
 }
@@ -275,6 +276,7 @@ read_options(const hf_session_options *theirs, hf_session_options *ret_options,
 hf_status
 hf_session_create(const hf_session_options *options, hf_session **ret_session,
                   hf_error *reterr) {
+    HFI_NEED(reterr, ret_session);
     hf_session_options chosen;
     hf_status status = read_options(options, &chosen, reterr);
     if (status)
@@ -448,6 +450,7 @@ open_name(const char *name, int peek, hf_session **ret_session, hf_error *reterr
 
 hf_status
 hf_session_open(const char *name, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, name, ret_session);
     return open_name(name, 0, ret_session, reterr);
 }
 
@@ -463,6 +466,7 @@ hfi_session_unpeek(hf_session *session) {
 
 hf_status
 hf_session_open_fd(int fd, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, ret_session);
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return hf_error_set_errno(reterr, errno, "can't duplicate descriptor %d", fd);
@@ -490,6 +494,7 @@ hf_session_close(hf_session *session) {
 hf_status
 hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
                 hf_error *reterr) {
+    HFI_NEED(reterr, session);
     if (trim)
         hfi_cache_flush(session);
     hf_status status = hfi_lock(session, reterr);
@@ -509,6 +514,12 @@ hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
 
 hf_status
 hf_session_destroy(hf_session *session, hf_error *reterr) {
+    HFI_NEED(reterr, session);
+    if (hfi_owner_alive(session->super) != 0) {
+        hf_status status = hfi_owner_check(session, reterr);
+        if (status)
+            return status;
+    }
     atomic_store(&session->super->gone, 1);
     atomic_store(&session->super->magic, 0);
     hfi_step("destroy:marked");

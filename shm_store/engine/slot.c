@@ -27,15 +27,17 @@ identity(const hfi_slot *slot, uint64_t owner) {
     return process;
 }
 
+hfi_process
+hfi_slot_process(const hf_session *session, uint32_t slot) {
+    if (slot >= HFI_SLOT_COUNT)
+        return (hfi_process){0, 0, 0};
+    return identity(&session->slots[slot], atomic_load(&session->slots[slot].owner));
+}
+
 int
 hfi_slot_alive(const hf_session *session, uint32_t slot) {
-    if (slot >= HFI_SLOT_COUNT)
-        return 0;
-    uint64_t owner = atomic_load(&session->slots[slot].owner);
-    if (!owner)
-        return 0;
-    hfi_process process = identity(&session->slots[slot], owner);
-    return hfi_process_alive(&process) != 0;
+    hfi_process process = hfi_slot_process(session, slot);
+    return process.owner && hfi_process_alive(&process) != 0;
 }
 
 uint64_t

@@ -21,6 +21,8 @@ uint32_t hfi_slot_take(hf_session *session, const hfi_process *self);
 /* Name `to` as the slot's owner if `from` is that now; whether `to` is then. */
 int hfi_slot_pass(hf_session *session, uint32_t slot, uint64_t from, uint64_t to);
 int hfi_slot_alive(const hf_session *session, uint32_t slot);
+/* Its process: all 0 if it has none. */
+hfi_process hfi_slot_process(const hf_session *session, uint32_t slot);
 
 /* ---- the writer lock ---- */
 

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/struct_size.h"
 #include "engine/tree.h"
 #include "platform/object.h"
@@ -66,6 +67,7 @@ hfi_snapshot_create(hf_session *session, hf_snapshot **ret_snapshot, hf_error *r
 
 hf_status
 hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *reterr) {
+    HFI_NEED(reterr, session, ret_snapshot);
     hf_snapshot *snapshot;
     hf_status status = hfi_snapshot_create(session, &snapshot, reterr);
     if (status)
@@ -102,17 +104,22 @@ hf_snapshot_release(hf_snapshot *snapshot) {
 
 uint64_t
 hf_snapshot_generation(const hf_snapshot *snapshot) {
+    if (!snapshot)
+        return 0;
     return snapshot->root.generation;
 }
 
 uint64_t
 hf_snapshot_entry_count(const hf_snapshot *snapshot) {
+    if (!snapshot)
+        return 0;
     return snapshot->root.entry_count;
 }
 
 hf_status
 hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
                  hf_entry *ret_entry, hf_error *reterr) {
+    HFI_NEED(reterr, snapshot, key, ret_entry);
     const hfi_entry_record *record;
     hf_status status = HFI_STRUCT_CHECK_OUTPUT(ret_entry, hf_entry, internal, reterr);
     if (!status)
@@ -129,6 +136,8 @@ hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
 int
 hf_snapshot_holds(hf_snapshot *snapshot, const hf_entry *entry, uint32_t index,
                   const void *data, size_t size) {
+    if (!snapshot || !entry || !entry->internal || (!data && size))
+        return 0;
     const hfi_entry_record *record = entry->internal;
     if (index >= record->buffer_count || hfi_record_buffers(record)[index].size != size)
         return 0;
@@ -168,6 +177,7 @@ each_entry(void *context, const hfi_ref *ref, const hfi_entry_record *record,
 hf_status
 hf_snapshot_each(hf_snapshot *snapshot, hf_entry_visit visit, void *context,
                  hf_error *reterr) {
+    HFI_NEED(reterr, snapshot, visit);
     each_context each = {snapshot->session, visit, context};
     hf_status status = hfi_tree_each(snapshot->session, &snapshot->root.tree,
                                      each_entry, &each, reterr);
@@ -220,6 +230,7 @@ sort_records(const hfi_entry_record **records, const hfi_entry_record **other,
 hf_status
 hf_snapshot_each_in_order(hf_snapshot *snapshot, hf_entry_visit visit, void *context,
                           hf_error *reterr) {
+    HFI_NEED(reterr, snapshot, visit);
     const hfi_root *root = &snapshot->root;
     uint64_t object = hfi_object_size(hfi_session_fd(snapshot->session));
     if (root->entry_count > object / sizeof(hfi_entry_record))

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/argument.h"
 #include "base/struct_size.h"
 #include "engine/tree.h"
 
@@ -77,6 +78,8 @@ write_turn(hf_session *session, hfi_turn *turn, const hf_turn *what) {
 void
 hf_session_turn_begin(hf_session *session, const hf_entry *entry, const char *label,
                       size_t label_size, hf_turn *ret_before) {
+    if (!session || !ret_before || (!label && label_size))
+        return;
     hf_turn now = {.kind = entry ? HF_TURN_DECODE : HF_TURN_ENCODE};
     hf_turn before = {.struct_size = sizeof before};
     hfi_turn *turn = own_turn(session);
@@ -94,12 +97,15 @@ hf_session_turn_begin(hf_session *session, const hf_entry *entry, const char *la
         now.mib = (uint32_t)(entry->payload_size >> 20);
     }
     size_t most = sizeof now.label - 1;
-    memcpy(now.label, label, label_size < most ? label_size : most);
+    if (label_size)
+        memcpy(now.label, label, label_size < most ? label_size : most);
     write_turn(session, turn, &now);
 }
 
 void
 hf_session_turn_end(hf_session *session, const hf_turn *before) {
+    if (!session || !before)
+        return;
     hf_turn known;
     hfi_turn *turn = own_turn(session);
     if (!turn || HFI_STRUCT_READ(&known, before, hf_turn, label, NULL) != HF_OK)
@@ -112,6 +118,8 @@ hf_session_turn_end(hf_session *session, const hf_turn *before) {
 
 void
 hf_session_turn_renew(hf_session *session) {
+    if (!session)
+        return;
     hfi_turn *turn = own_turn(session);
     if (turn && atomic_load(&turn->since_ns))
         atomic_store(&turn->since_ns, now_ns());
@@ -119,6 +127,8 @@ hf_session_turn_renew(hf_session *session) {
 
 int
 hf_session_turn_of(hf_session *session, int64_t pid, hf_turn *ret_turn) {
+    if (!session || !ret_turn)
+        return 0;
     hf_turn found = {.struct_size = sizeof found};
     int is_there = 0;
     if (HFI_STRUCT_CHECK_OUTPUT(ret_turn, hf_turn, label, NULL) != HF_OK)
@@ -138,6 +148,8 @@ hf_session_turn_of(hf_session *session, int64_t pid, hf_turn *ret_turn) {
 
 void
 hf_session_turn_forget(hf_session *session, int64_t pid) {
+    if (!session)
+        return;
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
         hfi_turn *turn = &turns_of(session)[i];
         uint64_t owner = (uint64_t)pid;
@@ -178,6 +190,7 @@ hash_of(const hf_entry *entry) {
 hf_status
 hf_session_quarantine(hf_session *session, const hf_turn *turn, uint32_t cause,
                       hf_error *reterr) {
+    HFI_NEED(reterr, session, turn);
     hfi_quarantine_area *quarantine = quarantine_of(session);
     hf_turn known;
     hf_status status = HFI_STRUCT_READ(&known, turn, hf_turn, label, reterr);
@@ -207,6 +220,8 @@ hf_session_quarantine(hf_session *session, const hf_turn *turn, uint32_t cause,
 
 uint32_t
 hf_session_quarantined(hf_session *session, const hf_entry *entry) {
+    if (!session || !entry || !entry->key)
+        return 0;
     if (!count_of(quarantine_of(session)))
         return 0;
     const hfi_quarantined *record =
@@ -216,6 +231,8 @@ hf_session_quarantined(hf_session *session, const hf_entry *entry) {
 
 void
 hf_session_readmit(hf_session *session, const hf_entry *entry) {
+    if (!session || !entry || !entry->key)
+        return;
     hfi_quarantined *record;
     while ((record = find_quarantined(session, hash_of(entry), entry->generation))) {
         atomic_store(&record->generation, 0);

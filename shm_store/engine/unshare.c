@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/step.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
@@ -183,6 +184,7 @@ make_own(hf_region *region, int may_be_fresh, hf_error *reterr) {
 
 hf_status
 hf_region_unshare(hf_region *region, hf_error *reterr) {
+    HFI_NEED(reterr, region);
     return make_own(region, 1, reterr);
 }
 
@@ -249,6 +251,7 @@ map_as_it_was(hf_region *region) {
 
 hf_status
 hf_region_reshare(hf_region *region, hf_error *reterr) {
+    HFI_NEED(reterr, region);
     hf_session *session = region->session;
     if (!hf_region_is_own(region) || !region->was_count || region->private_below ||
         !is_unwritten(region))

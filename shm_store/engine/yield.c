@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "engine/extent.h"
 #include "engine/slot.h"
 #include "engine/snapshot.h"
@@ -47,6 +48,8 @@ move_to(hf_snapshot *snapshot, uint32_t lease, uint64_t word) {
 
 void
 hf_snapshot_yield(hf_snapshot *snapshot) {
+    if (!snapshot)
+        return;
     hf_session *session = snapshot->session;
     uint64_t word = (snapshot->root.generation + 1) | HFI_LEASE_YIELDED;
     pthread_mutex_lock(&session->mutex);
@@ -65,6 +68,7 @@ hf_snapshot_yield(hf_snapshot *snapshot) {
 
 hf_status
 hf_snapshot_hold(hf_snapshot *snapshot, hf_error *reterr) {
+    HFI_NEED(reterr, snapshot);
     hf_session *session = snapshot->session;
     uint64_t word = (snapshot->root.generation + 1) | HFI_LEASE_YIELDED;
     hf_status status = hfi_session_check(session, reterr);
@@ -84,6 +88,7 @@ hf_snapshot_hold(hf_snapshot *snapshot, hf_error *reterr) {
 
 hf_status
 hf_session_yielded_bytes(hf_session *session, uint64_t *ret_bytes, hf_error *reterr) {
+    HFI_NEED(reterr, session, ret_bytes);
     hfi_leases yielded;
     uint64_t bytes = 0;
     hf_status status = hfi_lock(session, reterr);
@@ -107,12 +112,15 @@ hf_session_yielded_bytes(hf_session *session, uint64_t *ret_bytes, hf_error *ret
 
 void
 hf_snapshot_export(const hf_snapshot *snapshot, hf_generation *ret_generation) {
+    if (!snapshot || !ret_generation)
+        return;
     memcpy(ret_generation, &snapshot->root, sizeof *ret_generation);
 }
 
 hf_status
 hf_snapshot_import(hf_session *session, const hf_generation *generation,
                    hf_snapshot **ret_snapshot, hf_error *reterr) {
+    HFI_NEED(reterr, session, generation, ret_snapshot);
     hf_snapshot *snapshot;
     hf_status status = hfi_snapshot_create(session, &snapshot, reterr);
     if (status)

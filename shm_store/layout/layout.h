@@ -15,10 +15,11 @@
 #define HFI_LAYOUT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
-#define HFI_LAYOUT_VERSION 5u
+#define HFI_LAYOUT_VERSION 6u
 
 #define HFI_SLOT_COUNT   256u
 #define HFI_LEASE_COUNT  32u
@@ -228,13 +229,15 @@ typedef struct hfi_root {
 } hfi_root;
 _Static_assert(sizeof(hfi_root) == 64, "layout");
 
+enum { HFI_OWNER_PUBLISHES = 1u << 0 /* and nobody else */ };
+
 typedef struct hfi_superblock {
     _Atomic uint64_t magic; /* written last at creation, cleared on destroy */
     uint32_t version;
     uint32_t page_size;
     uint64_t capacity; /* most bytes of arena */
     int64_t created_unix_ns;
-    uint64_t owner; /* identity of the creator, as in hfi_slot */
+    uint64_t owner; /* identity of the owner, as in hfi_slot: owner.c */
     uint64_t owner_start_time;
     uint64_t owner_boot;
     _Atomic uint32_t gone;
@@ -261,8 +264,14 @@ typedef struct hfi_superblock {
     uint64_t reaper_start_time;
     uint64_t reaper_boot;
     _Atomic uint64_t notes[HFI_NOTE_COUNT]; /* the owner's own */
+    uint64_t flags;                         /* HFI_OWNER_PUBLISHES */
 } hfi_superblock;
 _Static_assert(sizeof(hfi_superblock) <= HFI_SLOTS_OFFSET, "one page");
+/* By these a library of any version tells a session of another one from what is to be
+ * removed. */
+_Static_assert(offsetof(hfi_superblock, version) == 8 &&
+                   offsetof(hfi_superblock, gone) == 56,
+               "in their places for ever");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "atomics work between processes only where they are lock-free");
 

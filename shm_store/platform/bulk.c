@@ -239,6 +239,8 @@ digest_range(void *context, size_t from, size_t to) {
 /* In sets of parts, so that no memory has to be asked for. */
 void
 hf_digest_add(hf_digest *digest, const void *data, size_t size) {
+    if (!digest || (!data && size))
+        return;
     const size_t set = HFI_DIGEST_SET * HFI_DIGEST_PART;
     size_t step = size < MIN ? MIN : HFI_DIGEST_PART;
     hf_digest parts[HFI_DIGEST_SET];

@@ -130,11 +130,22 @@ hfi_process_self(void) {
     return hfi_process_of((uint64_t)getpid());
 }
 
+static bool
+may_be_equal(uint64_t one, uint64_t other) {
+    return !one || !other || one == other;
+}
+
+int
+hfi_process_is_same(const hfi_process *one, const hfi_process *other) {
+    return one->owner == other->owner && may_be_equal(one->boot, other->boot) &&
+           may_be_equal(one->start_time, other->start_time);
+}
+
 static int
 look(const hfi_process *process, bool *ret_is_ending) {
     uint64_t boot = boot_hash(), start = 0;
     *ret_is_ending = false;
-    if (boot && process->boot && boot != process->boot)
+    if (!may_be_equal(boot, process->boot))
         return 0;
     if (process->owner >> 32 != namespace_id())
         return -1;
@@ -146,7 +157,7 @@ look(const hfi_process *process, bool *ret_is_ending) {
         return errno == EPERM;
     if (found == 0)
         return 0;
-    return !(process->start_time && start && start != process->start_time);
+    return may_be_equal(start, process->start_time);
 }
 
 int

@@ -18,6 +18,9 @@ typedef struct hfi_process {
 hfi_process hfi_process_self(void);
 /* Of a living process that this one may look at. */
 hfi_process hfi_process_of(uint64_t pid);
+/* Whether both are one process: what isn't known of one of them doesn't tell them
+ * apart. */
+int hfi_process_is_same(const hfi_process *one, const hfi_process *other);
 /* 1 alive, 0 dead, -1 not known (another pid namespace). A zombie is dead: its memory
  * is gone. */
 int hfi_process_alive(const hfi_process *process);

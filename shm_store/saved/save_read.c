@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "base/argument.h"
 #include "base/checksum.h"
 #include "base/struct_size.h"
 #include "saved/save_format.h"
@@ -277,6 +278,7 @@ read_all(reading *r, hf_save_visit visit, void *context, hfi_save_head *ret_head
 hf_status
 hf_save_read(const char *path, hf_session *session, hf_save_visit visit, void *context,
              hf_save_info *ret_info, hf_error *reterr) {
+    HFI_NEED(reterr, path, visit);
     reading r = {.path = path, .session = session};
     hfi_save_head head;
     hf_status status = HF_OK;

@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/checksum.h"
 #include "base/struct_size.h"
 #include "saved/save_format.h"
@@ -286,6 +287,7 @@ finish(saving *s, const char *name, uint64_t *ret_bytes, hf_error *reterr) {
 hf_status
 hf_save_write(hf_snapshot *snapshot, const char *path, hf_save_pause pause,
               void *context, hf_save_info *ret_info, hf_error *reterr) {
+    HFI_NEED(reterr, snapshot, path);
     saving s = {0};
     hfi_save_head head;
     uint64_t file_bytes = 0;

@@ -441,7 +441,7 @@ def fail_once():
             self._names = names
         def __getattr__(self, name):
             return getattr(self._names, name)
-        def adopt(self, namespace):
+        def adopt(self, *arguments):
             main.names = self._names
             raise MemoryError
     main.names = Names(main.names)

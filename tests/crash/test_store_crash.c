@@ -5,7 +5,7 @@
  * it dies by SIGKILL. The parent then reaps and checks: the state is generation g or
  * g+1, whole; every checksum holds; every byte is accounted for; and another commit
  * works. n grows until a child survives to its end, so no step is missed. A second pass
- * kills the recovery itself.
+ * kills the recovery itself; a third one a process that takes a session up.
  */
 #include <signal.h>
 #include <string.h>
@@ -262,6 +262,66 @@ pretend_huge_pages(hf_session *session) {
     munmap(super, HFI_SLOTS_OFFSET);
 }
 
+/* ---- a change of owners ---- */
+
+static const hf_claim claim = {{9}};
+
+static void
+leave_session(void) {
+    hf_session_options options = {.struct_size = sizeof options,
+                                  .flags = HF_SESSION_OWNER_PUBLISHES};
+    hf_session *session;
+    OK(hf_session_create(&options, &session, NULL));
+    OK(hf_session_keep(session, &claim, getppid(), NULL));
+    commit_version(session, 1);
+    kill(getpid(), SIGKILL);
+}
+
+static void
+take_up(void) {
+    hf_session *session;
+    hfi_step_hook = die_at_step;
+    OK(hf_session_take_up(&claim, &session, NULL));
+    commit_version(session, 2);
+    _exit(0);
+}
+
+static int
+run_alone(void (*act)(void)) {
+    int how;
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        act();
+    CHECK(waitpid(pid, &how, 0) == pid);
+    CHECK(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL : how == 0);
+    return WIFSIGNALED(how);
+}
+
+/* Wherever the one that takes a session up dies, the next one has it whole. */
+static int
+walk_owners(void) {
+    int step = 0, killed = 1, seen[3] = {0};
+    recovery_only = 0;
+    for (; killed; step++) {
+        hf_session *session;
+        run_alone(leave_session);
+        steps_left = step;
+        killed = run_alone(take_up);
+        OK(hf_session_take_up(&claim, &session, NULL));
+        int version = check_whole(session);
+        CHECK(version == 1 || version == 2);
+        seen[version]++;
+        commit_version(session, 3);
+        CHECK(check_whole(session) == 3);
+        check_accounts(session);
+        OK(hf_session_destroy(session, NULL));
+        hf_session_close(session);
+    }
+    CHECK(seen[1] > 5 && seen[2] > 1);
+    return step;
+}
+
 int
 main(void) {
     hf_session *session;
@@ -293,5 +353,6 @@ main(void) {
     hf_session_close(session);
     printf("%d steps: %d kept the old state, %d the new one\n", step, seen_old,
            seen_new);
+    printf("%d steps of taking up\n", walk_owners());
     return 0;
 }

@@ -88,3 +88,22 @@ def test_a_rested_kernel_sleeps(rested):
     kernel.run(CELL + "kept[0] = 2")
     until(lambda: len(kernel.workers()) == 1)
     until(lambda: sleeps(kernel.pid, 2))
+
+
+def test_what_cannot_be_saved_is_reported_once(start_kernel):
+    """Not only in the server's log: who loses the process would lose the variables."""
+    kernel = start_kernel(arguments=["--capacity", str(16 * MIB)])
+    told = "the notebook's variables could not be saved"
+    kernel.run("large = bytes(32 << 20)")
+
+    def hears(words):
+        message = kernel.client.get_iopub_msg(timeout=60)
+        return message["msg_type"] == "stream" and words in message["content"]["text"]
+
+    assert until(lambda: hears(told))
+    kernel.run("%holdfast diff")  # tries again
+    assert told not in kernel.run("small = 1").stream("stderr")
+    kernel.run("del large")
+    kernel.settle()
+    kernel.run("large = bytes(32 << 20)")
+    assert until(lambda: hears(told))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.restarter import KernelRestarter
 from processes import state
+from takeup import killed
 from waiting import until
 
 STATE = """
@@ -57,20 +58,6 @@ def reapers_of(kernel):
 
 def reaper_of(kernel):
     return reapers_of(kernel).pop()
-
-
-def killed(kernel):
-    """Kill the frontend as the system would, and let Jupyter notice; the kernel that follows."""
-    os.kill(kernel.pid, signal.SIGKILL)
-    until(lambda: not kernel.manager.is_alive())
-    restarter = KernelRestarter(kernel_manager=kernel.manager)
-    restarted = []
-    restarter.add_callback(lambda: restarted.append(1))
-    restarter.poll()
-    assert restarted and kernel.manager.is_alive()
-    kernel.client.stop_channels()
-    kernel.client = type(kernel)(kernel.manager).client
-    return kernel
 
 
 def test_the_notebook_goes_on(kernel):

@@ -402,6 +402,39 @@ run_open(stage *s) {
     hf_session_close(s->other);
 }
 
+static const hf_claim claim = {{1}};
+
+/* A session whose owner was killed. */
+static void
+leave_orphan(void) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        hf_session *made = new_session(1 << 20, HF_SESSION_OWNER_PUBLISHES);
+        OK(hf_session_keep(made, &claim, 0, NULL));
+        commit_value(made, "name", "value", 6, NULL);
+        kill(getpid(), SIGKILL);
+    }
+    CHECK(waitpid(pid, NULL, 0) == pid);
+}
+
+/* Whoever says that it has taken the session up can publish; else the next one can. */
+static void
+run_take_up(stage *s) {
+    hf_error error = HF_ERROR_INIT;
+    hf_session *taken;
+    (void)s;
+    this_trial.results->version = OLD;
+    drop_objects();
+    leave_orphan();
+    begin();
+    hf_status status = hf_session_take_up(&claim, &taken, &error);
+    if (end(status, &error))
+        OK(hf_session_take_up(&claim, &taken, NULL));
+    CHECK(commit_value(taken, "name", "other", 6, NULL) == 2);
+    end_session(taken);
+}
+
 /* ---- saved sessions ---- */
 
 static hf_status
@@ -584,6 +617,7 @@ const scenario scenarios[] = {
     {"restore", run_restore, 0},
     {"create", run_create, 0},
     {"open", run_open, 0},
+    {"take-up", run_take_up, 0},
     {"save", run_save, 0},
     {"load", run_load, 0},
     {"fork", run_fork, 0},

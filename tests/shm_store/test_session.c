@@ -65,7 +65,6 @@ test_names(void) {
     CHECK(error.message[0]);
     CHECK(hf_session_open(longer, &session, NULL) == HF_NOT_FOUND);
     CHECK(hf_session_open("", &session, NULL) == HF_NOT_FOUND);
-    CHECK(hf_session_open(NULL, &session, NULL) == HF_NOT_FOUND);
     CHECK(hf_session_open_fd(-1, &session, NULL) == HF_E_SYSTEM);
     hf_session_options options = {.struct_size = 3};
     CHECK(hf_session_create(&options, &session, NULL) == HF_E_INVALID);

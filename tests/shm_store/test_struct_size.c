@@ -148,7 +148,7 @@ test_outputs(hf_session *session) {
     CHECK(hf_save_write(snapshot, "/nowhere/at/all", NULL, NULL, &saved, NULL) ==
           HF_E_INVALID);
     hf_snapshot_release(snapshot);
-    hf_session_info info = {.struct_size = sizeof info - 8};
+    hf_session_info info = {.struct_size = offsetof(hf_session_info, is_orphan)};
     CHECK(hf_session_describe(session, &info, NULL) == HF_E_INVALID);
 
     struct {

@@ -151,6 +151,9 @@ main(int argc, char **argv) {
     value.key = "\x01group";
     value.key_size = 6;
     OK(hf_commit_put(commit, &value, NULL));
+    value.key = "_json:indent";
+    value.key_size = 12;
+    OK(hf_commit_put(commit, &value, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
     const char *name = hf_session_name(session) + 1;
     CHECK(run_tool("ls --json") == 0);
@@ -165,6 +168,10 @@ main(int argc, char **argv) {
     snprintf(arguments, sizeof arguments, "show %s", name);
     CHECK(run_tool(arguments) == 0);
     CHECK(strstr(output, "speed") && !strstr(output, "group"));
+    CHECK(!strstr(output, "_json:indent"));
+    snprintf(arguments, sizeof arguments, "show --all %s", name);
+    CHECK(run_tool(arguments) == 0 && strstr(output, "_json:indent"));
+    CHECK(strstr(output, "group"));
     CHECK(run_tool("gc") == 0 && !strstr(output, name));
     CHECK(run_tool("info holdfast-none") != 0);
     OK(hf_session_destroy(session, NULL));

@@ -166,7 +166,7 @@ class Cell(Worker):
         if instrument.get("isolated", False) or not arguments:
             return
         if self.session is not None:
-            carried = _store.Names(self.session).extra("state")
+            carried = _store.Names(self.session, instrument.get("name")).extra("state")
             state.apply(
                 carried, state.capture(self.shell), self.shell, ("environment", "directory")
             )
@@ -187,7 +187,7 @@ class Cell(Worker):
         if self.session is None:
             return report
         # Not before: it leases a generation, and a standby may wait for hours.
-        self.names = _store.Names(self.session)
+        self.names = _store.Names(self.session, instrument.get("name"))
         _store._compare_pages(self.session)
         # Environment and sys.path first: unpickling imports modules.
         state.apply(self.names.extra("state"), self._state, self.shell)

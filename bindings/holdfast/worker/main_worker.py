@@ -92,6 +92,7 @@ class MainWorker(Worker):
         self._committed_state: state.State = {}
         self._must_privatize = False  # whether something published is mapped shared still
         self._must_adopt = False  # whether a generation of another process isn't taken over yet
+        self._name: bytes | None = None  # of the generation that was to be taken over last
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         device_lease.leases.answers = True
@@ -423,7 +424,7 @@ class MainWorker(Worker):
         """The commit of this main worker is the current generation."""
         if self.names is not None:
             try:
-                self.names.published(frame["generation"])
+                self.names.published(frame["generation"], frame.get("name"))
             finally:
                 self.channel.send("settled", generation=frame["generation"])
             self.touched.settle()
@@ -444,7 +445,7 @@ class MainWorker(Worker):
         """Have what was published, where taking it over has failed."""
         if self._must_adopt:
             with _finalizers.living_on(self.shell.user_ns):
-                adopted = self._adopt()
+                adopted = self._adopt(self._name)
             self._note_owed(adopted["changed"])
             self.touched.learn({})
 
@@ -494,7 +495,7 @@ class MainWorker(Worker):
         nothing = self._bare and frame.get("generation") == self.names.generation
         if self.names is not None and not nothing:
             with _finalizers.living_on(self.shell.user_ns):
-                adopted = self._adopt()
+                adopted = self._adopt(frame.get("name"))
             self.shell.patches.apply(gone)  # those of them that are any
             self.addresses.note(adopted["changed"], numbers)
             self._learn_writes(self.last_report.pop("written", []))
@@ -518,16 +519,16 @@ class MainWorker(Worker):
             shell.execution_count = number + 1
 
     @modes.aside()
-    def _adopt(self, has_state: bool = True) -> _store._Adopted:
-        """Take over what differs in the current generation; what Names.adopt reports.
+    def _adopt(self, name: bytes | None, has_state: bool = True) -> _store._Adopted:
+        """Take over what differs in the frontend's generation; what Names.adopt reports.
 
         If it fails, the next cell or commit tries again, and fails if that does.
         """
-        self._must_adopt = True
+        self._must_adopt, self._name = True, name
         if has_state:  # of the process: where modules are found, which decoding imports
-            new = _store.Names(self.session).extra("state")
+            new = _store.Names(self.session, name).extra("state")
             state.apply(new, self._committed_state, self.shell)
-        adopted = self.names.adopt(self.shell.user_ns)
+        adopted = self.names.adopt(self.shell.user_ns, name)
         self._must_adopt = False
         for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
             adopted["changed"] += found
@@ -560,7 +561,7 @@ class MainWorker(Worker):
     def op_checkout(self, frame: Frame) -> None:
         """The frontend published an older generation anew, or what a file had."""
         before = self.shell.user_ns.copy()
-        adopted = self._adopt(bool(frame.get("state")))
+        adopted = self._adopt(frame.get("name"), bool(frame.get("state")))
         counters.settle()
         handles.table.forget_arrived()
         device_lease.leases.forget_arrived()

@@ -99,6 +99,7 @@ class Instrument(t.TypedDict, total=False):
     isolated: bool
     run_reason: str
     unserializable: dict[str, str]  # names that the commit could not save, and why
+    name: bytes  # under which the frontend leases the generation that the cell binds
 
 
 class Message(t.TypedDict):

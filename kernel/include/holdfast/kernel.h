@@ -44,6 +44,11 @@ typedef struct hf_kernel hf_kernel;
  * program passes NULL, and its workers read commands themselves. */
 typedef struct hf_kernel_commands hf_kernel_commands;
 
+/* Gets each line of the kernel's log, for whoever looks for a reason: NUL-terminated
+ * UTF-8 without a line end, valid during the call. It may come from any thread of the
+ * library's, with locks of its own held: it calls no function of this header. */
+typedef void (*hf_kernel_log)(void *context, const char *line);
+
 typedef struct hf_kernel_options {
     size_t struct_size;          /* sizeof(hf_kernel_options) */
     const char *connection_file; /* path; ports of 0 are bound and written back */
@@ -71,6 +76,10 @@ typedef struct hf_kernel_options {
     /* NULL: each cell runs as it is, in the main worker. Borrowed until
      * hf_kernel_close. */
     const hf_kernel_commands *commands;
+    /* From hf_kernel_create until hf_kernel_close. NULL: lines go to stderr, with the
+     * program's name. */
+    hf_kernel_log log;
+    void *log_context;
 } hf_kernel_options;
 
 /* Bind the sockets, start the fork server, and create the store, or take up that of a

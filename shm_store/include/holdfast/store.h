@@ -60,6 +60,9 @@ typedef struct hf_commit hf_commit;
 
 enum {
     HF_SESSION_MEMFD = 1u << 0, /* no name in /dev/shm: attach by descriptor only */
+    /* Only the owner publishes, keeps and destroys the session, and nobody while it has
+     * none. Others read, and prepare commits, whose tokens they hand to the owner. */
+    HF_SESSION_OWNER_PUBLISHES = 1u << 1,
 };
 
 typedef struct hf_session_options {
@@ -96,7 +99,7 @@ HF_EXPORT void hf_session_close(hf_session *session);
 /* Remove the object's name and mark it gone, so that attached processes see HF_E_GONE
  * and nobody attaches anew; the memory is freed when the last one detaches. For the
  * owner, or its reaper. HF_E_SYSTEM: the name can't be removed; the session is marked
- * all the same. */
+ * all the same. HF_E_ACCESS: see HF_SESSION_OWNER_PUBLISHES. */
 HF_EXPORT HF_CHECK hf_status hf_session_destroy(hf_session *session, hf_error *reterr);
 
 /* Borrowed. The descriptor is close-on-exec; it may be passed to a child. If code of
@@ -126,6 +129,7 @@ typedef struct hf_session_info {
                       * HF_E_GONE. Then only name and allocated_bytes are filled in, and
                       * owner_alive is -1. In lists only. */
     int is_orphan;   /* its owner is dead; its reaper waits for a new owner */
+    int owner_publishes; /* HF_SESSION_OWNER_PUBLISHES */
 } hf_session_info;
 
 /* Fill in what the session is now. HF_E_INVALID: ret_info->struct_size is wrong;
@@ -184,7 +188,7 @@ typedef struct hf_claim {
 /* Allow the session to be taken up under this claim if its owner dies; NULL: no longer.
  * The process `reaper_pid` (0: none) frees it in the end if nobody takes it up: while
  * that process lives, hf_session_collect passes the session by. For the owner.
- * HF_E_GONE. Locks. */
+ * HF_E_GONE; HF_E_ACCESS: see HF_SESSION_OWNER_PUBLISHES. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_keep(hf_session *session, const hf_claim *claim,
                                              int64_t reaper_pid, hf_error *reterr);
 
@@ -203,7 +207,8 @@ HF_EXPORT int hf_session_is_orphan(const char *name);
 HF_EXPORT HF_CHECK hf_status hf_session_free_orphan(const char *name, hf_error *reterr);
 
 /* Numbers that the owner leaves to the next owner. The store gives them no meaning; at
- * first they are 0. An index out of range is ignored, and reads as 0. Any thread. */
+ * first they are 0. An index out of range is ignored, and reads as 0; so is a note of
+ * another process where only the owner publishes. Any thread. */
 #define HF_NOTE_COUNT 4
 HF_EXPORT void hf_session_note(hf_session *session, uint32_t index, uint64_t value);
 HF_EXPORT uint64_t hf_session_noted(const hf_session *session, uint32_t index);
@@ -458,7 +463,8 @@ HF_EXPORT void hf_session_fork_parent(hf_session *session, int64_t pid);
 HF_EXPORT HF_CHECK hf_status hf_session_fork_child(hf_session *session,
                                                    hf_error *reterr);
 /* In the child, once its parent is dead. HF_OK: the child is its successor, and has
- * what the parent had reserved. HF_E_GONE: another process has its slot. Locks. */
+ * what the parent had reserved, and owns the session if the parent did. HF_E_GONE:
+ * another process has its slot. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_fork_succeed(hf_session *session,
                                                      hf_error *reterr);
 
@@ -557,7 +563,8 @@ HF_EXPORT HF_CHECK hf_status hf_commit_prepare_consume(hf_commit *commit,
                                                        hf_error *reterr);
 /* Publish a prepared commit by one atomic root. `ret_generation` may be NULL.
  * HF_CONFLICT: another commit was published since this one began; HF_E_CORRUPT: the
- * token names no prepared commit; HF_E_GONE. Locks. */
+ * token names no prepared commit; HF_E_ACCESS: see HF_SESSION_OWNER_PUBLISHES;
+ * HF_E_GONE. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_publish(hf_session *session,
                                                 const hf_prepared *prepared,
                                                 uint64_t *ret_generation,

@@ -1,0 +1,270 @@
+"""Another process of the user opens the notebook's session and commits: at any moment, by the library or
+around it. Nothing of the notebook's is lost, and nothing happens in silence."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import effort
+import pytest
+from takeup import killed
+from waiting import until
+
+from holdfast.store import AccessError, Session
+
+RUNS = ["plain", "in-process", "forked", "isolated"]
+# Tries to commit, once for each line that it reads. `force`: as a program that knows nothing of owners.
+STRANGER = """
+import sys
+from holdfast.store import Error, Session
+path, is_forced = sys.argv[1], sys.argv[2] == "force"
+FLAGS = 984  # hfi_superblock.flags, its last word
+with open("/dev/shm" + path, "r+b") as file, Session.open(path) as session:
+    for line in sys.stdin:
+        if is_forced:
+            file.seek(FLAGS)
+            assert file.read(8) in (b"\\1" + bytes(7), bytes(8))
+            file.seek(FLAGS)
+            file.write(bytes(8))
+            file.flush()
+        try:
+            session.refresh()
+            session["data"], session["theirs"] = "foreign", line
+            print("published", session.commit(), flush=True)
+        except Error as error:
+            print(type(error).__name__, error, flush=True)
+"""
+GATE = """
+import os
+data = []
+def gate():  # the test goes on, and the cell when that lets it
+    open("began", "w").close()
+    open("goes_on").close()
+"""
+
+
+class Stranger:
+    """A process that has the kernel's session open."""
+
+    def __init__(self, kernel, *arguments):
+        self.name = f"/{kernel.segment().name}"
+        command = [sys.executable, "-c", STRANGER, self.name, *(arguments or ["asks"])]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = subprocess.Popen(command, text=True, bufsize=1, **pipes)
+
+    def commit(self):
+        """What a commit brought."""
+        self._process.stdin.write("now\n")
+        return self._process.stdout.readline().strip()
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.stdout.close()
+        assert self._process.wait(timeout=60) == 0
+
+
+@contextmanager
+def strange(kernel, *arguments):
+    stranger = Stranger(kernel, *arguments)
+    try:
+        yield stranger
+    finally:
+        stranger.close()
+
+
+@pytest.fixture(scope="module")
+def notebook(shared, tmp_path_factory):
+    """One kernel for the file, with gates."""
+    place = tmp_path_factory.mktemp("gates")
+    kernel = shared.start(cwd=place)
+    for name in ("began", "goes_on"):
+        os.mkfifo(place / name)
+    assert kernel.run(GATE).status == "ok"
+    kernel.place = place
+    return kernel
+
+
+def head(run):
+    return "" if run == "plain" else f"%%execute_with_scorep --run={run}\n"
+
+
+def in_cell(kernel, run, act, code):
+    """Run `code` in a cell, and `act` in the middle of it; the cell's outcome."""
+    sent = kernel.client.execute(f"{head(run)}{code}\ngate()", allow_stdin=False)
+    open(kernel.place / "began").close()
+    act()
+    open(kernel.place / "goes_on", "w").close()
+    return kernel.finish(sent)
+
+
+def stored(kernel, *names):
+    kernel.settle()
+    with Session.open(f"/{kernel.segment().name}") as session:
+        return [session.get(name) for name in names]
+
+
+def refuses(kernel, stranger):
+    said = stranger.commit()
+    assert said.startswith(f"AccessError only process {kernel.pid}, which owns"), said
+    assert "hand its token to that process, or use a session of your own" in said
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_commit_in_the_middle_of_a_cell_is_refused(notebook, run):
+    with strange(notebook) as stranger:
+        outcome = in_cell(
+            notebook, run, lambda: refuses(notebook, stranger), f"data.append({run!r})"
+        )
+        assert outcome.status == "ok", outcome.content
+        assert outcome.stream("stderr") == ""
+        refuses(notebook, stranger)  # idle
+    assert notebook.run("data[-1]").result == repr(run)
+    data, theirs = stored(notebook, "data", "theirs")
+    assert data[-1] == run and theirs is None
+
+
+def test_a_commit_during_a_rollback_is_refused(notebook):
+    pid = int(notebook.run("data.append('kept'); os.getpid()").result)
+
+    def act():
+        refuses(notebook, stranger)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: pid not in notebook.workers())
+        refuses(notebook, stranger)
+
+    with strange(notebook) as stranger:
+        sent = notebook.client.execute(f"{head('in-process')}data.append('lost')\ngate()")
+        open(notebook.place / "began").close()
+        act()
+        outcome = notebook.finish(sent)
+        refuses(notebook, stranger)
+    assert outcome.content["ename"] == "CellDied"
+    assert notebook.run("data[-1]").result == "'kept'"
+    assert stored(notebook, "data")[0][-1] == "kept"
+
+
+def test_a_stranger_can_neither_end_nor_keep_the_session(notebook):
+    with Session.open(f"/{notebook.segment().name}") as session:
+        assert session.info()["owner_publishes"]
+        with pytest.raises(AccessError, match="can publish or destroy it"):
+            session.destroy()
+    assert stored(notebook, "data")
+
+
+def test_a_process_that_takes_the_session_up_owns_it(start_kernel):
+    kernel = start_kernel()
+    kernel.run("x = 1")
+    kernel.settle()
+    before = kernel.pid
+    with strange(kernel) as stranger:
+        refuses(kernel, stranger)
+        os.kill(before, signal.SIGSTOP)  # it lives
+        refuses(kernel, stranger)
+        killed(kernel)
+        assert kernel.pid != before
+        refuses(kernel, stranger)
+    kernel.run("x += 1")
+    assert stored(kernel, "x", "theirs") == [2, None]
+
+
+def test_a_notebook_lists_its_variables_alone(notebook):
+    code = "import warnings, json; warnings.simplefilter('ignore'); json.indent = 3; mine = data"
+    assert notebook.run(code).status == "ok"
+    notebook.settle()
+    with Session.open(f"/{notebook.segment().name}") as session:
+        assert all(map(str.isidentifier, session)) and {"data", "mine"} < set(session)
+        assert len(session) == len(list(session))
+        assert session["_json:indent"] == 3 and "_json:indent" in session.all_names()
+        assert "_:warnings.filters" in session.all_names()
+
+
+# ---- around the library ----
+
+
+TAKEN_BACK = "which only its kernel may. That was taken back"
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_is_published_around_the_library_is_taken_back(notebook, run):
+    said = []
+    with strange(notebook, "force") as stranger:
+        outcome = in_cell(
+            notebook, run, lambda: said.append(stranger.commit()), f"data.append({run!r})"
+        )
+        assert said[0].startswith("published "), said
+    told = outcome.stream("stderr") + str(outcome.content.get("evalue", ""))
+    later = notebook.run("data[-1], len(data), 'theirs' in globals()")
+    told += later.stream("stderr")
+    assert TAKEN_BACK in told or "another process published" in told, told
+    last, count, is_there = eval(later.result)
+    assert not is_there
+    if outcome.status == "ok":
+        assert last == run
+    else:
+        assert outcome.content["ename"] == "CommitError" and run in ("forked", "isolated")
+    # Saving goes on, in each way.
+    for again in RUNS:
+        outcome = notebook.run(f"{head(again)}data.append('more')")
+        assert outcome.status == "ok", outcome.content
+    data, theirs = stored(notebook, "data", "theirs")
+    assert data[-4:] == ["more"] * 4 and len(data) == count + 4 and theirs is None
+
+
+# ---- at random moments ----
+
+
+class Model:
+    """What the notebook has to have."""
+
+    def __init__(self, kernel, seed):
+        self.kernel, self.chance, self.data = kernel, random.Random(seed), []
+        assert kernel.run("data = []").status == "ok"
+
+    def turn(self, stranger):
+        """A cell, and a stranger's commit at some moment of it; what both said."""
+        run, number = self.chance.choice(RUNS), len(self.data)
+        sent = self.kernel.client.execute(f"{head(run)}data.append({number})", allow_stdin=False)
+        time.sleep(self.chance.random() * 0.04)
+        said = stranger.commit()
+        outcome = self.kernel.finish(sent)
+        if outcome.status == "ok":
+            self.data.append(number)
+        return said, outcome
+
+    def check(self):
+        assert eval(self.kernel.run("data").result) == self.data
+        assert stored(self.kernel, "data", "theirs") == [self.data, None]
+
+
+def test_commits_at_random_moments_are_refused(start_kernel):
+    kernel = start_kernel()
+    model = Model(kernel, 28)
+    with strange(kernel) as stranger:
+        for _ in range(100 if effort.EFFORT > 1 else 12):
+            said, outcome = model.turn(stranger)
+            assert said.startswith("AccessError") and outcome.status == "ok", (
+                said,
+                outcome.content,
+            )
+            assert outcome.stream("stderr") == ""
+    model.check()
+    killed(kernel)
+    assert eval(kernel.run("data").result) == model.data
+
+
+def test_generations_at_random_moments_are_taken_back(start_kernel, tmp_path):
+    kernel = start_kernel()
+    model, published = Model(kernel, 29), 0
+    with strange(kernel, "force") as stranger:
+        for _ in range(100 if effort.EFFORT > 1 else 12):
+            said, outcome = model.turn(stranger)
+            published += said.startswith("published")
+            if outcome.status != "ok":
+                assert outcome.content["ename"] == "CommitError", outcome.content
+    model.check()
+    told = (tmp_path / "stderr").read_text()
+    assert told.count("has published generation") == published > 0, told
