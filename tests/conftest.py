@@ -69,11 +69,16 @@ def no_thread_is_left():
 @pytest.fixture
 def but_for_the_runner(monkeypatch):
     """The runner's own threads are no threads of the program's, as none is in a worker."""
-    frames = sys._current_frames
+    frames, threads = sys._current_frames, threading.enumerate
     monkeypatch.setattr(
         sys,
         "_current_frames",
         lambda: {one: frame for one, frame in frames().items() if one not in _RUNNERS_THREADS},
+    )
+    monkeypatch.setattr(
+        threading,
+        "enumerate",
+        lambda: [one for one in threads() if one.ident not in _RUNNERS_THREADS],
     )
 
 
