@@ -232,7 +232,8 @@ def test_the_keys_are_the_views_while_the_mouse_rests_on_it(trace):
     notebook.cell(1).locator(".jp-InputPrompt", has_text=re.compile(r"\[[3-9]\]")).wait_for()
 
 
-def test_without_its_kernel_a_view_names_the_command(trace):
+def test_without_its_kernel_a_view_names_the_command(opened):
+    trace = Trace(opened(RECORDED, "%trace"))
     trace.notebook.menu("Kernel", "Shut Down Kernel")
     trace.page.locator(".jp-Toolbar-kernelName", has_text="No Kernel").wait_for()
 
