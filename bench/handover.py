@@ -185,7 +185,7 @@ def _import_for(work):
         __import__(module)
 
 
-QUICK = ["array 8 MiB", "array 64 MiB", "1000 small"]
+QUICK = ["array 8 MiB", "1000 small"]
 
 # ---- the two processes ----------------------------------------------------------------
 

@@ -55,8 +55,8 @@ from traitlets.config import Config  # noqa: E402
 
 OURS = "holdfast"
 PEERS = "python3,xpython"
-REST_S = 1.0  # of Holdfast's kernel, in these runs
-SETTLE_S = 3.0  # after a start, before memory is read, and for the rest to be over
+REST_S = 1.0  # of Holdfast's kernel, in these runs; shorter with --quick
+SETTLE_S = 3.0  # after a start, before memory is read, and for the rest to be over; so, too
 SLEEP_S = 3.0  # what is interrupted
 PATIENCE_S = 5.0
 PAUSE_S = 0.3  # between instrumented cells: a standby is ready then
@@ -65,12 +65,13 @@ PAUSE_S = 0.3  # between instrumented cells: a standby is ready then
 class Turn(Kernel):
     """A kernel that notes when it was ready, and answers requests one at a time."""
 
-    def __init__(self, name: str, plain_tcp: bool = False):
+    def __init__(self, name: str, args: argparse.Namespace):
         config = Config()
-        if plain_tcp:
+        if args.plain_tcp:
             config.KernelManager.transport_encryption = "disabled"
-        environment = dict(os.environ, HOLDFAST_REST_SECONDS=str(REST_S))
+        environment = dict(os.environ, HOLDFAST_REST_SECONDS=str(args.rest))
         super().__init__(name, environment, config, wait=False)
+        self.patience = args.patience
         for channel in ("shell", "iopub", "control", "stdin"):  # as jupyter_client's own does
             getattr(self.client, channel + "_channel")
         self.poller = zmq.Poller()
@@ -89,7 +90,7 @@ class Turn(Kernel):
     def await_each(self, requests: Sequence[str], kinds: Sequence[str]) -> None:
         """Wait until each request has an answer of each kind, or TimeoutError."""
         left = {(request, kind) for request in requests for kind in kinds}
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self.patience
         while left:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no end of {len(left)} messages")
@@ -142,7 +143,7 @@ def display(mib: int, kernel: Turn, args: argparse.Namespace) -> dict[str, list[
 
 
 def interrupt(kernel: Turn, args: argparse.Namespace) -> dict[str, list[float]]:
-    code = f"import time; print('on', flush=True); time.sleep({SLEEP_S})"
+    code = f"import time; print('on', flush=True); time.sleep({args.sleep})"
     request = kernel.client.execute(code, stop_on_error=False)
     kernel.await_each([request], ["stream"])
 
@@ -151,7 +152,7 @@ def interrupt(kernel: Turn, args: argparse.Namespace) -> dict[str, list[float]]:
         return request
 
     took = kernel.trip(ask)
-    return {"interrupt of a sleep": [took if took < SLEEP_S - 1 else math.inf]}
+    return {"interrupt of a sleep": [took if took < args.sleep - 1 else math.inf]}
 
 
 def pipelined(kernel: Turn, args: argparse.Namespace) -> dict[str, list[float]]:
@@ -168,13 +169,13 @@ def instrumented(kernel: Turn, args: argparse.Namespace) -> dict[str, list[float
     for _ in range(args.trips // 10 + 1):
         time.sleep(PAUSE_S)
         warm.append(kernel.cell(CELL + "pass"))
-    time.sleep(REST_S + SETTLE_S)
+    time.sleep(args.rest + args.settle)
     cold.append(kernel.cell(CELL + "pass"))
     return {"instrumented no-op, warm": warm, "instrumented no-op, cold": cold}
 
 
 def memory(kernel: Turn, args: argparse.Namespace) -> dict[str, list[float]]:
-    time.sleep(REST_S + SETTLE_S)
+    time.sleep(args.rest + args.settle)
     return {"memory, all rows later": [kernel.memory()]}
 
 
@@ -204,12 +205,12 @@ ROWS: dict[str, Callable[[Turn, argparse.Namespace], dict[str, list[float]]]] = 
 
 def turn(name: str, chosen: list[str], args: argparse.Namespace) -> dict[str, list[float]]:
     """The figures of one start of a kernel."""
-    with Turn(name, args.plain_tcp) as kernel:
+    with Turn(name, args) as kernel:
         found = {"start to ready": [kernel.ready()]}
         # Its idle status may come before the client's subscription.
         kernel.finish(kernel.client.execute("pass"), idle=False)
         found["start to first cell done"] = [time.perf_counter() - kernel.began]
-        time.sleep(SETTLE_S)
+        time.sleep(args.settle)
         found["memory at rest"] = [kernel.memory()]
         for row in chosen:
             found |= ROWS[row](kernel, args)
@@ -346,9 +347,12 @@ def main() -> None:
     parser.add_argument("--plain-tcp", action="store_true", help="nothing is encrypted")
     parser.add_argument("--quick", action="store_true", help="few and small")
     parser.add_argument("--json", help="write the results to this file")
+    parser.set_defaults(rest=REST_S, settle=SETTLE_S, sleep=SLEEP_S, patience=PATIENCE_S)
     args = parser.parse_args()
     if args.quick:
         args.repeat, args.trips = 1, 3
+        args.rest, args.settle = 0.1, 0.3
+        args.sleep, args.patience = 60, 60  # nothing is lost where others compute
     chosen = [row for row in args.rows.split(",") if row]
     if unknown := set(chosen) - set(ROWS):
         parser.error(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")

@@ -172,12 +172,13 @@ def compute(one: Computation, args: argparse.Namespace) -> dict:
     peers(times, setup, cell, args.repeat)
     with Kernel(args.kernel) as ours:
         ours.run(setup)
-        time.sleep(SETTLE_S)
+        time.sleep(0 if args.quick else SETTLE_S)
         times["plain"], _ = in_kernel(ours, cell, args.repeat)
         ours.run(CELL + WARM)
         times["after privatizing"], _ = in_kernel(ours, cell, args.repeat, CELL + WARM)
         times["instrumented"], faults = in_kernel(ours, CELL + cell, args.repeat)
-    peers(times, setup, cell, args.repeat)
+    if not args.quick:
+        peers(times, setup, cell, args.repeat)
     medians = {key: statistics.median(value) for key, value in times.items()}
     ratios = {
         way + pages: medians[way] / medians[PEERS[way] + pages] for pages in PAGES for way in BARS

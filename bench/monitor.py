@@ -98,18 +98,18 @@ def bare_reads(count: int, interval: float = 0.0) -> float:
 
 
 def measure_cost(monitor: Monitor, args: argparse.Namespace) -> dict:
-    turns = 2 if args.quick else 6
+    turns, count = (1, 5) if args.quick else (6, 20)
     samples, limits, users = [], [], []
     for _ in range(turns):
         monitor.start(INTERVAL)
-        time.sleep(20 * INTERVAL)
+        time.sleep(count * INTERVAL)
         monitor.stop()
         costs = monitor.state()["level_cost_ns"]
         samples.append((costs["process"] + costs["system"]) / 1e3)
         users.append(costs["user"] / 1e3)
-        limits.append(bare_reads(20, INTERVAL) * 1e6)
+        limits.append(bare_reads(count, INTERVAL) * 1e6)
     peer = PsutilThread(INTERVAL)
-    time.sleep(20 * turns * INTERVAL)
+    time.sleep(count * turns * INTERVAL)
     peer.stop()
     return {
         "sample_us": statistics.median(samples),
@@ -249,7 +249,7 @@ def main() -> None:
     args = parser.parse_args()
     child = Child()
     monitor = Monitor(child)
-    plan = [(0.01, 0.5)] if args.quick else [(1, 10), (0.1, 5), (0.01, 5), (0.001, 3)]
+    plan = [(0.01, 0.2)] if args.quick else [(1, 10), (0.1, 5), (0.01, 5), (0.001, 3)]
     found: dict = {"machine": measure.machine("psutil"), "cost": measure_cost(monitor, args)}
     found["jitter"] = [
         measure_jitter(monitor, period, load, seconds)

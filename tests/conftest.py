@@ -35,13 +35,14 @@ os.environ.setdefault("HOLDFAST_RECORDER", "builtin")
 
 SUPPORT = Path(__file__).parent / "support"
 # Threads that the test runner has before the first test: by one of them, which `threading` doesn't
-# know, a process of pytest-xdist hears from the one that directs it.
-_RUNNERS_THREADS = set(sys._current_frames()) - {threading.get_ident()}
+# know, a process of pytest-xdist hears from the one that directs it. That of reruns begins late.
+_RUNNERS_THREADS = set()
 _SHARED_THREADS = set()  # of clients that live on after the test that was the first to need them
 
 
 def pytest_collection_modifyitems(config, items):
     """Leave out what is marked `long`, unless this is a long run (effort.py)."""
+    _RUNNERS_THREADS.update(set(sys._current_frames()) - {threading.get_ident()})
     if effort.IS_LONG:
         return
     left_out = [item for item in items if item.get_closest_marker("long")]
@@ -68,11 +69,16 @@ def no_thread_is_left():
 @pytest.fixture
 def but_for_the_runner(monkeypatch):
     """The runner's own threads are no threads of the program's, as none is in a worker."""
-    frames = sys._current_frames
+    frames, threads = sys._current_frames, threading.enumerate
     monkeypatch.setattr(
         sys,
         "_current_frames",
         lambda: {one: frame for one, frame in frames().items() if one not in _RUNNERS_THREADS},
+    )
+    monkeypatch.setattr(
+        threading,
+        "enumerate",
+        lambda: [one for one in threads() if one.ident not in _RUNNERS_THREADS],
     )
 
 

@@ -147,7 +147,7 @@ def main(names):
                     if name == "timeline":
                         write_tutorial(notebook, server)
                     page.close()
-                    server.end_kernels()
+                    notebook.end_kernel()
         finally:
             server.close()
 

@@ -1,8 +1,8 @@
 """What test_failing_calls.py makes fail: a notebook's variables on their way to the store and back.
 
-    python tests/bindings/failing_store.py            a sample
-    python tests/bindings/failing_store.py all        every point
-    python tests/bindings/failing_store.py NAME ...   every point of some scenarios
+    python tests/bindings/failing_store.py --sample N   a sample: about N points of each scenario
+    python tests/bindings/failing_store.py all          every point
+    python tests/bindings/failing_store.py NAME ...     every point of some scenarios
 
 A namespace is in one of two versions, in all of its values: plain data, arrays that are copied, born in
 the arena, and mapped with few or all pages changed, a view, lists that share objects, a class with

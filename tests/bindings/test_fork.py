@@ -40,11 +40,12 @@ def end(pid, word=b"wake"):
 """
 
 
-def run(tmp_path, code):
+def run(tmp_path, code, **environment):
     """Run a program of its own, since it forks; what it printed."""
     program = PROLOGUE + textwrap.dedent(code)
     ran = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "report")],
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         timeout=60,
@@ -101,8 +102,7 @@ def test_its_signals_are_as_they_were(tmp_path):
     if pid == 0:
         assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        signal.alarm(1)
-        signal.pause()
+        signal.raise_signal(signal.SIGALRM)
     assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 50
     print(end(pid))
     """
@@ -136,14 +136,39 @@ def test_a_caller_ends_with_a_helper_that_is_killed(tmp_path):
     assert run(tmp_path, code) == ["9"]
 
 
-def test_a_helper_ends_by_itself(tmp_path):
+@pytest.fixture
+def named_alarms(tmp_path):
+    """The environment of a program whose alarms don't come: who asks for one has its name changed to that."""
+    source, library = tmp_path / "alarm.c", tmp_path / "alarm.so"
+    source.write_text(
+        "#include <stdio.h>\n#include <sys/prctl.h>\n"
+        "unsigned alarm(unsigned seconds) {\n"
+        "    char name[16];\n"
+        '    snprintf(name, sizeof name, "alarm %u", seconds);\n'
+        "    prctl(PR_SET_NAME, name, 0, 0, 0);\n"
+        "    return 0;\n"
+        "}\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
+# Its alarm comes.
+ALARM = """
+assert open(f"/proc/{helper}/comm").read() == "alarm 10\\n"
+os.kill(helper, signal.SIGALRM)
+"""
+
+
+def test_a_helper_ends_by_itself(tmp_path, named_alarms):
     """It waits for what only the process that was killed could do."""
-    code = WAITS + "os.kill(caller, signal.SIGKILL); print(os.waitpid(helper, 0)[1])"
-    assert run(tmp_path, code) == ["0"]
+    code = "os.kill(caller, signal.SIGKILL)" + ALARM + "print(os.waitpid(helper, 0)[1])"
+    assert run(tmp_path, WAITS + code, **named_alarms) == ["0"]
 
 
-def test_a_helper_that_waits_too_long_is_an_error(tmp_path):
-    assert run(tmp_path, WAITS + "os.waitpid(caller, 0)") == ["Connection", "timed", "out"]
+def test_a_helper_that_waits_too_long_is_an_error(tmp_path, named_alarms):
+    ran = run(tmp_path, WAITS + ALARM + "os.waitpid(caller, 0)", **named_alarms)
+    assert ran == ["Connection", "timed", "out"]
 
 
 def test_pipes_end_and_files_stay_where_they_are(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from holdfast import _store
-from test_worker_cell import kernel  # noqa: F401
+from test_worker_cell import one_kernel  # noqa: F401
 
 MIB = 1 << 20
 PAGES = 32 * MIB // 4096
@@ -14,10 +14,13 @@ STATE = (
 
 
 @pytest.fixture
-def state(kernel):  # noqa: F811
-    kernel.plain(STATE)
-    kernel.instrumented("pass")
-    return kernel
+def state(one_kernel):  # noqa: F811
+    if not one_kernel.plain("import sys; 'numpy' in sys.modules").result == "True":
+        one_kernel.import_in_server("numpy")
+    one_kernel.plain("%reset -f")
+    one_kernel.plain(STATE)
+    one_kernel.instrumented("pass")
+    return one_kernel
 
 
 # ---- an instrumented cell

@@ -33,13 +33,19 @@ class Kernel:
             "IPYTHONDIR": str(directory / "ipython"),
             "SCOREP_EXPERIMENT_DIRECTORY": "trace",
         }
-        self.frontend = frontend_module.Frontend(self.session.fd, env=env, cwd=str(directory))
+        self.frontend = frontend_module.Frontend(
+            self.session.fd, env=env, cwd=str(directory), is_prepared=True
+        )
         self.main = self.frontend.fork("main")
         self.unserializable = {}
 
     def plain(self, code, **options):
-        answer = self.main.run(code, **options)
-        return answer
+        return self.main.run(code, **options)
+
+    def import_in_server(self, *modules):
+        """As the frontend does, for the workers that are forked from now on."""
+        self.frontend.server.send({"op": "import", "modules": modules})
+        self.frontend.server.until("imported")
 
     def commit(self):
         self.main.send({"op": "commit", "id": 0})
@@ -91,6 +97,14 @@ class Kernel:
 @pytest.fixture
 def kernel(tmp_path):
     kernel = Kernel(tmp_path)
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture(scope="module")
+def one_kernel(tmp_path_factory):
+    """For all tests of a module: they begin with %reset."""
+    kernel = Kernel(tmp_path_factory.mktemp("kernel"))
     yield kernel
     kernel.close()
 

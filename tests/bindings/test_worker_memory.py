@@ -117,11 +117,12 @@ def test_precision(kernel):  # noqa: F811
 
 
 def test_settings_of_numpy_and_pandas(kernel):  # noqa: F811
+    kernel.import_in_server("numpy")
     kernel.plain("import numpy as np; np.set_printoptions(precision=2); row = np.array([1 / 3])")
     assert kernel.instrumented("row").result == "array([0.33])"
     kernel.instrumented("np.set_printoptions(precision=4)")
     assert kernel.plain("row").result == "array([0.3333])"
-    pytest.importorskip("pandas")
+    kernel.import_in_server("pandas")
     kernel.plain("import pandas as pd; pd.options.display.max_rows = 4")
     look = "pd.get_option('display.max_rows'), pd.options.display.html.border"
     assert kernel.instrumented(look).result == "(4, 1)"
@@ -163,6 +164,7 @@ def pictures(answer):
 
 def test_a_figure_of_another_cell_is_a_picture(kernel):  # noqa: F811
     pytest.importorskip("matplotlib_inline")
+    kernel.import_in_server("matplotlib.pyplot")
     first = kernel.plain("import matplotlib.pyplot as plt\nfig, ax = plt.subplots(figsize=(1, 1))")
     assert pictures(first) == ["image/png"]
     assert pictures(kernel.instrumented("fig")) == ["image/png"]
@@ -176,6 +178,7 @@ def test_a_figure_of_another_cell_is_a_picture(kernel):  # noqa: F811
 
 def test_rc_params(kernel):  # noqa: F811
     pytest.importorskip("matplotlib")
+    kernel.import_in_server("matplotlib")
     kernel.plain("import matplotlib\nrc = matplotlib.rcParams\nrc['font.size'] = 6")
     look = "import matplotlib; rc = matplotlib.rcParams\nrc['font.size'], rc['axes.grid']"
     assert kernel.instrumented(look).result == "(6.0, False)"
@@ -205,6 +208,7 @@ def test_rc_params_wait_for_the_import(kernel):  # noqa: F811
 def test_a_backend_without_pictures(kernel):  # noqa: F811
     """Chosen before the inline one was imported: a cell must not show what plain cells don't."""
     pytest.importorskip("matplotlib_inline")
+    kernel.import_in_server("matplotlib.pyplot")
     first = kernel.plain(
         "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
         "fig, ax = plt.subplots(figsize=(1, 1))"

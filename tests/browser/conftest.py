@@ -1,8 +1,9 @@
-"""One server for all tests here; each test has a notebook, and so a kernel, of its own.
+"""One server for all tests here, and one browser for each module, in which JupyterLab is loaded once.
 
-The browser ends with each module: playwright runs an event loop, beside which no other test could have one. Each
-test leaves a picture of what was seen, `NAME.png` in the server's directory. Where there is no JupyterLab,
-playwright or Chromium, the tests are skipped.
+A test opens its notebook there, with a kernel of its own. The browser ends with each module: playwright runs an
+event loop, beside which no other test could have one. A test that fails leaves a picture of what was seen,
+`NAME.png` in the server's directory, and the next one has another page. Where there is no JupyterLab, playwright
+or Chromium, the tests are skipped.
 """
 
 import re
@@ -20,23 +21,13 @@ def no_thread_is_left():
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     pytest.importorskip("jupyterlab")
-    pytest.importorskip("playwright.sync_api")
-    if not lab.chromium_program():
-        pytest.skip("Chromium is not installed")
     server = lab.Server(tmp_path_factory.mktemp("lab"))
     yield server
     server.close()
 
 
 @pytest.fixture(scope="module")
-def browser(server, tmp_path_factory):
-    with lab.browser_context(tmp_path_factory.mktemp("chromium")) as context:
-        yield context
-
-
-@pytest.fixture(scope="module")
-def browser_alone(tmp_path_factory):
-    """A browser for pages that need no server."""
+def browser(tmp_path_factory):
     pytest.importorskip("playwright.sync_api")
     if not lab.chromium_program():
         pytest.skip("Chromium is not installed")
@@ -44,16 +35,27 @@ def browser_alone(tmp_path_factory):
         yield context
 
 
+@pytest.fixture(scope="module")
+def pages():
+    """The page of each kind that the next test goes on with."""
+    return {}
+
+
 @pytest.fixture
-def opened(server, browser, request):
-    """A function that opens a notebook of the given cells."""
-    page = browser.new_page()
+def opened(browser, server, pages, request):
+    """A function that opens a notebook of the given cells, and closes the one before it."""
     name = "_".join(re.findall(r"\w+", request.node.name.removeprefix("test_")))
+    made = []
 
     def opened(*cells, view="lab"):
-        return lab.Notebook(server, page, f"{name}.ipynb", cells, view)
+        if view not in pages:
+            pages[view] = browser.new_page()
+        made.append(lab.Notebook(server, pages[view], f"{name}.ipynb", cells, view))
+        return made[-1]
 
     yield opened
-    page.screenshot(path=str(server.directory / f"{name}.png"))
-    page.close()
-    server.end_kernels()
+    for notebook in made:
+        if request.node.has_failed:
+            notebook.page.screenshot(path=str(server.directory / f"{name}.png"))
+            pages.pop(notebook.view).close()
+        notebook.end_kernel()

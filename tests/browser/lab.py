@@ -37,6 +37,7 @@ SERVER_OPTIONS = [
     "--ServerApp.ip=127.0.0.1",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
+    "--LabApp.expose_app_in_browser=True",
 ]
 
 
@@ -55,7 +56,8 @@ class Server:
         self.directory = Path(directory)
         self.work = self.directory / "work"
         self.work.mkdir()
-        install = [sys.executable, "-m", "holdfast.install", "--prefix", str(self.directory)]
+        install = [sys.executable, "-m", "holdfast.install", "--no-check"]
+        install += ["--prefix", str(self.directory)]
         subprocess.run(install, check=True, timeout=60, stdout=subprocess.DEVNULL)
         self._set("apputils-extension/notification", fetchNews="false")
         with socket.socket() as probe:
@@ -103,17 +105,14 @@ class Server:
             body = answer.read()
         return json.loads(body) if body else None
 
-    def kernel_of(self, name):
-        """The id of the kernel that a notebook has."""
+    def session_of(self, name):
+        """A notebook's session as the server knows it, with its kernel."""
         (session,) = (one for one in self.ask("/api/sessions") if one["path"] == name)
-        return session["kernel"]["id"]
+        return session
 
     def connection_file(self, name):
-        return self.directory / "runtime" / f"kernel-{self.kernel_of(name)}.json"
-
-    def end_kernels(self):
-        for session in self.ask("/api/sessions"):
-            self.ask(f"/api/sessions/{session['id']}", "DELETE")
+        kernel = self.session_of(name)["kernel"]["id"]
+        return self.directory / "runtime" / f"kernel-{kernel}.json"
 
     def close(self):
         self.process.terminate()
@@ -163,19 +162,36 @@ def browser_context(directory, width=1100, height=800):
         context.close()
 
 
+# What is open in JupyterLab is closed, unsaved, and another notebook opened.
+OPEN = """path => {
+  for (const widget of [...jupyterapp.shell.widgets("main")]) widget.dispose();
+  return jupyterapp.commands.execute("docmanager:open", {path}).then(() => null);
+}"""
+
+
 class Notebook:
-    """A notebook in a page, by what is seen there: cells are counted from 0."""
+    """A notebook in a page, by what is seen there: cells are counted from 0.
+
+    In a page that has JupyterLab it takes the place of the one that is open.
+    """
 
     def __init__(self, server, page, name, cells, view="lab"):
-        self.server, self.page, self.name = server, page, name
+        self.server, self.page, self.name, self.view = server, page, name, view
         (server.work / name).write_text(json.dumps(notebook_of(cells)))
         stem = Path(name).stem
         paths = {"lab": f"/lab/workspaces/{stem}/tree/{name}", "notebook": f"/notebooks/{name}"}
-        page.goto(f"{server.address}{paths[view]}?token={server.token}")
+        if view == "lab" and page.evaluate("window.jupyterapp !== undefined"):
+            page.evaluate(OPEN, name)
+        else:
+            page.goto(f"{server.address}{paths[view]}?token={server.token}")
         self.cell(len(cells) - 1).wait_for()
         kernel = page.locator(".jp-Toolbar-kernelName, .jp-KernelName", has_text="Holdfast")
         kernel.first.wait_for(state="attached")  # a narrow page hides it
         self.wait_idle()
+
+    def end_kernel(self):
+        with contextlib.suppress(ValueError):  # it has none
+            self.server.ask(f"/api/sessions/{self.server.session_of(self.name)['id']}", "DELETE")
 
     def wait_idle(self):
         idle = self.page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")

@@ -43,9 +43,9 @@ def trace(tmp_path_factory):
         ("x.collapsed", "collapsed stack format"),
     ],
 )
-def test_speedscope_shows_what_each_function_took(browser_alone, trace, tmp_path, name, reader):
+def test_speedscope_shows_what_each_function_took(browser, trace, tmp_path, name, reader):
     file = trace.export(tmp_path / name)
-    page, said = browser_alone.new_page(), []
+    page, said = browser.new_page(), []
     page.on("console", lambda message: said.append(message.text))
     page.goto(SPEEDSCOPE.resolve().as_uri())
     chooser = page.locator("input[type=file]").first

@@ -38,8 +38,8 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser_alone, path):
-    made = browser_alone.new_page()
+def opened(browser, path):
+    made = browser.new_page()
     asked, said = [], []
     made.on("request", lambda request: asked.append(request.url))
     made.on("console", lambda message: said.append(message.text))
@@ -110,8 +110,8 @@ def test_it_is_light_or_dark_as_the_reader_wants(opened):
         )
 
 
-def test_without_scripts_the_picture_is_there(browser_alone, path):
-    without = browser_alone.browser.new_context(java_script_enabled=False)
+def test_without_scripts_the_picture_is_there(browser, path):
+    without = browser.browser.new_context(java_script_enabled=False)
     made = without.new_page()
     made.goto(f"file://{path}")
     picture = made.locator("#cell-2 .still img")

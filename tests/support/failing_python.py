@@ -4,8 +4,8 @@ A test program has scenarios. Each does one thing in a process that has failing_
 first call fails, then its second, until there is none left to fail; for each errno, once and from there
 on, and by SIGKILL. Then it does the same with Python's allocations, which fail once.
 
-`main` of this module is that of such a program. It starts a server for each scenario, with the library
-preloaded, that imports once and forks a process for each point.
+`main` of this module is that of such a program. It starts a server for each scenario, or one for a
+sample of all, with the library preloaded, that imports once and forks a process for each point.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ LIBRARY = "tests/bindings/failing_preload.so"  # in the build directory
 OTHERS_ENDED = 77  # exit status: the interpreter or NumPy ended it; failing_preload.c
 HELD = 78  # of a process in which something was held to its end after an object's allocation had failed
 PATIENCE_SECONDS = 60
-_SAMPLE = 4  # points of each fault
 _OBJECTS_MAX = 1000  # else; a commit has some thousands
 
 
@@ -179,23 +178,22 @@ def _try_point(calls: Calls, name: str, run: t.Callable[[], None], tally: Tally)
     return seen.counted >= calls.at
 
 
-def serve(name: str, run: t.Callable[[Calls], None], warm: t.Callable[[], None], most: int) -> int:
-    """In a server: all points of a scenario, or about `most` of each fault. The exit status.
-
-    `warm` does once what imports, so that the forks needn't.
-    """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    calls, tally = Calls(), Tally()
-    warm()
-    gc.freeze()
-    for number, fault in enumerate(FAULTS):
-        calls.choose(0, fault)
-        if os.waitpid(in_child(lambda: run(calls)), 0)[1] != 0:
-            print(f"{name}: fails without a fault", flush=True)
-            return 1
-        limit = most or (_OBJECTS_MAX if fault.objects else calls.seen.counted)
-        step = max(1, calls.seen.counted // max(1, limit))
-        at = 1 + number * 7 % step
+def _serve(calls: Calls, name: str, run: t.Callable[[Calls], None], most: int) -> int:
+    """All points of a scenario, or about `most` of them, of faults of each kind. The exit status."""
+    tally = Tally()
+    faults = FAULTS[:: -(-len(FAULTS) // most) if most else 1]
+    counted: dict[bool, int] = {}
+    for number, fault in enumerate(faults):
+        if fault.objects not in counted:
+            calls.choose(0, fault)
+            if os.waitpid(in_child(lambda: run(calls)), 0)[1] != 0:
+                print(f"{name}: fails without a fault", flush=True)
+                return 1
+            counted[fault.objects] = calls.seen.counted
+        count = counted[fault.objects]
+        limit = -(-most // len(FAULTS)) or (_OBJECTS_MAX if fault.objects else count)
+        step = max(1, count // max(1, limit))
+        at = 1 + number * step // len(faults)
         calls.choose(at, fault)
         while _try_point(calls, name, lambda: run(calls), tally):
             at += step
@@ -218,21 +216,28 @@ def _build() -> Path:
 def main(
     program: str, scenarios: t.Mapping[str, t.Callable[[Calls], None]], warm: t.Callable[[], None]
 ) -> int:
-    """Of a test program: `all`, names of scenarios, or nothing for a sample."""
+    """Of a test program: `all` or names of scenarios; `--sample N` before them takes about N points of each."""
     words = sys.argv[1:]
     if words[:1] == ["--serve"]:
         os.environ.pop("LD_PRELOAD", None)
-        return serve(words[1], scenarios[words[1]], warm, int(words[2]))
-    wanted = [name for name in scenarios if not words or "all" in words or name in words]
-    most = 0 if words else _SAMPLE
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        calls = Calls()
+        warm()
+        gc.freeze()
+        return max(_serve(calls, name, scenarios[name], int(words[1])) for name in words[2:])
+    most = 0
+    if words[:1] == ["--sample"]:
+        most, words = int(words[1]), words[2:] or ["all"]
+    wanted = [name for name in scenarios if "all" in words or name in words]
     # A pool of threads would make each fork slow.
     environment = os.environ | {"LD_PRELOAD": str(_build() / LIBRARY), "OPENBLAS_NUM_THREADS": "1"}
 
-    def ask(name: str) -> int:
-        command = [sys.executable, program, "--serve", name, str(most)]
+    def ask(names: list[str]) -> int:
+        command = [sys.executable, program, "--serve", str(most), *names]
         done = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE)
         print(done.stdout, end="", flush=True)
         return done.returncode
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return max(pool.map(ask, wanted), default=2)
+        # To start a server takes as long as some points.
+        return max(pool.map(ask, [wanted] if most else [[name] for name in wanted]), default=2)

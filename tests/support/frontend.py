@@ -208,32 +208,123 @@ class Worker(Peer):
                 os.close(fd)
 
 
+# Has imported what a fork server and its workers import. For each message it forks a process that becomes a
+# fork server, with the descriptors, directory and environment that came; the process is adopted by the
+# sender, as it is no child of this one. What depends on these is done in the fork: `build_ahead` of the shell.
+_PREPARED = """
+import gc
+gc.disable()
+import importlib, json, os, runpy, socket, sys, time
+del sys.path[0]
+for name in sys.argv[3:]:
+    importlib.import_module(name)
+channel = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    message, fds, _, _ = socket.recv_fds(channel, 1 << 20, 5)
+    if not message:
+        break
+    if os.fork() == 0:
+        if pid := os.fork():
+            channel.send(str(pid).encode())
+            os._exit(0)
+        while os.getppid() != int(sys.argv[2]):
+            time.sleep(0.0005)
+        channel.close()
+        for at in range(3):
+            os.dup2(fds[at], at)
+            os.close(fds[at])
+        os.environ.clear()
+        made = json.loads(message)
+        os.environ.update(made["env"])
+        os.chdir(made["cwd"])
+        sys.argv[1:] = []
+        for option, fd in zip(("--control-fd", "--session-fd"), fds[3:]):
+            os.set_inheritable(fd, True)
+            sys.argv += [option, str(fd)]
+        runpy.run_module("holdfast.worker", run_name="__main__", alter_sys=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    os.wait()
+    for fd in fds:
+        os.close(fd)
+"""
+_IMPORTED = """
+    holdfast.worker.fork_server holdfast.worker.ipython.application holdfast.worker.main_worker
+    holdfast.worker.cell holdfast.worker.assistant holdfast.magics holdfast._recorder holdfast.scorep.settings
+    IPython.core.completer IPython.core.completerlib IPython.core.debugger IPython.extensions.storemagic
+    tornado.platform.asyncio sqlite3 bdb cloudpickle
+""".split()
+
+
+class Prepared:
+    """A process that starts fork servers, each in a tenth of the time that a new Python takes.
+
+    tests/bindings/test_worker.py and the tests of the kernel start them as the kernel does.
+    """
+
+    only = None  # the one of this process; it ends with its channel
+
+    def __init__(self):
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [
+            sys.executable,
+            "-c",
+            _PREPARED,
+            str(theirs.fileno()),
+            str(os.getpid()),
+            *_IMPORTED,
+        ]
+        subprocess.Popen(command, pass_fds=[theirs.fileno()]).returncode = 0  # nobody waits for it
+        theirs.close()
+
+    def start(self, fds, cwd, env):
+        """A fork server with these descriptors, as a child of this process."""
+        message = json.dumps({"cwd": cwd or os.getcwd(), "env": env}).encode()
+        socket.send_fds(self.channel, [message], [0, 1, 2, *fds])
+        return Adopted(int(self.channel.recv(64)))
+
+
+class Adopted:
+    """As a subprocess.Popen: a process that others have started."""
+
+    def __init__(self, pid):
+        self.pid, self._has_ended = pid, False
+
+    def wait(self, timeout=None):
+        if not self._has_ended:
+            wait(self.pid, TIMEOUT if timeout is None else timeout)
+            self._has_ended = True
+
+    def kill(self):
+        if not self._has_ended:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _start(fds, cwd, env):
+    """A fork server as the kernel starts it."""
+    options = ("--control-fd", "--session-fd")
+    command = [sys.executable, "-m", "holdfast.worker"]
+    for option, fd in zip(options, fds, strict=False):
+        command += [option, str(fd)]
+    return subprocess.Popen(command, pass_fds=fds, cwd=cwd, env=env)
+
+
 class Frontend:
     """A fork server and its workers; a context manager."""
 
     count = 0  # of those that are open
 
-    def __init__(self, session_fd=None, env=None, cwd=None):
+    def __init__(self, session_fd=None, env=None, cwd=None, is_prepared=False):
         ours, theirs = socket.socketpair()
-        command = [
-            sys.executable,
-            "-m",
-            "holdfast.worker",
-            "--control-fd",
-            str(theirs.fileno()),
-        ]
-        pass_fds = [theirs.fileno()]
-        if session_fd is not None:
-            command += ["--session-fd", str(session_fd)]
-            pass_fds.append(session_fd)
+        fds = [theirs.fileno(), *([] if session_fd is None else [session_fd])]
         Frontend.count += 1
         adopt_orphans(True)
-        self.process = subprocess.Popen(
-            command,
-            pass_fds=pass_fds,
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-        )
+        start = _start
+        if is_prepared and sys.platform == "linux":
+            Prepared.only = Prepared.only or Prepared()
+            start = Prepared.only.start
+        self.process = start(fds, cwd, {**os.environ, **(env or {})})
         theirs.close()
         self.server = Peer(ours)
         self.workers = []

@@ -10,6 +10,7 @@ notebook's cells.
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -217,7 +218,7 @@ class _Runner:
         self.client = NotebookClient(
             node,
             kernel_name=kernel,
-            timeout=timeout_s,
+            timeout=math.ceil(timeout_s),  # it takes whole seconds only
             interrupt_on_timeout=True,
             allow_errors=goes_on,
             resources={"metadata": {"path": str(directory)}},
