@@ -116,19 +116,26 @@ class Notebook:
     def _wait_for_ready(self, deadline):
         """Wait until it answers, and what it publishes is heard: with the client's own function, that takes
         0.2 s longer, in which nothing comes."""
-        sent, idle = set(), None
-        while idle is None:
+        sent, last = [], None
+        while not last:
             if not self.manager.is_alive():
                 raise RuntimeError("the kernel died before it was ready")
             assert time.monotonic() < deadline, "the kernel isn't ready"
-            sent.add(self.client.kernel_info())
+            sent.append(self.client.kernel_info())
             with contextlib.suppress(queue.Empty):
-                while idle is None:
-                    message = self.client.get_iopub_msg(timeout=0.1)
-                    if message["content"].get("execution_state") == "idle":
-                        idle = message["parent_header"]["msg_id"]
-        while self.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"] != idle:
-            pass
+                last = self._idle_of(sent, timeout=0.1)
+        while last != sent[-1]:
+            last = self._idle_of(sent, timeout=60)
+        while sent:
+            sent.remove(self.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"])
+
+    def _idle_of(self, sent, timeout):
+        """The next of these requests whose end is published."""
+        while True:
+            message = self.client.get_iopub_msg(timeout=timeout)
+            request = message["parent_header"].get("msg_id")
+            if request in sent and message["content"].get("execution_state") == "idle":
+                return request
 
     @property
     def pid(self):
@@ -352,7 +359,9 @@ class Shared:
         notebook.codes.clear()
         yield notebook
         lasting = any(map(renewal.LASTING.search, notebook.codes))
-        if not (request.node.has_failed or lasting) and notebook.manager.is_alive():
+        if request.node.has_failed or lasting or not notebook.manager.is_alive():
+            notebook.close()
+        else:
             self.kernels[key] = notebook, begun
 
     def _begin(self, env):
