@@ -104,6 +104,6 @@ class Assistant(Worker):
             self._names = _store.Names(self.session)
             carried = self._names.extra("state")
             state.apply(carried, state.capture(self.shell), self.shell, ("directory", "path"))
-            for entry in self._names.listing():  # after %reset there is __name__ among them
-                self.shell.user_ns.setdefault(entry["name"], _Unbound())
+            listed = {entry["name"] for entry in self._names.listing()}
+            self.shell.user_ns.update(dict.fromkeys(listed, _Unbound()))
         self._names.bind(self.shell.user_ns, names=set(_WORD.findall(code)))
