@@ -101,7 +101,7 @@ def test_undo_goes_on_and_checkout_comes_back(kernel):
 
 def test_what_is_not_committed_is_kept_by_a_checkout(kernel):
     cells(kernel, "x = 1", "x = 2")
-    first = min(steps(kernel))
+    first, _ = list(steps(kernel))[-2:]
     kernel.run("x = 'not committed'")
     text = history(kernel, f"checkout {first}")
     back = re.search(r"checkout (\d+) takes it back", text)[1]
@@ -141,7 +141,7 @@ def test_declined_objects_stay_and_are_named(kernel):
 def test_diff_shows_names_and_small_values(kernel):
     cells(kernel, "x = 1; gone = 'old'; same = 2; import numpy as np", "x = 'two'; del gone")
     cells(kernel, "big = np.ones(100_000)")
-    first, second, third = steps(kernel)
+    first, second, third = list(steps(kernel))[-3:]
     text = history(kernel, f"diff {first} {second}")
     assert re.search(r"^~  x +.* 1 → 'two'$", text, re.M)
     assert re.search(r"^-  gone +.* 'old'$", text, re.M)
