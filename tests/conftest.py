@@ -15,6 +15,7 @@ import effort
 import hung
 import hypothesis
 import pytest
+import renewal
 from jupyter_client.connect import LocalPortCache
 from processes import fields_of, forks_for_another
 
@@ -109,12 +110,38 @@ class Notebook:
     def __init__(self, manager):
         self.manager = manager
         self.client = manager.client()
+        self.codes = []  # of the cells that ran
+        self.before = 0  # the number of the last cell before these
         self.client.start_channels()
         try:
-            self.client.wait_for_ready(timeout=60)
+            self._wait_for_ready(deadline=time.monotonic() + 60)
         except BaseException:
             self.client.stop_channels()
             raise
+
+    def _wait_for_ready(self, deadline):
+        """Wait until it answers, and what it publishes is heard: with the client's own function, that takes
+        0.2 s longer, in which nothing comes."""
+        sent, last = [], None
+        while not last:
+            if not self.manager.is_alive():
+                raise RuntimeError("the kernel died before it was ready")
+            assert time.monotonic() < deadline, "the kernel isn't ready"
+            sent.append(self.client.kernel_info())
+            with contextlib.suppress(queue.Empty):
+                last = self._idle_of(sent, timeout=0.1)
+        while last != sent[-1]:
+            last = self._idle_of(sent, timeout=60)
+        while sent:
+            sent.remove(self.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"])
+
+    def _idle_of(self, sent, timeout):
+        """The next of these requests whose end is published."""
+        while True:
+            message = self.client.get_iopub_msg(timeout=timeout)
+            request = message["parent_header"].get("msg_id")
+            if request in sent and message["content"].get("execution_state") == "idle":
+                return request
 
     @property
     def pid(self):
@@ -123,6 +150,7 @@ class Notebook:
     def run(self, code, timeout=60, answers=(), **options):
         """Run a cell; its reply, with `outputs`, `texts`, `states` and `messages` added."""
         options.setdefault("allow_stdin", bool(answers))
+        self.codes.append(code)
         sent = self.client.execute(code, **options)
         return self.finish(sent, timeout, answers)
 
@@ -184,12 +212,6 @@ class Notebook:
         outcome = self.run("%holdfast diff", store_history=False)
         assert outcome.status == "ok", outcome.content
 
-    def renew(self, place):
-        """Make it another notebook in a directory: no variables, and nothing of its cells' kept."""
-        outcome = self.run(f"%reset -f\n__import__('os').chdir({str(place)!r})")
-        assert outcome.status == "ok", outcome.content
-        return self
-
     def _below(self):
         """The processes that live, by the pid of their parent: pid, and process group."""
         below = {}
@@ -227,8 +249,10 @@ class Notebook:
 
     def close(self):
         self.client.stop_channels()
-        if self.manager.is_alive():
-            self.manager.shutdown_kernel(now=False)
+        if self.manager.is_alive():  # as shutdown_kernel(), which looks ten times a second
+            self.manager.interrupt_kernel()
+            self.manager.request_shutdown()
+            self.manager.finish_shutdown(pollinterval=0.01)
         self.manager.cleanup_resources()
 
 
@@ -320,25 +344,43 @@ def pytest_runtest_makereport(item, call):
 
 
 class Shared:
-    """Kernels that the tests of a file use one after the other. After one that failed the next gets
-    another kernel, so that each failure is its own."""
+    """Kernels that the tests of a file use one after the other, each as if it had been started for it.
+
+    A kernel ends with a test that failed, so that each failure is its own; with one that ran a command whose
+    effect lasts; and if something stays in its main worker that can't be put back (renewal.py).
+    """
 
     def __init__(self, start):
-        self.start, self.notebooks = start, {}
+        self.start, self.kernels = start, {}
 
     @contextlib.contextmanager
     def lend(self, request, place, **env):
         """A kernel with these variables, as a new notebook in the directory."""
         key = tuple(sorted(env.items()))
-        notebook = self.notebooks.pop(key, None)
-        if notebook is None:
-            before = set(sys._current_frames())
-            notebook = self.start(env=env)
-            _SHARED_THREADS.update(new_threads(before))
-        notebook.renew(place)
+        notebook, begun = self.kernels.pop(key, None) or self._begin(env)
+        if self._stays(notebook, place, begun):
+            notebook.close()
+            notebook, begun = self._begin(env)
+            renewal.renew(notebook, place, begun)
+        notebook.codes.clear()
         yield notebook
-        if not request.node.has_failed:
-            self.notebooks[key] = notebook
+        lasting = any(map(renewal.LASTING.search, notebook.codes))
+        if request.node.has_failed or lasting or not notebook.manager.is_alive():
+            notebook.close()
+        else:
+            self.kernels[key] = notebook, begun
+
+    def _begin(self, env):
+        before = set(sys._current_frames())
+        notebook = self.start(env=env)
+        _SHARED_THREADS.update(new_threads(before))
+        return notebook, renewal.begin(notebook)
+
+    def _stays(self, notebook, place, begun):
+        try:
+            return renewal.renew(notebook, place, begun)
+        except (AssertionError, queue.Empty) as error:
+            return {"an error": repr(error)}
 
 
 @pytest.fixture(scope="module")
@@ -349,48 +391,58 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture
-def shared_kernel(shared, request, tmp_path):
-    """As `kernel`, for tests that don't need a fresh one: modules stay imported, cells counted."""
-    with shared.lend(request, tmp_path) as kernel:
-        yield kernel
+def lend(request, tmp_path):
+    """A function that gives a kernel with variables of the environment, in the test's directory.
+
+    It has been used by earlier tests of the file, unless the test is marked `fresh`: modules of packages stay
+    imported, cells are counted on (`kernel.before` is the number of the last one), traces and runs are listed.
+    """
+    if request.node.get_closest_marker("fresh"):
+        start = request.getfixturevalue("start_kernel")
+        yield lambda **env: start(env=env)
+        return
+    shared = request.getfixturevalue("shared")
+    with contextlib.ExitStack() as stack:
+        yield lambda **env: stack.enter_context(shared.lend(request, tmp_path, **env))
 
 
 @pytest.fixture
-def shared_isolated_kernel(shared, request, tmp_path):
-    """The same for `isolated_kernel`."""
-    with shared.lend(request, tmp_path, HOLDFAST_RUN="isolated") as kernel:
-        yield kernel
-
-
-@pytest.fixture
-def shared_in_process_kernel(shared, request, tmp_path):
-    """The same for `in_process_kernel`."""
-    with shared.lend(request, tmp_path, HOLDFAST_RUN="in-process") as kernel:
-        yield kernel
-
-
-@pytest.fixture
-def kernel(start_kernel):
+def kernel(lend):
     """The real kernel with the real worker."""
-    return start_kernel()
+    return lend()
 
 
 @pytest.fixture
-def isolated_kernel(start_kernel):
+def isolated_kernel(lend):
     """The same; every instrumented cell has a process of its own."""
-    return start_kernel(env={"HOLDFAST_RUN": "isolated"})
+    return lend(HOLDFAST_RUN="isolated")
 
 
 @pytest.fixture
-def in_process_kernel(start_kernel):
+def in_process_kernel(lend):
     """The same; instrumented cells run in the main worker."""
-    return start_kernel(env={"HOLDFAST_RUN": "in-process"})
+    return lend(HOLDFAST_RUN="in-process")
 
 
 @pytest.fixture
-def forked_kernel(start_kernel):
+def forked_kernel(lend):
     """The same; instrumented cells run in a fork of the main worker."""
-    return start_kernel(env={"HOLDFAST_RUN": "forked"})
+    return lend(HOLDFAST_RUN="forked")
+
+
+@pytest.fixture
+def shared_kernel(kernel):
+    return kernel
+
+
+@pytest.fixture
+def shared_isolated_kernel(isolated_kernel):
+    return isolated_kernel
+
+
+@pytest.fixture
+def shared_in_process_kernel(in_process_kernel):
+    return in_process_kernel
 
 
 RUNS = ["isolated", "in-process", "forked"]

@@ -15,7 +15,7 @@
  * to the main worker, where they wait for their turn as any other.
  *
  * An assistant that hangs (to inspect a value may run its code) is killed after
- * PATIENCE_NS, and what it was asked waits for the main worker. One that was only
+ * HOLDFAST_ANSWER_SECONDS (5), and what it was asked waits for the main worker. One that was only
  * killed by somebody costs the debugging, and the client gets a message. One thread.
  */
 #include "session/beside.h"
@@ -25,13 +25,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/limit.h"
 #include "session/workers.h"
 #include "session/request.h"
 #include "session/publish.h"
 #include "workers/program.h"
 
-#define WAIT_NS     30000000LL   /* for the cell to end before another is asked */
-#define PATIENCE_NS 5000000000LL /* for the answer */
+#define WAIT_NS        30000000LL /* for the cell to end before another is asked */
+#define ANSWER_SECONDS 5
 
 struct hfi_assistant {
     hfi_worker *worker; /* NULL as a rule */
@@ -172,6 +173,11 @@ hfi_assistant_deadline_ns(const hf_kernel *kernel) {
     return (first->begin_ns > since_ns ? first->begin_ns : since_ns) + WAIT_NS;
 }
 
+static long long
+patience_ns(void) {
+    return hfi_limit_positive_ns("HOLDFAST_ANSWER_SECONDS", ANSWER_SECONDS);
+}
+
 void
 hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
     long long due;
@@ -185,7 +191,7 @@ hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
         }
         ask(kernel, assistant, request);
         if (assistant->state == HFI_WORKER_READY)
-            assistant->deadline_ns = now_ns + PATIENCE_NS;
+            assistant->deadline_ns = now_ns + patience_ns();
     }
     release_unused(kernel);
 }
@@ -193,7 +199,7 @@ hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
 void
 hfi_assistant_ready(hf_kernel *kernel) {
     if (is_asked(kernel))
-        kernel->assistant->worker->deadline_ns = hfi_clock_ns() + PATIENCE_NS;
+        kernel->assistant->worker->deadline_ns = hfi_clock_ns() + patience_ns();
 }
 
 void

@@ -281,8 +281,8 @@ write_exit_reason(const hfi_worker *worker, char *ret_text, size_t size) {
         snprintf(ret_text, size, "was ended, since it took too long,");
         break;
     case HFI_FAULT_LATE:
-        snprintf(ret_text, size, "was not ready within %lld seconds",
-                 hfi_workers_ready_ns() / 1000000000LL);
+        snprintf(ret_text, size, "was not ready within %g seconds",
+                 (double)hfi_workers_ready_ns() / 1e9);
         break;
     case HFI_FAULT_NONE:
         hfi_program_exit_reason(hfi_worker_status_is_known(worker), worker->status,

@@ -27,8 +27,8 @@
 #include <stddef.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "session/limit.h"
 #include "session/workers.h"
 #include "workers/program.h"
 
@@ -54,17 +54,14 @@ const hfi_owner hfi_escalate_owner = {offsetof(hf_kernel, escalate),
 
 hf_status
 hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
-    const char *text = getenv("HOLDFAST_INTERRUPT_SECONDS");
-    char *end = NULL;
-    long given = text != NULL ? strtol(text, &end, 10) : 0;
-    if (seconds == 0 && text != NULL && *text != '\0' && *end == '\0')
-        seconds = given == 0 ? -1 : given;
     if (seconds > GRACE_MAX)
         return hf_error_set(reterr, HF_E_INVALID,
                             "an interrupt's grace of %ld seconds is more than a day",
                             seconds);
-    kernel->escalate->grace_ns =
-        (seconds == 0 ? GRACE_SECONDS : seconds) * 1000000000LL;
+    long long grace_ns = seconds * 1000000000LL;
+    if (seconds == 0)
+        grace_ns = hfi_limit_ns("HOLDFAST_INTERRUPT_SECONDS", GRACE_SECONDS);
+    kernel->escalate->grace_ns = grace_ns == 0 ? -1 : grace_ns;
     return HF_OK;
 }
 
@@ -138,10 +135,10 @@ static void
 name_cause(const hf_kernel *kernel, hfi_worker *worker) {
     worker->fault = HFI_FAULT_UNINTERRUPTED;
     snprintf(worker->cause, sizeof worker->cause,
-             "was ended, since the cell went on for %lld seconds after its interrupt",
-             hfi_cell_has_begun(&kernel->cell)
-                 ? kernel->escalate->grace_ns / 1000000000LL
-                 : hfi_workers_ready_ns() / 1000000000LL);
+             "was ended, since the cell went on for %g seconds after its interrupt",
+             (double)(hfi_cell_has_begun(&kernel->cell) ? kernel->escalate->grace_ns
+                                                        : hfi_workers_ready_ns()) /
+                 1e9);
 }
 
 void

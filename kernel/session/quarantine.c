@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "session/limit.h"
 #include "session/workers.h"
 #include "session/restart.h"
 #include "workers/program.h"
@@ -49,21 +50,12 @@ typedef struct hfi_quarantine {
 const hfi_owner hfi_quarantine_owner = {offsetof(hf_kernel, quarantine),
                                         sizeof(struct hfi_quarantine), NULL, NULL};
 
-static double
-value_seconds(void) {
-    const char *text = getenv("HOLDFAST_VALUE_SECONDS");
-    char *end = NULL;
-    double seconds = text != NULL ? strtod(text, &end) : VALUE_SECONDS;
-    int good = text == NULL || (end != text && seconds > 0 && seconds < 1e6);
-    return good ? seconds : VALUE_SECONDS;
-}
-
 static long long
 end_of(const hf_turn *turn) {
-    double seconds = value_seconds();
-    seconds = turn->kind == HF_TURN_DECODE ? seconds * LOAD_FACTOR + (double)turn->mib
-                                           : seconds * SAVE_FACTOR;
-    return turn->since_ns + (long long)(seconds * 1e9);
+    long long limit_ns = hfi_limit_positive_ns("HOLDFAST_VALUE_SECONDS", VALUE_SECONDS);
+    if (turn->kind == HF_TURN_DECODE)
+        return turn->since_ns + limit_ns * LOAD_FACTOR + turn->mib * 1000000000LL;
+    return turn->since_ns + limit_ns * SAVE_FACTOR;
 }
 
 static int

@@ -28,12 +28,12 @@
 #include "session/rest.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
 #include "session/commits.h"
+#include "session/limit.h"
 #include "session/restart.h"
 #include "session/workers.h"
 #include "workers/program.h"
@@ -103,22 +103,12 @@ hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns) {
 
 /* ---- the rest ------------------------------------------------------------------- */
 
-static long long
-delay_ns(void) {
-    const char *text = getenv("HOLDFAST_REST_SECONDS");
-    char *end = NULL;
-    double seconds = text != NULL ? strtod(text, &end) : REST_SECONDS;
-    if (end != NULL && (end == text || !(seconds >= 0 && seconds < 1e9)))
-        seconds = REST_SECONDS;
-    return (long long)(seconds * 1e9);
-}
-
 long long
 hfi_rest_deadline_ns(const hf_kernel *kernel) {
     if (kernel->rest->state == HFI_REST_DONE || kernel->rest->idle_ns == 0 ||
         is_used(kernel))
         return -1;
-    return kernel->rest->idle_ns + delay_ns();
+    return kernel->rest->idle_ns + hfi_limit_ns("HOLDFAST_REST_SECONDS", REST_SECONDS);
 }
 
 /* A process that was ending may have held an older generation: look again later, for as

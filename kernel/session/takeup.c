@@ -31,11 +31,11 @@
 #include <string.h>
 
 #include "session/commits.h"
+#include "session/limit.h"
 #include "session/publish.h"
 #include "wire/signature.h"
 
 #define KEEP_SECONDS 600
-#define MOST_SECONDS (30L * 24 * 3600)
 
 typedef struct hfi_takeup {
     hfi_reaper reaper;  /* frees the store if we are killed */
@@ -53,13 +53,9 @@ const hfi_owner hfi_takeup_owner = {offsetof(hf_kernel, takeup),
 
 enum { NOTE_COUNT, NOTE_UNCOMMITTED, NOTE_RUNNING };
 
-static long
-keep_seconds(void) {
-    const char *text = getenv("HOLDFAST_KEEP_SECONDS");
-    char *end = NULL;
-    long seconds = text != NULL ? strtol(text, &end, 10) : KEEP_SECONDS;
-    int good = text == NULL || (end != text && *end == '\0' && seconds >= 0);
-    return !good ? KEEP_SECONDS : seconds < MOST_SECONDS ? seconds : MOST_SECONDS;
+static long long
+keep_ns(void) {
+    return hfi_limit_ns("HOLDFAST_KEEP_SECONDS", KEEP_SECONDS);
 }
 
 static int
@@ -89,8 +85,7 @@ make_claim(const hf_kernel *kernel, hf_claim *ret_claim) {
 void
 hfi_takeup_begin(hf_kernel *kernel, const char *connection_path) {
     hf_error error = HF_ERROR_INIT;
-    long seconds = keep_seconds();
-    if (hfi_reaper_start(&kernel->takeup->reaper, connection_path, seconds, &error) !=
+    if (hfi_reaper_start(&kernel->takeup->reaper, connection_path, keep_ns(), &error) !=
         HF_OK)
         hfi_log("if this process is killed, its session stays until the next kernel "
                 "starts: %s",
@@ -105,7 +100,7 @@ replace_reaper(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     hfi_reaper_end(reaper, 1);
     hf_status status =
-        hfi_reaper_start(reaper, kernel->connection.path, keep_seconds(), &error);
+        hfi_reaper_start(reaper, kernel->connection.path, keep_ns(), &error);
     if (status == HF_OK && make_claim(kernel, &claim)) {
         hfi_reaper_watch(reaper, hf_session_name(kernel->store));
         status = hf_session_keep(kernel->store, &claim, reaper->pid, &error);

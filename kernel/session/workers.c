@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "session/publish.h"
+#include "session/limit.h"
 #include "workers/program.h"
 
 /* For the main worker to store the last cell and its history; clients wait five
@@ -101,9 +102,7 @@ publish_text(void *context, int name, hfi_part parent, hfi_part text) {
 
 long long
 hfi_workers_ready_ns(void) {
-    const char *text = getenv("HOLDFAST_READY_SECONDS");
-    long seconds = text != NULL ? strtol(text, NULL, 10) : 0;
-    return (seconds > 0 && seconds <= 3600 ? seconds : READY_SECONDS) * 1000000000LL;
+    return hfi_limit_positive_ns("HOLDFAST_READY_SECONDS", READY_SECONDS);
 }
 
 static void

@@ -50,6 +50,7 @@
 #include "workers/program.h"
 
 #define LOOK_NS       1000000000LL
+#define LOOKS         600
 #define MISSING_LOOKS 5
 #define END_LOOK_NS   20000000L
 #define END_WAIT_MS   5000
@@ -134,10 +135,19 @@ await_end(const char *name) {
         nanosleep(&pause, NULL);
 }
 
+/* Once a second in the ten minutes that are usual, more often in less. */
+static struct timespec
+pause_between_looks(long long keep_ns) {
+    long long pause_ns = keep_ns / LOOKS < LOOK_NS ? keep_ns / LOOKS : LOOK_NS;
+    if (pause_ns < END_LOOK_NS)
+        pause_ns = END_LOOK_NS;
+    return (struct timespec){pause_ns / 1000000000LL, pause_ns % 1000000000LL};
+}
+
 static void
-wait_and_free(const char *name, const char *path, long seconds) {
-    const struct timespec pause = {LOOK_NS / 1000000000LL, LOOK_NS % 1000000000LL};
-    long long end_ns = hfi_clock_ns() + seconds * 1000000000LL;
+wait_and_free(const char *name, const char *path, long long keep_ns) {
+    const struct timespec pause = pause_between_looks(keep_ns);
+    long long end_ns = hfi_clock_ns() + keep_ns;
     int missing = 0;
     hf_error error;
     while (hf_session_is_orphan(name)) {
@@ -150,7 +160,7 @@ wait_and_free(const char *name, const char *path, long seconds) {
 }
 
 static void
-run_reaper(int channel, const char *path, long seconds) {
+run_reaper(int channel, const char *path, long long keep_ns) {
     char name[HF_SESSION_NAME_SIZE];
     setsid();
     for (int number = 1; number < NSIG; number++)
@@ -159,7 +169,7 @@ run_reaper(int channel, const char *path, long seconds) {
     take_name();
     if (chdir("/") == 0 && !watch(channel, name)) {
         await_end(name);
-        wait_and_free(name, path, seconds);
+        wait_and_free(name, path, keep_ns);
     }
     _exit(0);
 }
@@ -167,7 +177,7 @@ run_reaper(int channel, const char *path, long seconds) {
 /* ---- the frontend ---------------------------------------------------------------- */
 
 hf_status
-hfi_reaper_start(hfi_reaper *reaper, const char *connection_path, long seconds,
+hfi_reaper_start(hfi_reaper *reaper, const char *connection_path, long long keep_ns,
                  hf_error *reterr) {
     int fds[2];
     hf_status status = hfi_program_pair(fds, reterr);
@@ -178,7 +188,7 @@ hfi_reaper_start(hfi_reaper *reaper, const char *connection_path, long seconds,
     int err = errno;
     if (pid == 0) {
         close(fds[1]);
-        run_reaper(fds[0], path != NULL ? path : connection_path, seconds);
+        run_reaper(fds[0], path != NULL ? path : connection_path, keep_ns);
     }
     free(path);
     close(fds[0]);

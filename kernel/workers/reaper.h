@@ -16,12 +16,12 @@ typedef struct hfi_reaper {
     int watches; /* it knows the session */
 } hfi_reaper;
 
-/* Fork it: the first one before this process has threads. It frees the session `seconds` after this
+/* Fork it: the first one before this process has threads. It frees the session `keep_ns` after this
  * process's death, or soon if the file `connection_path` is gone, unless another
  * process has taken the session up. Of this process's descriptors it has only its end
  * of the channel. HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_reaper_start(hfi_reaper *reaper, const char *connection_path,
-                                    long seconds, hf_error *reterr);
+                                    long long keep_ns, hf_error *reterr);
 /* Name the session to the reaper. */
 void hfi_reaper_watch(hfi_reaper *reaper, const char *session_name);
 /* `is_left`: the session is left to a later process, as if this one had died; else the

@@ -4,6 +4,8 @@ import warnings
 
 import pytest
 
+pytestmark = pytest.mark.fresh
+
 
 def test_callbacks_of_the_notebook(isolated_kernel):
     pytest.importorskip("matplotlib")

@@ -2,6 +2,10 @@
 
 import logging
 
+import pytest
+
+pytestmark = pytest.mark.fresh
+
 CELL = "%%execute_with_scorep --run=isolated\n"
 
 

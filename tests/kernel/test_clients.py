@@ -78,8 +78,6 @@ def test_nbconvert(place):
         "--output",
         "out.ipynb",
     )
-    stopped = call(*convert)
-    assert stopped.returncode != 0 and "ZeroDivisionError" in stopped.stderr
     assert call(*convert, "--allow-errors").returncode == 0
     shown = texts(place / "out.ipynb")
     assert "instrumented 20" in shown[1] and shown[3] == "after 20\n"
@@ -142,7 +140,7 @@ def test_jupyter_console(place):
         os.close(terminal.fd)
 
 
-@pytest.mark.parametrize("how", ["tcp", "curve", "ipc"])
+@pytest.mark.parametrize("how", effort.core(["tcp", "curve", "ipc"], ["tcp"]))
 def test_jupyters_own_suite(place, monkeypatch, how):
     from jupyter_client.manager import KernelManager
 
@@ -189,17 +187,20 @@ def test_nbclient(place):
     nbclient = pytest.importorskip("nbclient")
     import nbformat
 
-    write_notebook(place / "in.ipynb", [*CELLS, "input('who?')"])
+    write_notebook(place / "in.ipynb", ["input('who?')", *CELLS])
     notebook = nbformat.read(place / "in.ipynb", as_version=4)
-    nbclient.NotebookClient(notebook, allow_errors=True, kernel_name="holdfast").execute()
+    client = nbclient.NotebookClient(notebook, kernel_name="holdfast")
+    client.allow_error_names = ["StdinNotImplementedError"]
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match="ZeroDivisionError"):
+        client.execute()
     errors = [
         output["ename"]
         for cell in notebook.cells
         for output in cell.outputs
         if output["output_type"] == "error"
     ]
-    assert errors == ["ZeroDivisionError", "StdinNotImplementedError"]
-    assert [cell.execution_count for cell in notebook.cells] == [1, 2, 3, 4, 5]
+    assert errors == ["StdinNotImplementedError", "ZeroDivisionError"]
+    assert [cell.execution_count for cell in notebook.cells] == [1, 2, 3, 4, None]
 
 
 def test_as_vs_code_starts_it(place):
@@ -224,7 +225,6 @@ def test_as_vs_code_starts_it(place):
         sent = client.execute("import time; print('go', flush=True); time.sleep(1000)")
         while client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
             pass
-        time.sleep(0.2)  # until it sleeps
         client.control_channel.send(client.session.msg("interrupt_request", {}))
         assert client.get_control_msg(timeout=60)["content"]["status"] == "ok"
         reply = client.get_shell_msg(timeout=60)
@@ -277,6 +277,6 @@ def test_a_short_soak(place):
         del sys.path[0]
     from jupyter_client.manager import KernelManager
 
-    rounds = effort.examples(30)
+    rounds = 200 if effort.IS_LONG else 6
     counts = soak.soak(KernelManager(kernel_name="holdfast"), 1, rounds)
     assert counts["rounds"] == rounds

@@ -5,6 +5,7 @@
 #include "owner.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 #include "session/escalate.h"
 
@@ -121,6 +122,69 @@ test_one_that_comes_early_waits(void) {
     end(&at);
 }
 
+/* When SIGTERM comes: before it are nudges. */
+static long long
+end_of_grace(setting *at) {
+    for (;;) {
+        long long now = hfi_escalate_deadline_ns(&at->kernel);
+        hfi_escalate_tick(&at->kernel, now);
+        if (take_sent() == SIGTERM)
+            return now;
+    }
+}
+
+static void
+test_a_second_one_changes_no_clock(void) {
+    setting at;
+    begin(&at);
+    hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
+    hfi_escalate_interrupt(&at.kernel);
+    long long nudge = hfi_escalate_deadline_ns(&at.kernel);
+    hfi_escalate_tick(&at.kernel, nudge);
+    CHECK(take_sent() == SIGURG);
+    hfi_escalate_interrupt(&at.kernel);
+    CHECK(take_sent() == SIGINT);
+    CHECK(end_of_grace(&at) == nudge + 5 * SECOND - SECOND / 10);
+    end(&at);
+}
+
+static void
+test_the_third_is_meant(void) {
+    setting at;
+    begin(&at);
+    hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
+    for (int turn = 0; turn < 2; turn++) {
+        hfi_escalate_interrupt(&at.kernel);
+        take(&at, 7);
+        CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1);
+    }
+    hfi_escalate_interrupt(&at.kernel);
+    take(&at, 7);
+    CHECK(end_of_grace(&at) > 0);
+    end(&at);
+}
+
+static void
+test_a_grace_without_an_end(void) {
+    setting at;
+    begin(&at);
+    CHECK(setenv("HOLDFAST_INTERRUPT_SECONDS", "0", 1) == 0);
+    CHECK(hfi_escalate_configure(&at.kernel, 0, NULL) == HF_OK);
+    hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
+    hfi_escalate_interrupt(&at.kernel);
+    CHECK(take_sent() == SIGINT);
+    CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1);
+    CHECK(setenv("HOLDFAST_INTERRUPT_SECONDS", "2.5", 1) == 0);
+    CHECK(hfi_escalate_configure(&at.kernel, -1, NULL) == HF_OK);
+    hfi_escalate_interrupt(&at.kernel);
+    CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1); /* the option goes before it */
+    CHECK(hfi_escalate_configure(&at.kernel, 0, NULL) == HF_OK);
+    hfi_escalate_interrupt(&at.kernel);
+    hfi_escalate_tick(&at.kernel, hfi_escalate_deadline_ns(&at.kernel) + 3 * SECOND);
+    CHECK(strstr(at.worker.cause, "2.5 seconds"));
+    end(&at);
+}
+
 /* The main worker is dead, and its rollback hasn't said what becomes of it. */
 static void
 test_nobody_is_there(void) {
@@ -139,6 +203,9 @@ main(void) {
     test_signals_grow();
     test_one_that_is_taken_stops_the_clock();
     test_one_that_comes_early_waits();
+    test_a_second_one_changes_no_clock();
+    test_the_third_is_meant();
+    test_a_grace_without_an_end();
     test_nobody_is_there();
     return 0;
 }

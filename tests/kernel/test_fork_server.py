@@ -55,7 +55,7 @@ def start(start_kernel, tmp_path):
     """A function that starts a kernel with a state that no commit can have."""
 
     def start(**env):
-        kernel = start_kernel(env=env)
+        kernel = start_kernel(env={"HOLDFAST_KEEP_SECONDS": "30", **env})
         kernel.place = tmp_path
         assert kernel.run(STATE).status == "ok"
         return kernel
@@ -180,7 +180,10 @@ BLOCKED = {
 
 @pytest.mark.parametrize(
     ("way", "kind"),
-    effort.sample(itertools.product(["plain", "in-process", "clean"], BLOCKED), 4),
+    effort.core(
+        itertools.product(["plain", "in-process", "clean"], BLOCKED),
+        [("plain", "loop"), ("clean", "masked")],
+    ),
 )
 def test_a_killed_frontend_leaves_its_reaper(start, way, kind):
     head = {"plain": PLAIN, "in-process": ISOLATED, "clean": CLEAN}[way]

@@ -1,17 +1,16 @@
 """What cells do to their process, and that the next cells run.
 
-Each sabotage runs as a plain cell and as an instrumented one, on both run modes; then follow a plain
-and an instrumented cell that use what it broke. Where a process can't be kept, its end is reported once
+Each sabotage runs in a plain cell or in a recorded one; then follow a plain and two recorded cells that use
+what it broke. Where a process can't be kept, its end is reported once
 and the variables are those of the last commit.
 """
-
-import itertools
-import os
 
 import effort
 import pytest
 from processes import kill
 from waiting import until
+
+from tests.conftest import kernel_starter
 
 HEADS = {
     "plain": "",
@@ -99,31 +98,23 @@ DEADLY = {
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    """One kernel for all tests here: what hurts it shows in those that follow."""
-    from jupyter_client.manager import KernelManager
-
-    from tests.conftest import Notebook, write_kernelspec
-
-    place = tmp_path_factory.mktemp("health")
-    write_kernelspec(place / "kernels")
-    manager = KernelManager(kernel_name="holdfast")
-    manager.kernel_spec_manager.kernel_dirs = [str(place / "kernels")]
-    manager.start_kernel(cwd=str(place), env=dict(os.environ))
-    notebook = Notebook(manager)
-    yield notebook
-    notebook.close()
+def one_kernel(tmp_path_factory):
+    """For all tests here: what hurts it shows in those that follow."""
+    with kernel_starter(tmp_path_factory.mktemp("health")) as start:
+        kernel = start()
+        yield kernel
+        kernel.run("import atexit, time; atexit.unregister(time.sleep)")
 
 
 @pytest.fixture
-def kernel(kernels):
+def kernel(one_kernel):
     """It, with a main worker that no test before has touched: its sleeping fork was touched, too."""
     for _ in range(2):  # a fork may have been made meanwhile
-        for pid in kernels.workers():
+        for pid in one_kernel.workers():
             kill(pid)
-        until(lambda: kernels.run("kept = 5").status == "ok")
-    assert kernels.run(HEADS["isolated"] + "kept").status == "ok"  # which commits it
-    return kernels
+        until(lambda: one_kernel.run("kept = 5").status == "ok")
+    assert one_kernel.run(HEADS["isolated"] + "kept").status == "ok"  # which commits it
+    return one_kernel
 
 
 def all_well(kernel):
@@ -134,8 +125,7 @@ def all_well(kernel):
         assert "alive" in outcome.stream() and "raw" in outcome.stream()
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("kind", REPAIRED)
+@pytest.mark.parametrize(("kind", "head"), effort.in_turn(REPAIRED, HEADS))
 def test_what_a_cell_took_is_put_back(kernel, kind, head):
     code, named = REPAIRED[kind]
     outcome = kernel.run(HEADS[head] + code)
@@ -147,7 +137,7 @@ def test_what_a_cell_took_is_put_back(kernel, kind, head):
     all_well(kernel)
 
 
-@pytest.mark.parametrize(("kind", "head"), effort.sample(itertools.product(HARMLESS, HEADS), 2))
+@pytest.mark.parametrize(("kind", "head"), effort.in_turn(HARMLESS, HEADS))
 def test_what_does_no_harm(kernel, kind, head):
     outcome = kernel.run(HEADS[head] + HARMLESS[kind])
     assert outcome.status == "ok", outcome.content
@@ -155,8 +145,7 @@ def test_what_does_no_harm(kernel, kind, head):
     all_well(kernel)
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("kind", DEADLY)
+@pytest.mark.parametrize(("kind", "head"), effort.in_turn(DEADLY, HEADS))
 def test_a_death_is_one_named_error(kernel, kind, head):
     code, named = DEADLY[kind]
     outcome = kernel.run(HEADS[head] + code)

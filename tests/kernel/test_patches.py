@@ -1,5 +1,9 @@
 """Attributes that cells set on modules are there in the next, whichever process it has."""
 
+import pytest
+
+pytestmark = pytest.mark.fresh
+
 RECORD = "%%execute_with_scorep\n"
 
 

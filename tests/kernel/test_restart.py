@@ -14,7 +14,7 @@ from jupyter_client.restarter import KernelRestarter
 from processes import kill
 from waiting import until
 
-KILLS = 14
+KILLS = 14 if effort.IS_LONG else 5
 STATE = """
 import os, time
 class Slow:
@@ -42,7 +42,7 @@ def next_worker(kernel, known):
 
 def attempt(kernel, code):
     """Run it until it ran: one that was sent to a worker that was killed fails."""
-    for _ in range(KILLS):
+    for _ in range(20):
         outcome = kernel.run(code)
         if outcome.status == "ok" or outcome.content["ename"] != "CellDied":
             break
@@ -55,7 +55,7 @@ def cell(kernel, code):
     return outcome
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.01, 0.04, 0.12, 0.25], ids=str)
+@pytest.mark.parametrize("delay", effort.core([0.0, 0.01, 0.04, 0.12, 0.25], [0.0, 0.04]))
 def test_killed_while_it_starts(kernel, delay):
     """A time after each fork: right after it, while it binds, when it is ready."""
     frontend, pid = kernel.pid, int(kernel.run("import os; os.getpid()").result)
@@ -74,11 +74,12 @@ def test_killed_while_it_starts(kernel, delay):
     assert kernel.pid == frontend and kernel.manager.is_alive()
 
 
-@pytest.mark.parametrize("head", effort.sample(["", "%%isolated\n", "%%execute_with_scorep\n"], 3))
-def test_killed_around_commits(start_kernel, head):
+@pytest.mark.parametrize(
+    "head", effort.core(["", "%%isolated\n", "%%execute_with_scorep\n"], ["%%isolated\n"])
+)
+def test_killed_around_commits(isolated_kernel, head):
     """At moments after a cell: while its changes are committed, or adopted, or nothing is done."""
-    kernel = start_kernel(env={"HOLDFAST_RUN": "isolated"})
-    frontend = kernel.pid
+    kernel, frontend = isolated_kernel, isolated_kernel.pid
     kernel.run(STATE + "steps = []")
     kernel.settle()
     done = 0
@@ -87,7 +88,7 @@ def test_killed_around_commits(start_kernel, head):
         before = int(cell(kernel, "len(steps)").result)
         kernel.settle()  # short cells that follow each other have no fork and no commit
         sent = kernel.client.execute(head + f"steps.append({turn})")
-        time.sleep(0.006 * turn)
+        time.sleep(0.084 / KILLS * turn)
         kill(pid)
         done += kernel.finish(sent).status == "ok"
         cell(kernel, WHOLE)
@@ -180,9 +181,9 @@ def test_where_nothing_starts_the_session_is_kept(start_with_startup, start_kern
     assert kernel.run(WHOLE).status == "ok"
 
 
-def test_a_value_that_kills_is_found_out(start_kernel):
+def test_a_value_that_kills_is_found_out(lend):
     """By SIGKILL, which somebody else may have sent: so it takes some."""
-    kernel = start_kernel(env={"HOLDFAST_TRIALS": "0"})
+    kernel = lend(HOLDFAST_TRIALS="0")
     kernel.run(STATE)
     kernel.run(
         "class Fatal:\n"

@@ -6,6 +6,7 @@ import re
 import signal
 from pathlib import Path
 
+import effort
 import pytest
 from processes import blocks
 from waiting import begun, complete, until
@@ -65,9 +66,12 @@ def attached(kernel):
     raise AssertionError("the kernel has no store with a name")
 
 
-@pytest.mark.parametrize("prefix", [ISOLATED, "%%execute_with_scorep\n"])
 @pytest.mark.parametrize(
-    "end", [DIE, "import ctypes; ctypes.string_at(0)", "import os; os._exit(3)"]
+    ("end", "prefix"),
+    effort.in_turn(
+        [DIE, "import ctypes; ctypes.string_at(0)", "import os; os._exit(3)"],
+        [ISOLATED, "%%execute_with_scorep\n"],
+    ),
 )
 def test_a_cell_that_dies_has_changed_nothing(kernel, prefix, end):
     assert kernel.run(STATE).status == "ok"
@@ -171,8 +175,8 @@ def test_tasks_go_on_after_a_rollback(kernel):
     assert kernel.run("not task.done() and beats == list(range(len(beats)))").result == "True"
 
 
-def test_a_cell_that_takes_no_interrupt_is_rolled_back(start_kernel):
-    kernel = start_kernel(env={"HOLDFAST_INTERRUPT_SECONDS": "1"})
+def test_a_cell_that_takes_no_interrupt_is_rolled_back(lend):
+    kernel = lend(HOLDFAST_INTERRUPT_SECONDS="0.3")
     kernel.run("import signal, time; kept = [1]")
     sent = begun(
         kernel,
@@ -310,9 +314,9 @@ def test_forks_leave_nothing_behind(kernel):
     for i in range(20):
         assert kernel.run(ISOLATED + f"rows[{i}] = 1; other = rows + {i}").status == "ok"
     kernel.settle()  # a commit has all that the last fork held
-    # The main worker and two standbys at most, which attach when they like; the fork for the next cell.
+    # The frontend and those that live: besides the main worker and the standbys, the next cell's fork.
     until(
-        lambda: len(forks := forks_of(kernel)) <= 1 and attached(kernel) <= 3 + len(forks),
+        lambda: len(forks_of(kernel)) <= 1 and attached(kernel) <= 1 + len(kernel.workers()),
         lambda: attached(kernel),
     )
     assert kernel.run("rows.sum(), other[0]").result == "(np.float64(20.0), np.float64(20.0))"
@@ -342,7 +346,7 @@ def test_the_notebook_outlives_many_deaths(kernel):
     assert Path("/proc", kernel.run("import os; os.getpid()").result).exists()
 
 
-@pytest.mark.parametrize("head", ["", "%%isolated\n", "%%execute_with_scorep\n"])
+@pytest.mark.parametrize("head", effort.core(["", ISOLATED, "%%execute_with_scorep\n"], [ISOLATED]))
 def test_what_children_used_is_without_forks(kernel, head):
     kernel.run("import os, resource, subprocess; subprocess.run(['true'])")
     kernel.run(

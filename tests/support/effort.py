@@ -5,6 +5,7 @@ processors. HOLDFAST_EFFORT=2, as `.ci/run long` sets it, adds the tests and cas
 multiplies the random examples.
 """
 
+import itertools
 import os
 
 import pytest
@@ -28,6 +29,13 @@ def core(cases, kept):
     cases = list(cases)
     assert any(map(is_kept, cases)), "no case is in the core"
     return [_parameter(case, () if is_kept(case) else pytest.mark.long) for case in cases]
+
+
+def in_turn(kinds, ways):
+    """Parameters for all pairs of both: in the core is each kind once, and the ways take turns."""
+    kinds, ways = list(kinds), list(ways)
+    kept = {(kind, ways[number % len(ways)]) for number, kind in enumerate(kinds)}
+    return core(itertools.product(kinds, ways), kept)
 
 
 def _parameter(case, marks):

@@ -158,6 +158,13 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     _displaying = OwnInSubshell(())  # what keeps the results of recorded code, what shows them
     kept = OwnInSubshell(None)  # a cell and what it became: see transform_cell
 
+    def reset(self, *arguments, **options):
+        """%reset keeps `__name__` and `__builtin__`, which are no more the notebook's than before."""
+        before = self.user_ns_hidden.copy()
+        super().reset(*arguments, **options)
+        kept = {name: value for name, value in before.items() if self.user_ns.get(name) is value}
+        self.user_ns_hidden.update(kept)
+
     def _get_exc_info(self, exc_tuple=None):
         etype, value, tb = super()._get_exc_info(exc_tuple)
         tb = tracebacks.tidy(value, tb)
