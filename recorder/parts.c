@@ -7,7 +7,8 @@
  * open file description: they end with the process, however it ends, and a process that
  * is to fork can take one for the child, which has it from its first moment: a parent
  * that ends at once still knows of it. One more byte, the gate, is locked by a process
- * that joins or finishes: nobody joins what is just being removed.
+ * that joins or finishes: nobody joins what is just being removed. It is removed as a
+ * whole, by another name: a process that waits at its gate finds it gone.
  *
  * Invariants: each part has opened the lock file itself; the directory `parts` exists
  * as long as a part lives.
@@ -220,11 +221,24 @@ hfi_trace_part_remove(const char *path) {
     (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* All at once: one that waits for the gate, or joins meanwhile, finds a place of its own,
+ * and after a crash in between nothing half of it is taken for the experiment's. */
+static void
+remove_parts(const char *directory) {
+    char *parts = NULL, *aside = NULL;
+    if (asprintf(&parts, "%s/parts", directory) < 0)
+        parts = NULL;
+    if (asprintf(&aside, "%s/parts-XXXXXX", directory) < 0)
+        aside = NULL;
+    if (parts && aside && mkdtemp(aside) && rename(parts, aside) == 0)
+        hfi_trace_part_remove(aside);
+    free(aside);
+    free(parts);
+}
+
 void
 hfi_trace_part_leave(hfi_trace_part *part, bool remove) {
-    char *parts = NULL;
-    if (remove && asprintf(&parts, "%s/parts", part->directory) > 0)
-        hfi_trace_part_remove(parts);
-    free(parts);
+    if (remove)
+        remove_parts(part->directory);
     part_fini(part);
 }
