@@ -88,6 +88,22 @@ test_late(bool visits, bool lock_is_newest) {
     CHECK(!is_there(parts_path));
 }
 
+/* A process was killed while it removed what many have left. */
+static void
+test_removal_that_was_cut_off(void) {
+    hfi_trace_part last, other;
+    char done_path[sizeof parts_path + 8];
+    CHECK(hfi_trace_part_join(directory, true, 0, &last, NULL) == HF_OK);
+    fill(false);
+    snprintf(done_path, sizeof done_path, "%s/done", parts_path);
+    CHECK(fclose(fopen(done_path, "w")) == 0);
+    hfi_trace_part_leave(&last, false);
+    CHECK(hfi_trace_part_join(directory, false, 0, &other, NULL) == HF_NOT_FOUND);
+    CHECK(!is_there(parts_path));
+    CHECK(hfi_trace_part_visit(directory, &other, NULL) == HF_OK);
+    hfi_trace_part_leave(&other, true);
+}
+
 int
 main(void) {
     CHECK(mkdtemp(directory));
@@ -95,6 +111,7 @@ main(void) {
     snprintf(lock_path, sizeof lock_path, "%s/parts/lock", directory);
     for (int round = 0; round < ROUNDS; round++)
         test_late(round & 1, round & 2);
+    test_removal_that_was_cut_off();
     CHECK(rmdir(directory) == 0);
     return 0;
 }
