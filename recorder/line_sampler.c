@@ -44,6 +44,18 @@ typedef struct seen_entry {
     const void *instruction;
 } seen_entry;
 
+typedef struct waiting_function {
+    const void *instruction;
+    hfi_line_code *code;
+} waiting_function;
+
+typedef struct hfi_line_waiting {
+    struct hfi_line_waiting *next;
+    uintptr_t greenlet;
+    uint32_t depth;
+    waiting_function open[];
+} hfi_line_waiting;
+
 static struct {
     bool runs;
     int file;
@@ -484,10 +496,60 @@ hfi_line_stack_acquire(void) {
     return stack;
 }
 
+/* Nothing runs on it, and nothing waits. */
+static void
+empty_stack(hfi_line_stack *stack) {
+    hfi_line_pop(stack, 0);
+    stack->base = 0;
+    while (stack->waiting) {
+        hfi_line_waiting *entry = stack->waiting;
+        stack->waiting = entry->next;
+        free(entry);
+    }
+}
+
 void
 hfi_line_stack_release(hfi_line_stack *stack) {
-    hfi_line_pop(stack, 0);
+    empty_stack(stack);
     atomic_store(&stack->is_free, true);
+}
+
+static void
+put_aside(hfi_line_stack *stack, uintptr_t greenlet) {
+    uint32_t depth = atomic_load(&stack->depth), base = stack->base;
+    if (!greenlet || depth <= base) {
+        stack->base = greenlet ? base : depth;
+        return;
+    }
+    hfi_line_waiting *entry =
+        malloc(sizeof *entry + (depth - base) * sizeof *entry->open);
+    if (entry) {
+        *entry = (hfi_line_waiting){stack->waiting, greenlet, depth - base};
+        for (uint32_t i = 0; i < entry->depth; i++)
+            entry->open[i] =
+                (waiting_function){atomic_load(&stack->entries[base + i].instruction),
+                                   atomic_load(&stack->entries[base + i].code)};
+        stack->waiting = entry;
+    }
+    hfi_line_pop(stack, base);
+}
+
+void
+hfi_line_stack_switch(hfi_line_stack *stack, uintptr_t from, uintptr_t to) {
+    put_aside(stack, from);
+    hfi_line_waiting **at = &stack->waiting;
+    while (*at && (*at)->greenlet != to)
+        at = &(*at)->next;
+    hfi_line_waiting *entry = *at;
+    if (entry) {
+        *at = entry->next;
+        for (uint32_t i = 0; i < entry->depth; i++)
+            (void)hfi_line_resume(stack, entry->open[i].instruction,
+                                  entry->open[i].code);
+        free(entry);
+    }
+    if (!to)
+        stack->base = 0;
 }
 
 /* -- begin and end ----------------------------------------------------------------- */
@@ -507,7 +569,7 @@ try_reading(hf_error *reterr) {
 static void
 empty_stacks(void) {
     for (hfi_line_stack *stack = stacks; stack; stack = stack->next)
-        hfi_line_pop(stack, 0);
+        empty_stack(stack);
 }
 
 hf_status
@@ -556,7 +618,7 @@ hfi_lines_forget(hfi_line_stack *mine) {
         if (stack != mine)
             hfi_line_stack_release(stack);
     if (mine)
-        hfi_line_pop(mine, 0);
+        empty_stack(mine);
     sampler.runs = false;
     close_file();
     free_codes();

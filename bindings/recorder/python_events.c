@@ -105,6 +105,12 @@ hfi_events_end_cell(void) {
         hfi_location_leave_cell(location, hfi_events.disabled_at);
 }
 
+void
+hfi_events_watch_greenlets(void) {
+    hfi_events.epoch++; /* each thread looks again at its next event */
+    hfi_greenlets_watch();
+}
+
 bool
 hfi_events_are_enabled(void) {
     return hfi_events.enabled;

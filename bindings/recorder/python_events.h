@@ -24,6 +24,9 @@ int hfi_events_enable(void);
 int hfi_events_disable(void);
 bool hfi_events_are_enabled(void);
 
+/* The library greenlet has been imported. */
+void hfi_events_watch_greenlets(void);
+
 /* Around a cell, while events are off: the region that is shown as `shown`. It ends at
  * the time when events were switched off. */
 void hfi_events_begin_cell(PyObject *shown);

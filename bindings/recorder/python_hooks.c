@@ -205,6 +205,7 @@ hfi_thread_refresh(hfi_owner entering, PyCodeObject *code) {
     } else if (hfi_here.location->depth || hfi_here.location->hider) {
         location_sync(entering);
     }
+    hfi_greenlets_watch();
     hfi_here.epoch = hfi_events.epoch;
 }
 

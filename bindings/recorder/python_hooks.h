@@ -230,6 +230,10 @@ hfi_frame_current(const PyThreadState *thread) {
 #endif
 }
 
+/* python_greenlets.c: be told of this thread's switches between greenlets, if the library
+ * has been imported. Keeps the error indicator. */
+void hfi_greenlets_watch(void);
+
 /* python_threads.c: threads that start from now on call hfi_profile_join. */
 int hfi_threads_watch(void);
 int hfi_threads_unwatch(void);

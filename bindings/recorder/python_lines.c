@@ -55,11 +55,23 @@ watch(void) {
     (void)pthread_atfork(NULL, NULL, in_child);
 }
 
-hfi_line_stack *
-hfi_lines_stack(void) {
-    if (!mine && (mine = hfi_line_stack_acquire()))
+static hfi_line_stack *
+take_stack(void) {
+    hfi_greenlets_watch();
+    if ((mine = hfi_line_stack_acquire()))
         (void)pthread_setspecific(release_key, mine);
     return mine;
+}
+
+hfi_line_stack *
+hfi_lines_stack(void) {
+    return mine ? mine : take_stack();
+}
+
+void
+hfi_lines_switch(uintptr_t from, uintptr_t to) {
+    if (hfi_lines.on && mine)
+        hfi_line_stack_switch(mine, from, to);
 }
 
 /* -- whose code -------------------------------------------------------------------- */

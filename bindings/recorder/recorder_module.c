@@ -241,6 +241,16 @@ PyDoc_STRVAR(is_recording_doc, "is_recording()\n"
                                "Return whether a recording is open that "
                                "disable_recording() hasn't suspended.");
 
+PyDoc_STRVAR(watch_greenlets_doc, "_watch_greenlets()\n--\n\n"
+                                  "The library greenlet has just been imported.");
+
+static PyObject *
+recorder_watch_greenlets(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    hfi_events_watch_greenlets();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"share", recorder_share, METH_NOARGS, share_doc},
     {"enable", recorder_enable, METH_NOARGS, enable_doc},
@@ -255,6 +265,7 @@ static PyMethodDef methods[] = {
     {"show_file", recorder_show_file, METH_VARARGS, show_file_doc},
     {"begin_cell", recorder_begin_cell, METH_O, begin_cell_doc},
     {"end_cell", recorder_end_cell, METH_NOARGS, end_cell_doc},
+    {"_watch_greenlets", recorder_watch_greenlets, METH_NOARGS, watch_greenlets_doc},
     {"_before_fork", recorder_before_fork, METH_NOARGS, NULL},
     {"_forget_in_fork", recorder_forget_in_fork, METH_O,
      "_forget_in_fork(on): whether a forked child forgets what is recorded here"},

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 
 from holdfast import __version__, _recorder
 
+from .._after_import import call_after_import
 from ..alias import install as install_alias
 from . import ending, instrumenter, user
 from .ending import close, close_at_end
@@ -45,6 +47,9 @@ _recorder.exclude(os.path.dirname(_HERE) + os.sep, callees=True)
 _recorder.exclude(os.path.join(_HERE, "wrapping.py"))
 _recorder.exclude(os.path.join(os.path.dirname(_HERE), "_after_import.py"))
 _recorder.exclude("<frozen importlib")
+
+if "greenlet" not in sys.modules:
+    call_after_import("greenlet", _recorder._watch_greenlets)
 
 
 def open(directory=None, *, c_calls=False, children=False, joins=False, rank=None) -> str:
