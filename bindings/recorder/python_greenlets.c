@@ -24,10 +24,10 @@ static void
 note_switch(uintptr_t from, uintptr_t to) {
     hfi_lines_switch(from, to);
     if (!hfi_events.recorder || hfi_here.generation != hfi_events.generation ||
-        !hfi_here.location)
+        !hfi_here.own)
         return;
-    bool doubtful = !hfi_events.enabled || hfi_here.epoch != hfi_events.epoch;
-    if (hfi_location_switch(hfi_here.location, from, to, doubtful) || doubtful)
+    bool doubtful = !hfi_here.location || hfi_here.epoch != hfi_events.epoch;
+    if (hfi_location_switch(hfi_here.own, from, to, doubtful) || doubtful)
         hfi_here.epoch = 0; /* look at the frames before the next event */
 }
 

@@ -268,4 +268,4 @@ install(void) {
 
 #endif
 
-const hfi_hook hfi_lines_hook = {install, uninstall};
+const hfi_hook hfi_lines_hook = {install, uninstall, NULL};

@@ -130,7 +130,7 @@ dispatch(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
 static int
 on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
     (void)unused;
-    if (!hfi_events.enabled) { /* switched off by another thread */
+    if (!hfi_thread_is_on()) { /* since the last event */
         PyEval_SetProfile(NULL, NULL);
         return 0;
     }
@@ -146,10 +146,10 @@ on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
 
 void
 hfi_profile_join(bool entering) {
-    PyEval_SetProfile(hfi_events.enabled ? on_event : NULL, NULL);
+    bool on = hfi_thread_is_on();
+    PyEval_SetProfile(on ? on_event : NULL, NULL);
     PyFrameObject *frame = NULL;
-    if (hfi_events.enabled && entering &&
-        (frame = PyThreadState_GetFrame(PyThreadState_Get())))
+    if (on && entering && (frame = PyThreadState_GetFrame(PyThreadState_Get())))
         (void)on_event(NULL, frame, PyTrace_CALL, NULL);
     Py_XDECREF(frame);
 }
@@ -231,4 +231,9 @@ profile_remove(void) {
     return hfi_threads_unwatch();
 }
 
-const hfi_hook hfi_profile_hook = {profile_install, profile_remove};
+static void
+join_again(void) {
+    hfi_profile_join(false);
+}
+
+const hfi_hook hfi_profile_hook = {profile_install, profile_remove, join_again};

@@ -60,6 +60,21 @@ recorder_disable(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(
+    switch_thread_doc,
+    "switch_thread(on, /)\n--\n\n"
+    "Switch call and return events on or off on this thread, and on those that "
+    "start from now on.");
+
+static PyObject *
+recorder_switch_thread(PyObject *module, PyObject *on) {
+    (void)module;
+    int is_on = PyObject_IsTrue(on);
+    if (is_on < 0 || hfi_events_switch_thread(is_on) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 recorder_is_open(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
@@ -221,9 +236,10 @@ PyDoc_STRVAR(is_open_doc, "is_open()\n"
                           "--\n\n"
                           "Return whether a recording is open in this process.");
 
-PyDoc_STRVAR(is_enabled_doc, "is_enabled()\n"
-                             "--\n\n"
-                             "Return whether call and return events are on.");
+PyDoc_STRVAR(is_enabled_doc,
+             "is_enabled()\n"
+             "--\n\n"
+             "Return whether call and return events of this thread are on.");
 
 PyDoc_STRVAR(enable_recording_doc,
              "enable_recording()\n"
@@ -255,6 +271,7 @@ static PyMethodDef methods[] = {
     {"share", recorder_share, METH_NOARGS, share_doc},
     {"enable", recorder_enable, METH_NOARGS, enable_doc},
     {"disable", recorder_disable, METH_NOARGS, disable_doc},
+    {"switch_thread", recorder_switch_thread, METH_O, switch_thread_doc},
     {"is_open", recorder_is_open, METH_NOARGS, is_open_doc},
     {"is_enabled", recorder_is_enabled, METH_NOARGS, is_enabled_doc},
     {"enable_recording", enable_recording, METH_NOARGS, enable_recording_doc},
