@@ -8,7 +8,8 @@
  * events on, and put back. Threads that start meanwhile are found by python_threads.c.
  *
  * C functions have no slot: a table by their definition's address, rebuilt with every
- * recording. A definition that was freed and whose address is used again would be shown
+ * recording. Types share the definition of `__new__`, so the type that such a function is
+ * bound to counts, too. A definition that was freed and whose address is used again would be shown
  * under the old name; such definitions (made at run time) are rare.
  */
 #include "python_hooks.h"
@@ -18,6 +19,7 @@
 
 typedef struct c_region {
     const PyMethodDef *definition;
+    const PyObject *type; /* that the function is bound to; NULL: to something else */
     uint32_t region;
 } c_region;
 
@@ -37,10 +39,12 @@ static struct {
 /* -- C functions ------------------------------------------------------------------- */
 
 static size_t
-c_slot(const PyMethodDef *definition) {
-    size_t at = (size_t)(((uintptr_t)definition >> 4) * 0x9E3779B97F4A7C15u >> 32) &
-                (table.capacity - 1);
-    while (table.entries[at].definition && table.entries[at].definition != definition)
+c_slot(const PyMethodDef *definition, const PyObject *type) {
+    uintptr_t key = ((uintptr_t)definition >> 4) ^ (uintptr_t)type;
+    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & (table.capacity - 1);
+    while (
+        table.entries[at].definition &&
+        (table.entries[at].definition != definition || table.entries[at].type != type))
         at = (at + 1) & (table.capacity - 1);
     return at;
 }
@@ -56,7 +60,7 @@ table_grow(void) {
     table.capacity = capacity ? capacity * 2 : 1024;
     for (size_t i = 0; i < capacity; i++)
         if (old[i].definition)
-            table.entries[c_slot(old[i].definition)] = old[i];
+            table.entries[c_slot(old[i].definition, old[i].type)] = old[i];
     free(old);
     return true;
 }
@@ -76,11 +80,14 @@ region_of_c(PyObject *function) {
     if (table.count * 2 >= table.capacity && !table_grow())
         return HFI_REGION_NONE;
     const PyMethodDef *definition = ((PyCFunctionObject *)function)->m_ml;
-    c_region *entry = &table.entries[c_slot(definition)];
+    PyObject *self = ((PyCFunctionObject *)function)->m_self;
+    const PyObject *type = self && PyType_Check(self) ? self : NULL;
+    c_region *entry = &table.entries[c_slot(definition, type)];
     if (!entry->definition) {
         entry->region = hfi_region_of_c_function(
             hf_recorder_get_definitions(hfi_events.recorder), function);
         entry->definition = definition;
+        entry->type = type;
         table.count++;
     }
     return entry->region;
