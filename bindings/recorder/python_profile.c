@@ -5,7 +5,8 @@
  * only where C functions were asked for, since nothing else reports them.
  *
  * A profile function that was set before is displaced, on the thread that switches
- * events on, and put back. Threads that start meanwhile are found by python_threads.c.
+ * events on, and put back. One that the program sets later takes our place on its thread:
+ * an audit hook notices it, and a warning says so when events are switched off. Threads that start meanwhile are found by python_threads.c.
  *
  * C functions have no slot: a table by their definition's address, rebuilt with every
  * recording. Types share the definition of `__new__`, so the type that such a function is
@@ -16,6 +17,9 @@
 
 #include <frameobject.h>
 #include <stdlib.h>
+#include <string.h>
+
+static int on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg);
 
 typedef struct c_region {
     const PyMethodDef *definition;
@@ -35,6 +39,50 @@ static struct {
     Py_tracefunc function; /* NULL: none */
     PyObject *object;
 } displaced;
+
+/* -- others that set a profile function -------------------------------------------- */
+
+static bool is_replaced;                           /* ours was, on some thread */
+static _Thread_local bool is_setting HFI_FAST_TLS; /* it is we who set one */
+
+static void
+set_profile(Py_tracefunc function, PyObject *object) {
+    is_setting = true;
+    PyEval_SetProfile(function, object);
+    is_setting = false;
+}
+
+/* Each thread's: it has the interpreter's lock. */
+static int
+on_audit(const char *event, PyObject *arguments, void *unused) {
+    (void)arguments, (void)unused;
+    if (hfi_events.enabled && !is_setting && strcmp(event, "sys.setprofile") == 0 &&
+        PyThreadState_Get()->c_profilefunc == on_event)
+        is_replaced = true;
+    return 0;
+}
+
+static void
+watch_replacement(void) {
+    static bool done;
+    if (!done)
+        done = PySys_AddAuditHook(on_audit, NULL) == 0;
+    PyErr_Clear();
+    is_replaced = false;
+}
+
+static int
+warn_of_replacement(void) {
+    if (!is_replaced)
+        return 0;
+    is_replaced = false;
+    return PyErr_WarnEx(
+        PyExc_RuntimeWarning,
+        "another profiler (cProfile, sys.setprofile) took the place of "
+        "the recorder's: calls of that thread since then are not in the "
+        "trace",
+        1);
+}
 
 /* -- C functions ------------------------------------------------------------------- */
 
@@ -138,7 +186,7 @@ static int
 on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
     (void)unused;
     if (!hfi_thread_is_on()) { /* since the last event */
-        PyEval_SetProfile(NULL, NULL);
+        set_profile(NULL, NULL);
         return 0;
     }
     hfi_owner owner = hfi_frame_current(PyThreadState_Get());
@@ -154,7 +202,7 @@ on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
 void
 hfi_profile_join(bool entering) {
     bool on = hfi_thread_is_on();
-    PyEval_SetProfile(on ? on_event : NULL, NULL);
+    set_profile(on ? on_event : NULL, NULL);
     PyFrameObject *frame = NULL;
     if (on && entering && (frame = PyThreadState_GetFrame(PyThreadState_Get())))
         (void)on_event(NULL, frame, PyTrace_CALL, NULL);
@@ -166,7 +214,7 @@ hfi_profile_join(bool entering) {
 #if PY_VERSION_HEX >= 0x030C0000
 /* Never in the place of another profiler when switching off. */
 static int
-set_all_threads(bool on) {
+set_threads(bool on) {
     if (on) {
         PyEval_SetProfileAllThreads(on_event, NULL);
         return PyErr_Occurred() ? -1 : 0;
@@ -184,7 +232,7 @@ set_all_threads(bool on) {
 }
 #else
 static int
-set_all_threads(bool on) {
+set_threads(bool on) {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     for (PyThreadState *state = PyInterpreterState_ThreadHead(interpreter); state;
          state = PyThreadState_Next(state)) {
@@ -196,6 +244,14 @@ set_all_threads(bool on) {
     return 0;
 }
 #endif
+
+static int
+set_all_threads(bool on) {
+    is_setting = true;
+    int result = set_threads(on);
+    is_setting = false;
+    return result;
+}
 
 static void
 displace(void) {
@@ -216,7 +272,7 @@ replace(void) {
     displaced.function = NULL;
     displaced.object = NULL;
     if (function && displaced.thread == state && !state->c_profilefunc)
-        PyEval_SetProfile(function, object);
+        set_profile(function, object);
     Py_XDECREF(object);
 }
 
@@ -227,6 +283,7 @@ profile_install(void) {
     if (hfi_threads_watch() < 0)
         return -1;
     displace();
+    watch_replacement();
     return set_all_threads(true);
 }
 
@@ -235,7 +292,8 @@ profile_remove(void) {
     if (set_all_threads(false) < 0)
         return -1;
     replace();
-    return hfi_threads_unwatch();
+    int result = hfi_threads_unwatch();
+    return warn_of_replacement() < 0 ? -1 : result;
 }
 
 static void
