@@ -1,5 +1,9 @@
 /* levels.c - what each level has used, read and written down as rows.
  *
+ * Use is measured against what its processes may have: the notebook's and the job's
+ * against the limits that hold here, the user's and the system's, which may be in other
+ * control groups, against the machine, or the container.
+ *
  * A reading of a level goes into the series as a row of what was used since the reading
  * before. The process level reads the notebook's workers, the user's all processes of
  * the user (family.c); the system level the machine (machine.c), or the container that
@@ -116,9 +120,10 @@ static void
 fill_common(hfi_levels *levels, int which, const hf_monitor_reading *now, double *row) {
     const hf_monitor_reading *last = &levels->levels[which].last;
     double seconds = (double)(now->time_ns - last->time_ns) / 1e9;
-    double cores = which == HF_MONITOR_SYSTEM && levels->container.version == 0
-                       ? (double)hfi_machine_cores(levels->machine)
-                       : levels->cores;
+    int is_machine = levels->container.version == 0 &&
+                     (which == HF_MONITOR_SYSTEM || which == HF_MONITOR_USER);
+    double cores =
+        is_machine ? (double)hfi_machine_cores(levels->machine) : levels->cores;
     row[HFI_COLUMN_CPU] =
         percent(now->cpu_seconds - last->cpu_seconds, seconds * cores);
     row[HFI_COLUMN_READ_COUNT] = now->io_read_count - last->io_read_count;
