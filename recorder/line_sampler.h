@@ -41,7 +41,7 @@ typedef struct hfi_lines_header {
     uint64_t rounds;       /* looks at all threads */
     uint64_t samples;      /* of threads that ran a function of the user's own */
     uint64_t sampled_ns;   /* the time for which they stand together */
-    uint64_t missed;       /* the thread was too quick to say where it is */
+    uint64_t missed;       /* 0 */
     uint64_t cut;          /* the outermost functions of a deep stack were not read */
     uint64_t dropped;      /* functions for which there was no room */
     uint64_t processor_ns; /* that the sampler's own thread took */
@@ -164,13 +164,14 @@ void hfi_lines_forget(hfi_line_stack *mine);
 bool hfi_lines_are_sampled(void);
 
 /* The data about a code object. `lines[i]` is the line of instruction i, 0 if it has
- * none. */
+ * none; `exits[i]`: it ends a visit, or suspends it (NULL: none is known). */
 typedef struct hfi_line_source {
     const char *file;
     const char *name;
     uint32_t def_line;
     uintptr_t start;
     const uint32_t *lines;
+    const bool *exits;
     size_t instruction_count;
 } hfi_line_source;
 
