@@ -275,6 +275,7 @@ hfi_events_detach(void) {
     pthread_mutex_lock(&finish_lock);
     hf_recorder *recorder = hfi_events.recorder;
     hfi_events.recorder = NULL;
+    hfi_children_forget();
     hfi_events.epoch++;
     pthread_mutex_unlock(&finish_lock);
     hfi_here.location = hfi_here.own = NULL;

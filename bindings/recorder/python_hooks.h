@@ -246,6 +246,12 @@ hfi_frame_current(const PyThreadState *thread) {
  * has been imported. Keeps the error indicator. */
 void hfi_greenlets_watch(void);
 
+/* python_children.c: programs that are started from now on find this in their
+ * environment, until the recording ends. -1 with a Python error. */
+#define HFI_CHILDREN_VARIABLE "HOLDFAST_RECORDING"
+int hfi_children_tell(const char *wanted);
+void hfi_children_forget(void);
+
 /* python_threads.c: threads that start from now on call hfi_profile_join. */
 int hfi_threads_watch(void);
 int hfi_threads_unwatch(void);

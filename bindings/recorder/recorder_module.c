@@ -15,6 +15,7 @@
 
 #include "recorder/clock.h"
 #include "python_events.h"
+#include "python_hooks.h"
 #include "region_names.h"
 
 recorder_state *
@@ -199,6 +200,20 @@ recorder_share(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(tell_children_doc,
+             "_tell_children(text, /)\n--\n\n"
+             "Put this into the environment of programs that are started from now on, "
+             "until the recording ends.");
+
+static PyObject *
+recorder_tell_children(PyObject *module, PyObject *text) {
+    (void)module;
+    const char *wanted = PyUnicode_AsUTF8(text);
+    if (!wanted || hfi_children_tell(wanted) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 recorder_before_fork(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
@@ -282,6 +297,7 @@ static PyMethodDef methods[] = {
     {"show_file", recorder_show_file, METH_VARARGS, show_file_doc},
     {"begin_cell", recorder_begin_cell, METH_O, begin_cell_doc},
     {"end_cell", recorder_end_cell, METH_NOARGS, end_cell_doc},
+    {"_tell_children", recorder_tell_children, METH_O, tell_children_doc},
     {"_watch_greenlets", recorder_watch_greenlets, METH_NOARGS, watch_greenlets_doc},
     {"_before_fork", recorder_before_fork, METH_NOARGS, NULL},
     {"_forget_in_fork", recorder_forget_in_fork, METH_O,

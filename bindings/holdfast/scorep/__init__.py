@@ -52,7 +52,9 @@ if "greenlet" not in sys.modules:
     call_after_import("greenlet", _recorder._watch_greenlets)
 
 
-def open(directory=None, *, c_calls=False, children=False, joins=False, rank=None) -> str:
+def open(
+    directory=None, *, c_calls=False, children=False, joins=False, rank=None, enabled=True
+) -> str:
     """Open a recording.
 
     Events stay off until `register`; user regions are recorded from now on. The ``SCOREP_...``
@@ -72,6 +74,8 @@ def open(directory=None, *, c_calls=False, children=False, joins=False, rank=Non
         Another process has opened the experiment in this directory.
     rank : int, optional
         The number of this process among those of the experiment, for MPI.
+    enabled : bool
+        Whether programs that this one starts begin with events on.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def open(directory=None, *, c_calls=False, children=False, joins=False, rank=Non
     if children:
         from .children import follow
 
-        follow(c_calls=c_calls)
+        follow(c_calls=c_calls, enabled=enabled)
     return _recorder.directory()
 
 

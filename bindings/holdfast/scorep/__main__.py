@@ -137,7 +137,12 @@ def _open(options: Options, scorep) -> str:
 
     try:
         _choose_recorder(options)
-        open_one = functools.partial(scorep.open, c_calls=options.c_functions, children=True)
+        open_one = functools.partial(
+            scorep.open,
+            c_calls=options.c_functions,
+            children=True,
+            enabled=options.instrument,
+        )
         rank = _rank(options)
         experiment = ranks.open_together(rank, open_one) if rank else open_one()
         if options.lines and not options.dummy:
