@@ -22,7 +22,9 @@
  * looked for when the newest process number of the system has changed, at most once in
  * 20 ms: a walk costs as much as the rest of a sample, other people's processes change
  * that number all the time, and what a child uses before it is found isn't lost. A
- * child that a dead parent left to init is still known here, and counts. A user's
+ * child that a dead parent left to init is still known here, and counts; one whose parent
+ * ended before it was found counts at its end, if somebody who waits for orphans says
+ * what it has used. A user's
  * processes are found by the list of all instead; what else is said here holds for
  * them, too.
  *
@@ -45,6 +47,7 @@
 #define MEMBERS_MAX  4096
 #define KEPT_MAX     64 /* members whose files stay open */
 #define CHILDREN_MAX 256
+#define LOST_MAX     32
 #define TICKS_LATE   20e6 /* ns */
 #define SEARCH_NS    20000000LL
 
@@ -72,8 +75,11 @@ struct hfi_family {
     double offset[SUMS];
     double vanished[SUMS]; /* by the last reading, and not seen elsewhere by then */
     double last[SUMS];     /* by the last reading */
-    pid_t lost;            /* the root that vanished last, before it could be noted */
-    hfi_usage lost_usage;
+    struct { /* those that vanished last, before their ends could be noted */
+        pid_t pid;
+        hfi_usage usage;
+    } lost[LOST_MAX];
+    size_t lost_next;
     hfi_procfile births_file;
     uint64_t births;
     int64_t searched_ns;
@@ -161,10 +167,9 @@ refresh(hfi_family *family, double *growth, double *vanished) {
             i++;
         } else {
             add_usage(&at->usage, 1, vanished);
-            if (at->root == at->process.pid) {
-                family->lost = at->root;
-                family->lost_usage = at->usage;
-            }
+            family->lost[family->lost_next].pid = at->process.pid;
+            family->lost[family->lost_next].usage = at->usage;
+            family->lost_next = (family->lost_next + 1) % LOST_MAX;
             drop(family, i);
         }
     }
@@ -343,22 +348,50 @@ hfi_family_remove(hfi_family *family, pid_t pid) {
     }
 }
 
-void
-hfi_family_note_end(hfi_family *family, pid_t pid, double cpu_seconds, const char *io) {
-    member *at = find(family, pid);
-    if (at == NULL && (pid != family->lost || pid <= 0))
-        return;
-    hfi_usage known = at != NULL ? at->usage : family->lost_usage, last = known;
+/* What is known of a process that has ended; it is forgotten. 0: nothing. */
+static int
+take_known(hfi_family *family, pid_t pid, hfi_usage *ret_usage) {
+    size_t index = find_index(family, pid), lost = 0;
+    if (pid <= 0)
+        return 0;
+    if (index < family->count) {
+        *ret_usage = family->members[index].usage;
+        drop(family, index);
+        return 1;
+    }
+    while (lost < LOST_MAX && family->lost[lost].pid != pid)
+        lost++;
+    if (lost == LOST_MAX)
+        return 0;
+    *ret_usage = family->lost[lost].usage;
+    family->lost[lost].pid = 0;
+    add_usage(ret_usage, -1,
+              family->offset); /* it is in the sum as one that vanished */
+    return 1;
+}
+
+static void
+add_end(hfi_family *family, hfi_usage last, double cpu_seconds, const char *io) {
     if (cpu_seconds * 1e9 > last.cpu + last.cpu_children)
         last.cpu = cpu_seconds * 1e9 - last.cpu_children;
     if (io != NULL)
         hfi_usage_parse_io(io, &last);
     add_usage(&last, 1, family->offset);
-    if (at != NULL)
-        drop(family, (size_t)(at - family->members));
-    else
-        add_usage(&known, -1, family->offset);
-    family->lost = 0;
+}
+
+void
+hfi_family_note_end(hfi_family *family, pid_t pid, double cpu_seconds, const char *io) {
+    hfi_usage known;
+    if (take_known(family, pid, &known))
+        add_end(family, known, cpu_seconds, io);
+}
+
+void
+hfi_family_note_orphan(hfi_family *family, pid_t pid, double cpu_seconds,
+                       const char *io) {
+    hfi_usage known = {0};
+    (void)take_known(family, pid, &known);
+    add_end(family, known, cpu_seconds, io);
 }
 
 void

@@ -1,5 +1,9 @@
 /* levels.c - what each level has used, read and written down as rows.
  *
+ * Use is measured against what its processes may have: the notebook's and the job's
+ * against the limits that hold here, the user's and the system's, which may be in other
+ * control groups, against the machine, or the container.
+ *
  * A reading of a level goes into the series as a row of what was used since the reading
  * before. The process level reads the notebook's workers, the user's all processes of
  * the user (family.c); the system level the machine (machine.c), or the container that
@@ -38,7 +42,8 @@
 #define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * HF_MONITOR_GPUS_MAX)
 #define NARROW     10 /* rows below this part of the interval have no low or high */
 #define NARROW_NS  1000000LL
-#define WEIGH_NS   1000000000LL /* between two weighings */
+#define WEIGH_NS   1000000000LL /* between two weighings, if nothing has changed */
+#define WEIGH_PART 100          /* a change of memory by this part is one */
 /* Between two rows of the machine, whose processor time is counted in ticks of 10
  * ms. */
 #define TICKS_NS 40000000LL
@@ -58,9 +63,10 @@ struct hfi_levels {
     hfi_slurm slurm;
     hfi_cgroup container, job; /* of version 0: there is none */
     int weighs;
-    int64_t weigh_due_ns;
-    double pss, uss; /* of the process level, bytes; NaN: not weighed */
-    hfi_gpus *gpus;  /* NULL before the first start */
+    int64_t weighed_ns, weigh_cost_ns;
+    double weighed_memory; /* resident bytes at that time */
+    double pss, uss;       /* of the process level, bytes; NaN: not weighed */
+    hfi_gpus *gpus;        /* NULL before the first start */
     hfi_gpus_reading gpus_read;
     double gpu[HF_MONITOR_LEVELS][3 * HF_MONITOR_GPUS_MAX];
     level levels[HF_MONITOR_LEVELS];
@@ -114,9 +120,10 @@ static void
 fill_common(hfi_levels *levels, int which, const hf_monitor_reading *now, double *row) {
     const hf_monitor_reading *last = &levels->levels[which].last;
     double seconds = (double)(now->time_ns - last->time_ns) / 1e9;
-    double cores = which == HF_MONITOR_SYSTEM && levels->container.version == 0
-                       ? (double)hfi_machine_cores(levels->machine)
-                       : levels->cores;
+    int is_machine = levels->container.version == 0 &&
+                     (which == HF_MONITOR_SYSTEM || which == HF_MONITOR_USER);
+    double cores =
+        is_machine ? (double)hfi_machine_cores(levels->machine) : levels->cores;
     row[HFI_COLUMN_CPU] =
         percent(now->cpu_seconds - last->cpu_seconds, seconds * cores);
     row[HFI_COLUMN_READ_COUNT] = now->io_read_count - last->io_read_count;
@@ -192,14 +199,29 @@ fill_cores(hfi_levels *levels, const hf_monitor_reading *now, double *row) {
             percent(levels->busy[i] - levels->busy_last[i], seconds);
 }
 
+/* A weight holds for as long as the resident memory is what it was; then it is unknown
+ * until the processes are weighed again: at a cell's begin and end at once. */
 static void
-weigh(hfi_levels *levels) {
-    int64_t now = hfi_thread_now();
-    if (!levels->weighs || levels->interval_ns == 0 || now < levels->weigh_due_ns)
+weigh(hfi_levels *levels, double memory, int at_cell) {
+    double change = fabs(memory - levels->weighed_memory);
+    int is_new = !(change * WEIGH_PART <= memory);
+    int64_t began = hfi_thread_now();
+    int64_t wait = levels->weigh_cost_ns * (is_new ? SHARE_CELL : SHARE);
+    if (!is_new && wait < WEIGH_NS)
+        wait = WEIGH_NS;
+    if (is_new && at_cell)
+        wait = 0;
+    if (!levels->weighs)
         return;
-    hfi_family_weigh(levels->family, &levels->pss, &levels->uss);
-    int64_t took = hfi_thread_now() - now;
-    levels->weigh_due_ns = now + (SHARE * took > WEIGH_NS ? SHARE * took : WEIGH_NS);
+    if (began - levels->weighed_ns >= wait) {
+        hfi_family_weigh(levels->family, &levels->pss, &levels->uss);
+        levels->weighed_memory = memory;
+        levels->weighed_ns = hfi_thread_now();
+        levels->weigh_cost_ns = levels->weighed_ns - began;
+    } else if (is_new) {
+        levels->pss = levels->uss = NAN;
+        levels->weighed_memory = NAN; /* also if it is the old one again */
+    }
 }
 
 /* The row of what was used since the last reading; the first has no width. */
@@ -261,13 +283,17 @@ hfi_levels_sample(hfi_levels *levels, int at_cell,
     uint32_t available = 0;
     uint64_t costs[HF_MONITOR_LEVELS] = {0};
     take_gpus(levels);
-    weigh(levels);
     for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
         level *one = &levels->levels[i];
         hf_monitor_reading reading = {0};
         if (!is_due(levels, i, at_cell) || !read_level(levels, i, at_cell, &reading))
             continue;
         available |= 1u << i;
+        if (i == HF_MONITOR_PROCESS && levels->interval_ns > 0) {
+            int64_t weighing = hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID);
+            weigh(levels, reading.memory_bytes, at_cell);
+            before += hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID) - weighing;
+        }
         if (levels->interval_ns > 0 && !is_narrow(levels, i, reading.time_ns)) {
             add_row(levels, i, &reading);
             keep(levels, i, &reading);
@@ -356,7 +382,8 @@ void
 hfi_levels_start(hfi_levels *levels, int64_t interval_ns, int weigh) {
     levels->weighs = weigh;
     levels->pss = levels->uss = NAN;
-    levels->weigh_due_ns = 0;
+    levels->weighed_ns = levels->weigh_cost_ns = 0;
+    levels->weighed_memory = NAN;
     if (interval_ns > 0 && levels->users == NULL) {
         levels->users = hfi_family_create_of_user(getuid(), NULL);
         if (*levels->slurm.job != '\0' && levels->job.version == 0)

@@ -199,6 +199,14 @@ hfi_sampler_note_end(hfi_sampler *sampler, pid_t pid, double cpu_seconds,
     pthread_mutex_unlock(&sampler->lock);
 }
 
+void
+hfi_sampler_note_orphan(hfi_sampler *sampler, pid_t pid, double cpu_seconds,
+                        const char *io) {
+    pthread_mutex_lock(&sampler->lock);
+    hfi_family_note_orphan(hfi_levels_family(sampler->levels), pid, cpu_seconds, io);
+    pthread_mutex_unlock(&sampler->lock);
+}
+
 /* ---- cells ---------------------------------------------------------------------- */
 
 static const hfi_word silence;

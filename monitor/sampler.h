@@ -38,6 +38,8 @@ void hfi_sampler_add(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_remove(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_note_end(hfi_sampler *sampler, pid_t pid, double cpu_seconds,
                           const char *io);
+void hfi_sampler_note_orphan(hfi_sampler *sampler, pid_t pid, double cpu_seconds,
+                             const char *io);
 
 /* A process's own report of a moment. It is exact to the nanosecond, and comes before
  * others can look at the process. All 0 if there is no report. */

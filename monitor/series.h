@@ -75,7 +75,8 @@ void hfi_levels_close(hfi_levels *levels);
 /* The processes of the process level. */
 hfi_family *hfi_levels_family(hfi_levels *levels);
 /* From now on readings become rows; if `interval_ns` is 0, no longer. With `weigh` the
- * notebook's processes are weighed (PSS and USS), once a second at most. */
+ * notebook's processes are weighed (PSS and USS), once a second if their memory doesn't
+ * change. */
 void hfi_levels_start(hfi_levels *levels, int64_t interval_ns, int weigh);
 /* Read all levels that are due. `ret_readings` may be NULL; the reading of a level that
  * isn't due stays as it is. `at_cell`: this sample isn't one of the interval's. */

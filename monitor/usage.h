@@ -79,6 +79,10 @@ void hfi_family_remove(hfi_family *family, pid_t pid);
  * /proc, or NULL. */
 void hfi_family_note_end(hfi_family *family, pid_t pid, double cpu_seconds,
                          const char *io);
+/* The same of a process that a member has left to the process that waited for it: it
+ * counts although it may never have been found. */
+void hfi_family_note_orphan(hfi_family *family, pid_t pid, double cpu_seconds,
+                            const char *io);
 /* A member reports the use of the children that it has waited for, in ns: others get
  * that from the system in hundredths of a second only. */
 void hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns);

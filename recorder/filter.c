@@ -5,11 +5,16 @@
  * matches is recorded; of several that match the last one decides; a region whose file
  * is excluded is left out whatever its name.
  *
+ * multiprocessing calls the program's module __mp_main__ in processes that it spawns: a
+ * pattern that matches the region by the name that it has in the program decides there,
+ * too.
+ *
  * Asked once for each region and recording, not for each event.
  */
 #include "filter.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,16 +55,28 @@ hfi_filter_add(hfi_filter_subject subject, bool exclude, const char *pattern) {
     return HF_OK;
 }
 
+/* `other` NULL: there is one name. */
 static bool
-is_excluded(hfi_filter_subject subject, const char *name) {
-    for (size_t i = lists[subject].count; i--;)
-        if (fnmatch(lists[subject].rules[i].pattern, name, 0) == 0)
+is_excluded(hfi_filter_subject subject, const char *name, const char *other) {
+    for (size_t i = lists[subject].count; i--;) {
+        const char *pattern = lists[subject].rules[i].pattern;
+        if (fnmatch(pattern, name, 0) == 0 ||
+            (other && fnmatch(pattern, other, 0) == 0))
             return lists[subject].rules[i].exclude;
+    }
     return false;
 }
 
 bool
 hfi_filter_excludes(const char *file, const char *region) {
-    return is_excluded(HFI_FILTER_FILES, file) ||
-           is_excluded(HFI_FILTER_REGIONS, region);
+    static const char spawned[] = "__mp_main__";
+    size_t length = sizeof spawned - 1;
+    char *other = NULL;
+    if (lists[HFI_FILTER_REGIONS].count && strncmp(region, spawned, length) == 0 &&
+        asprintf(&other, "__main__%s", region + length) < 0)
+        other = NULL;
+    bool excludes = is_excluded(HFI_FILTER_FILES, file, NULL) ||
+                    is_excluded(HFI_FILTER_REGIONS, region, other);
+    free(other);
+    return excludes;
 }

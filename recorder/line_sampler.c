@@ -1,13 +1,18 @@
 /* line_sampler.c - a thread that looks where the others are.
  *
- * A look at one thread: the top entry of its stack says in which function it is, at one
- * instant. Then one system call (process_vm_readv, which fails where a load would be a
- * crash) reads at which instruction each function of the stack is. An entry whose
- * serial number is still the same afterwards, and that is still on the stack, was the
- * same visit all the time, so its instruction is true. The other case is a visit that
- * ended within that microsecond: the sample counts for the function without a line, as
- * `unplaced`, unless the function has but one line. So functions are right always, and
- * lines of visits that are much shorter than a microsecond are missing, not wrong.
+ * A look at one thread: the depth of its stack at one instant says in which function it
+ * is. The instant isn't chosen by what is found, or short visits would lose. Then one
+ * system call (process_vm_readv, which fails where a load would be a crash) reads at
+ * which instruction each function of the stack is. An entry whose serial number is still
+ * the same afterwards, and that is still on the stack, was the same visit all the time,
+ * so its instruction is true.
+ *
+ * A visit may be shorter than that microsecond. What was read is then the place of a
+ * later visit, if there is one: as true for the function, whose visits follow each
+ * other. Or nobody uses that frame any more: it shows the instruction by which a visit
+ * left, a return as a rule. So these count for a visit that lives only, and the function
+ * is looked at again. If all tries are in vain, the sample counts for the function
+ * without a line, as `unplaced`, unless the function has but one line.
  *
  * A sample stands for the time since the look before it. The time between two looks
  * varies by a quarter, so that they don't fall into step with the program.
@@ -32,9 +37,11 @@
 
 enum {
     READ_MAX = 512, /* functions of a stack, the innermost ones */
-    TRIES = 64,
+    TRIES = 64,     /* to find a line */
+    LOADS = 4096,   /* of the stack, for a function that is to be on top */
     NO_LINE = UINT32_MAX,
 };
+#define IS_EXIT     (UINT32_C(1) << 31) /* in a line: the instruction ends a visit */
 #define FILE_BYTES  ((size_t)64 << 20)
 #define GROWN_BYTES ((size_t)256 << 10)
 
@@ -43,6 +50,18 @@ typedef struct seen_entry {
     uint64_t serial;
     const void *instruction;
 } seen_entry;
+
+typedef struct waiting_function {
+    const void *instruction;
+    hfi_line_code *code;
+} waiting_function;
+
+typedef struct hfi_line_waiting {
+    struct hfi_line_waiting *next;
+    uintptr_t greenlet;
+    uint32_t depth;
+    waiting_function open[];
+} hfi_line_waiting;
 
 static struct {
     bool runs;
@@ -123,21 +142,6 @@ read_entry(const hfi_line_entry *entry, seen_entry *ret_seen) {
            atomic_load_explicit(&entry->serial, memory_order_relaxed) == serial;
 }
 
-/* The innermost function at one instant, and how many there are. 0: none. UINT32_MAX:
- * the thread was too quick. */
-static uint32_t
-read_top(const hfi_line_stack *stack, seen_entry *ret_top) {
-    for (int i = 0; i < TRIES; i++) {
-        uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_acquire);
-        if (depth == 0)
-            return 0;
-        if (read_entry(&stack->entries[depth - 1], ret_top) &&
-            atomic_load_explicit(&stack->depth, memory_order_relaxed) == depth)
-            return depth;
-    }
-    return UINT32_MAX;
-}
-
 static bool
 is_still_there(const hfi_line_stack *stack, uint32_t at, uint64_t serial) {
     uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_acquire);
@@ -145,14 +149,57 @@ is_still_there(const hfi_line_stack *stack, uint32_t at, uint64_t serial) {
                                               memory_order_acquire) == serial;
 }
 
-/* The index of a line; NO_LINE if the address isn't one of the code's. */
+/* The index of a line; NO_LINE if the address isn't one of the code's, or may be what a
+ * visit has left behind. */
 static uint32_t
-line_of(const hfi_line_code *code, uintptr_t instruction) {
+line_of(const hfi_line_code *code, uintptr_t instruction, bool lives) {
     if (instruction + 2 == code->start) /* it is about to begin */
         instruction = code->start;
     if (instruction < code->start || instruction - code->start >= code->bytes)
         return NO_LINE;
-    return code->line_of[(instruction - code->start) / 2];
+    uint32_t line = code->line_of[(instruction - code->start) / 2];
+    if (line == NO_LINE || (line & IS_EXIT && !lives))
+        return NO_LINE;
+    return line & ~IS_EXIT;
+}
+
+/* Wait a moment for a visit of a function. The values may be of two visits: what is read
+ * by them is checked. */
+static bool
+find_visit(const hfi_line_stack *stack, const hfi_line_code *code, uint32_t *ret_at,
+           seen_entry *ret_seen) {
+    for (int i = 0; i < LOADS; i++) {
+        uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_acquire);
+        const hfi_line_entry *entry = &stack->entries[depth ? depth - 1 : 0];
+        if (!depth || atomic_load_explicit(&entry->code, memory_order_relaxed) != code)
+            continue;
+        *ret_at = depth - 1;
+        ret_seen->serial = atomic_load_explicit(&entry->serial, memory_order_acquire);
+        ret_seen->instruction =
+            atomic_load_explicit(&entry->instruction, memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
+/* The line of a function whose visits are short. */
+static uint32_t
+find_line(const hfi_line_stack *stack, const hfi_line_code *code) {
+    seen_entry seen;
+    uint32_t at, line = NO_LINE;
+    for (int i = 0; i < TRIES && line == NO_LINE; i++) {
+        uintptr_t read = 0;
+        if (!find_visit(stack, code, &at, &seen))
+            break;
+        /* Each time a little later: not in step with a loop of the program's. */
+        for (int k = 0; k < i; k++)
+            (void)atomic_load_explicit(&stack->depth, memory_order_acquire);
+        struct iovec own = {&read, sizeof read},
+                     there = {(void *)(uintptr_t)seen.instruction, sizeof read};
+        (void)read_memory(&own, &there, 1);
+        line = line_of(code, read, is_still_there(stack, at, seen.serial));
+    }
+    return line;
 }
 
 /* -- counting ---------------------------------------------------------------------- */
@@ -201,18 +248,15 @@ look(const hfi_line_stack *stack, uint64_t ns) {
     seen_entry seen[READ_MAX];
     struct iovec there[READ_MAX];
     uintptr_t read[READ_MAX] = {0};
-    seen_entry top;
-    uint32_t depth = read_top(stack, &top);
-    if (depth == UINT32_MAX)
-        sampler.header->missed++;
-    if (depth == 0 || depth == UINT32_MAX)
+    uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_acquire);
+    if (depth == 0)
         return;
+    hfi_line_code *top =
+        atomic_load_explicit(&stack->entries[depth - 1].code, memory_order_relaxed);
     uint32_t first = depth > READ_MAX ? depth - READ_MAX : 0;
     uint32_t count = depth - first;
     for (uint32_t i = 0; i < count; i++) {
-        if (i == count - 1)
-            seen[i] = top;
-        else if (!read_entry(&stack->entries[first + i], &seen[i]))
+        if (!read_entry(&stack->entries[first + i], &seen[i]))
             seen[i] = (seen_entry){0};
         const void *from = seen[i].instruction ? seen[i].instruction : &read[i];
         there[i] = (struct iovec){(void *)(uintptr_t)from, sizeof *read};
@@ -223,11 +267,16 @@ look(const hfi_line_stack *stack, uint64_t ns) {
     sampler.header->sampled_ns += ns;
     sampler.header->cut += first > 0;
     for (uint32_t i = count; i-- > 0;) {
-        if (!seen[i].serial)
+        bool is_top = i == count - 1;
+        hfi_line_code *code = is_top ? top : seen[i].code;
+        if (!code)
             continue;
-        bool is_same = is_still_there(stack, first + i, seen[i].serial);
-        uint32_t line = is_same ? line_of(seen[i].code, read[i]) : NO_LINE;
-        count_function(seen[i].code, line, i == count - 1, ns);
+        bool is_same =
+            seen[i].code == code && is_still_there(stack, first + i, seen[i].serial);
+        uint32_t line = line_of(code, read[i], is_same);
+        if (line == NO_LINE && is_top && code->only_line == NO_LINE)
+            line = find_line(stack, code);
+        count_function(code, line, is_top, ns);
     }
 }
 
@@ -419,7 +468,8 @@ fill_lines(hfi_line_code *code, const hfi_line_source *source, uint32_t first) {
     code->only_line = NO_LINE;
     for (size_t i = 0; i < source->instruction_count; i++) {
         uint32_t line = source->lines[i] ? source->lines[i] - first : NO_LINE;
-        code->line_of[i] = line;
+        bool is_exit = source->exits && source->exits[i];
+        code->line_of[i] = is_exit ? line | IS_EXIT : line;
         if (line == NO_LINE || code->counts[line].has_code)
             continue;
         code->counts[line].has_code = 1;
@@ -484,10 +534,60 @@ hfi_line_stack_acquire(void) {
     return stack;
 }
 
+/* Nothing runs on it, and nothing waits. */
+static void
+empty_stack(hfi_line_stack *stack) {
+    hfi_line_pop(stack, 0);
+    stack->base = 0;
+    while (stack->waiting) {
+        hfi_line_waiting *entry = stack->waiting;
+        stack->waiting = entry->next;
+        free(entry);
+    }
+}
+
 void
 hfi_line_stack_release(hfi_line_stack *stack) {
-    hfi_line_pop(stack, 0);
+    empty_stack(stack);
     atomic_store(&stack->is_free, true);
+}
+
+static void
+put_aside(hfi_line_stack *stack, uintptr_t greenlet) {
+    uint32_t depth = atomic_load(&stack->depth), base = stack->base;
+    if (!greenlet || depth <= base) {
+        stack->base = greenlet ? base : depth;
+        return;
+    }
+    hfi_line_waiting *entry =
+        malloc(sizeof *entry + (depth - base) * sizeof *entry->open);
+    if (entry) {
+        *entry = (hfi_line_waiting){stack->waiting, greenlet, depth - base};
+        for (uint32_t i = 0; i < entry->depth; i++)
+            entry->open[i] =
+                (waiting_function){atomic_load(&stack->entries[base + i].instruction),
+                                   atomic_load(&stack->entries[base + i].code)};
+        stack->waiting = entry;
+    }
+    hfi_line_pop(stack, base);
+}
+
+void
+hfi_line_stack_switch(hfi_line_stack *stack, uintptr_t from, uintptr_t to) {
+    put_aside(stack, from);
+    hfi_line_waiting **at = &stack->waiting;
+    while (*at && (*at)->greenlet != to)
+        at = &(*at)->next;
+    hfi_line_waiting *entry = *at;
+    if (entry) {
+        *at = entry->next;
+        for (uint32_t i = 0; i < entry->depth; i++)
+            (void)hfi_line_resume(stack, entry->open[i].instruction,
+                                  entry->open[i].code);
+        free(entry);
+    }
+    if (!to)
+        stack->base = 0;
 }
 
 /* -- begin and end ----------------------------------------------------------------- */
@@ -507,7 +607,7 @@ try_reading(hf_error *reterr) {
 static void
 empty_stacks(void) {
     for (hfi_line_stack *stack = stacks; stack; stack = stack->next)
-        hfi_line_pop(stack, 0);
+        empty_stack(stack);
 }
 
 hf_status
@@ -556,7 +656,7 @@ hfi_lines_forget(hfi_line_stack *mine) {
         if (stack != mine)
             hfi_line_stack_release(stack);
     if (mine)
-        hfi_line_pop(mine, 0);
+        empty_stack(mine);
     sampler.runs = false;
     close_file();
     free_codes();

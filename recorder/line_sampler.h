@@ -41,7 +41,7 @@ typedef struct hfi_lines_header {
     uint64_t rounds;       /* looks at all threads */
     uint64_t samples;      /* of threads that ran a function of the user's own */
     uint64_t sampled_ns;   /* the time for which they stand together */
-    uint64_t missed;       /* the thread was too quick to say where it is */
+    uint64_t missed;       /* 0 */
     uint64_t cut;          /* the outermost functions of a deep stack were not read */
     uint64_t dropped;      /* functions for which there was no room */
     uint64_t processor_ns; /* that the sampler's own thread took */
@@ -95,17 +95,17 @@ typedef struct hfi_line_stack {
     hfi_line_entry *entries; /* HFI_LINES_DEPTH */
     _Atomic(uint32_t) depth;
     _Atomic(bool) is_free;
-    uint64_t serial; /* of the last push; the thread's own */
+    /* The thread's own: */
+    uint64_t serial; /* of the last push */
+    uint32_t base;   /* entries of the thread itself, below those of a greenlet */
+    struct hfi_line_waiting *waiting; /* greenlets that don't run now */
     struct hfi_line_stack *next;
 } hfi_line_stack;
 
-/* The thread enters a function. Returns the depth to which hfi_line_pop() goes back.
- * `instruction` is readable until then. */
+/* Put a function on the stack. Returns the depth to which hfi_line_pop() goes back. */
 static inline uint32_t
-hfi_line_push(hfi_line_stack *stack, const void *instruction, hfi_line_code *code) {
+hfi_line_resume(hfi_line_stack *stack, const void *instruction, hfi_line_code *code) {
     uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
-    if (code->record)
-        code->record->calls++;
     if (depth >= HFI_LINES_DEPTH)
         return depth;
     hfi_line_entry *entry = &stack->entries[depth];
@@ -118,11 +118,35 @@ hfi_line_push(hfi_line_stack *stack, const void *instruction, hfi_line_code *cod
     return depth;
 }
 
+/* The thread enters a function. `instruction` is readable until hfi_line_leave(). */
+static inline uint32_t
+hfi_line_push(hfi_line_stack *stack, const void *instruction, hfi_line_code *code) {
+    if (code->record)
+        code->record->calls++;
+    return hfi_line_resume(stack, instruction, code);
+}
+
 static inline void
 hfi_line_pop(hfi_line_stack *stack, uint32_t depth) {
     atomic_store_explicit(&stack->depth, depth, memory_order_release);
     atomic_thread_fence(memory_order_release); /* before the frame's memory changes */
 }
+
+/* Leave the function that was entered with this `instruction`, and what is still above
+ * it. One that was entered before the sampling began isn't found. */
+static inline void
+hfi_line_leave(hfi_line_stack *stack, const void *instruction) {
+    uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
+    while (depth > 0 && atomic_load_explicit(&stack->entries[depth - 1].instruction,
+                                             memory_order_relaxed) != instruction)
+        depth--;
+    if (depth > 0)
+        hfi_line_pop(stack, depth - 1);
+}
+
+/* Another greenlet of the thread runs from now on; 0: the thread itself. See
+ * hfi_location_switch(). */
+void hfi_line_stack_switch(hfi_line_stack *stack, uintptr_t from, uintptr_t to);
 
 /* -- the sampler ------------------------------------------------------------------- */
 
@@ -140,13 +164,14 @@ void hfi_lines_forget(hfi_line_stack *mine);
 bool hfi_lines_are_sampled(void);
 
 /* The data about a code object. `lines[i]` is the line of instruction i, 0 if it has
- * none. */
+ * none; `exits[i]`: it ends a visit, or suspends it (NULL: none is known). */
 typedef struct hfi_line_source {
     const char *file;
     const char *name;
     uint32_t def_line;
     uintptr_t start;
     const uint32_t *lines;
+    const bool *exits;
     size_t instruction_count;
 } hfi_line_source;
 

@@ -33,6 +33,11 @@
  * cell's own code, called back from there) remembers it, and gives it back when it is
  * left.
  *
+ * A thread may have several greenlets, of which one runs at a time, and each has a stack
+ * of its own. What the thread itself has open stays open while a greenlet runs; what a
+ * greenlet has open is left when another one goes on, and entered again with it, as a
+ * coroutine is when it is resumed. So a function has the time in which it runs.
+ *
  * The interpreter's lock serializes all callers but the writer of `finished`. The path
  * of an event allocates only when the stack is deeper than ever before.
  *
@@ -58,6 +63,15 @@ typedef struct hfi_rewind {
     size_t depth;    /* of what the trace had open then: */
     uint32_t open[]; /* regions */
 } hfi_rewind;
+
+typedef struct hfi_suspended {
+    struct hfi_suspended *next;
+    uintptr_t greenlet; /* 0: the thread itself */
+    hfi_owner hider;
+    bool doubtful;
+    size_t depth;
+    hfi_open_region open[];
+} hfi_suspended;
 
 /* -- what becomes of a full log ---------------------------------------------------- */
 
@@ -268,6 +282,15 @@ enter_again(hfi_location *location, const hfi_open_region *entry, uint64_t now) 
         enter_lifting_at(location, entry->owner, entry->region, entry->hider, now);
 }
 
+/* Entry `at` is gone: those of the thread itself are fewer. */
+static void
+lower_base(hfi_location *location, size_t at) {
+    if (at < location->base)
+        location->base--;
+    if (location->base > location->depth)
+        location->base = location->depth;
+}
+
 static void
 remove_entry(hfi_location *location, size_t at, keep_rule keep) {
     uint64_t now = hfi_clock_ticks();
@@ -283,6 +306,7 @@ remove_entry(hfi_location *location, size_t at, keep_rule keep) {
     }
     if (keep == KEEP_ALL) /* what runs now is the same as before */
         location->hider = hider;
+    lower_base(location, at);
 }
 
 /* The frame at `at` has no region, so those above it needn't be split. */
@@ -296,6 +320,7 @@ remove_lift(hfi_location *location, size_t at, keep_rule keep) {
     location->depth--;
     memmove(&location->stack[at], &location->stack[at + 1],
             (location->depth - at) * sizeof *location->stack);
+    lower_base(location, at);
 }
 
 static void
@@ -366,9 +391,11 @@ hfi_location_enter_cell(hfi_location *location, uint32_t region) {
 void
 hfi_location_leave_cell(hfi_location *location, uint64_t ticks) {
     size_t at;
-    if (find_owner(location, HFI_OWNER_CELL, &at))
-        while (location->depth > at)
-            leave_top(location, ticks);
+    if (!find_owner(location, HFI_OWNER_CELL, &at))
+        return;
+    while (location->depth > at)
+        leave_top(location, ticks);
+    lower_base(location, at);
 }
 
 SELDOM static void
@@ -418,7 +445,7 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                        size_t live_count) {
     /* Both lists are in calling order: pair them from the innermost. */
     size_t from = 0;
-    for (size_t at = location->depth; at--;) {
+    for (size_t at = location->depth; at-- > location->base;) {
         if (!is_of_a_frame(&location->stack[at]))
             continue;
         size_t i = from;
@@ -444,7 +471,75 @@ hfi_location_inherit(hfi_location *location, const hfi_location *from,
     for (size_t i = 0; i < from->depth; i++)
         push_inherited(location, &from->stack[i]);
     location->hider = from->hider;
+    if (from->base)
+        location->base = location->depth - (from->depth - from->base);
 }
+
+/* -- greenlets --------------------------------------------------------------------- */
+
+static void
+suspend(hfi_location *location, uintptr_t greenlet, bool doubtful) {
+    size_t depth = greenlet ? location->depth - location->base : 0;
+    if (!greenlet)
+        location->base = location->depth;
+    /* One that has ended has nothing to go on with. */
+    bool is_needed = !greenlet || depth || location->hider;
+    hfi_suspended *entry =
+        is_needed ? malloc(sizeof *entry + depth * sizeof *entry->open) : NULL;
+    if (entry) {
+        *entry = (hfi_suspended){.next = location->suspended,
+                                 .greenlet = greenlet,
+                                 .hider = location->hider,
+                                 .doubtful = doubtful,
+                                 .depth = depth};
+        if (depth)
+            memcpy(entry->open, &location->stack[location->base],
+                   depth * sizeof *entry->open);
+        location->suspended = entry;
+    }
+    uint64_t now = hfi_clock_ticks();
+    while (location->depth > location->base)
+        leave_top(location, now);
+}
+
+static hfi_suspended *
+find_suspended(hfi_location *location, uintptr_t greenlet, bool take) {
+    hfi_suspended **at = &location->suspended;
+    while (*at && (*at)->greenlet != greenlet)
+        at = &(*at)->next;
+    hfi_suspended *found = *at;
+    if (found && take)
+        *at = found->next;
+    return found;
+}
+
+/* A greenlet that has just begun is hidden if the thread itself was. */
+static bool
+resume(hfi_location *location, uintptr_t greenlet) {
+    const hfi_suspended *thread = find_suspended(location, 0, false);
+    hfi_owner hider = thread ? thread->hider : 0;
+    hfi_suspended *entry = find_suspended(location, greenlet, true);
+    bool doubtful = entry && entry->doubtful;
+    uint64_t now = hfi_clock_ticks();
+    for (size_t i = 0; entry && i < entry->depth; i++)
+        enter_again(location, &entry->open[i], now);
+    location->hider = entry ? entry->hider : hider;
+    if (!greenlet)
+        location->base = 0;
+    free(entry);
+    return doubtful;
+}
+
+bool
+hfi_location_switch(hfi_location *location, uintptr_t from, uintptr_t to,
+                    bool doubtful) {
+    if (from == to)
+        return false;
+    suspend(location, from, doubtful);
+    return resume(location, to);
+}
+
+/* -- its end ----------------------------------------------------------------------- */
 
 void
 hfi_location_finish(hfi_location *location) {
@@ -455,6 +550,11 @@ hfi_location_finish(hfi_location *location) {
         hfi_rewind *point = location->rewinds;
         location->rewinds = point->next;
         free(point);
+    }
+    while (location->suspended) {
+        hfi_suspended *entry = location->suspended;
+        location->suspended = entry->next;
+        free(entry);
     }
     if (location->log.words)
         catch_up(location);

@@ -7,7 +7,9 @@
  * open file description: they end with the process, however it ends, and a process that
  * is to fork can take one for the child, which has it from its first moment: a parent
  * that ends at once still knows of it. One more byte, the gate, is locked by a process
- * that joins or finishes: nobody joins what is just being removed.
+ * that joins or finishes: nobody joins what is just being removed. The lock file is
+ * removed last, so a process that comes meanwhile waits for the gate, and `done` is made
+ * first: if the removal is cut off, nobody takes what is left for the experiment's.
  *
  * Invariants: each part has opened the lock file itself; the directory `parts` exists
  * as long as a part lives.
@@ -17,9 +19,11 @@
  */
 #include "parts.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +50,47 @@ is_current(int file, const char *path) {
            ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
+/* A path below `directory`; "" if it is too long. */
+static void
+path_in(const char *directory, const char *name, char path[static PATH_MAX]) {
+    if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
+        path[0] = '\0';
+}
+
+static bool
+is_done(const char *parts) {
+    char done[PATH_MAX];
+    path_in(parts, "done", done);
+    return access(done, F_OK) == 0;
+}
+
+/* The gate is closed. A process that comes between the last two steps has a lock file of
+ * its own in the directory, which stays. */
+static void
+remove_parts(const char *parts) {
+    char path[PATH_MAX];
+    path_in(parts, "done", path);
+    int made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (made >= 0)
+        close(made);
+    DIR *entries = opendir(parts);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        const char *name = entry->d_name;
+        bool is_last = strcmp(name, "lock") == 0 || strcmp(name, "done") == 0;
+        if (is_last || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        path_in(parts, name, path);
+        hfi_trace_part_remove(path);
+    }
+    if (entries)
+        closedir(entries);
+    path_in(parts, "done", path);
+    (void)unlink(path);
+    path_in(parts, "lock", path);
+    (void)unlink(path);
+    (void)rmdir(parts);
+}
+
 /* The lock file, with its gate closed behind us. */
 static hf_status
 pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
@@ -69,8 +114,11 @@ pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
         }
         status = lock_byte(lock, GATE, F_WRLCK, reterr);
         if (status == HF_OK && is_current(lock, path)) {
-            *ret_lock = lock;
-            break;
+            if (!is_done(parts)) {
+                *ret_lock = lock;
+                break;
+            }
+            remove_parts(parts); /* of one that could not finish it */
         }
         close(lock);
         if (status != HF_OK)
@@ -224,7 +272,7 @@ void
 hfi_trace_part_leave(hfi_trace_part *part, bool remove) {
     char *parts = NULL;
     if (remove && asprintf(&parts, "%s/parts", part->directory) > 0)
-        hfi_trace_part_remove(parts);
+        remove_parts(parts);
     free(parts);
     part_fini(part);
 }

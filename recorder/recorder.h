@@ -59,7 +59,8 @@ typedef struct hfi_location {
     hfi_open_region *stack;
     size_t depth, capacity;
     hfi_owner hider; /* the frame below which nothing is recorded; 0: none */
-    bool logging;    /* recording is on, and the log goes somewhere */
+    size_t base;  /* entries of the thread itself, below those of a greenlet; 0 in it */
+    bool logging; /* recording is on, and the log goes somewhere */
     hf_recorder *recorder;
     const hfi_backend *backend;
     void *writer;       /* of an immediate back end; NULL: closed, or none */
@@ -74,8 +75,9 @@ typedef struct hfi_location {
     uint64_t nested;  /* of these, as hfi_events_written counts them; likewise */
     uint64_t rewound; /* events that were taken back */
     char name[64];
-    struct hfi_rewind *rewinds; /* innermost first */
-    _Atomic bool finished;      /* the thread has ended; set without any lock */
+    struct hfi_rewind *rewinds;      /* innermost first */
+    struct hfi_suspended *suspended; /* greenlets that don't run now, and the thread */
+    _Atomic bool finished;           /* the thread has ended; set without any lock */
 } hfi_location;
 
 typedef struct hfi_recording_totals {
@@ -166,9 +168,16 @@ typedef struct hfi_live_frame {
 } hfi_live_frame;
 
 /* Leave the function entries that don't belong to one of `live` (innermost first), and
- * forget the hider if it isn't one of them. */
+ * forget the hider if it isn't one of them. `live` is of the greenlet that runs. */
 void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
+
+/* Another greenlet of the thread runs from now on. 0 stands for the thread itself, what
+ * it has open stays open below. What `from` has open is left, and entered again when it
+ * goes on. `doubtful`: functions of `from` may have returned without an event. True if
+ * that is so of `to`. */
+bool hfi_location_switch(hfi_location *location, uintptr_t from, uintptr_t to,
+                         bool doubtful);
 
 /* In a forked child: what is open on the parent's location is open here without an
  * enter, since these are visits of the parent's. `region` is entered in their place; it

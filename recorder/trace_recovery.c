@@ -390,6 +390,24 @@ has_parts(const char *directory) {
     return there;
 }
 
+/* Whether a process has ended there whose part is needed yet. */
+static bool
+has_ended_part(const char *directory) {
+    char *path;
+    bool found = false;
+    if (asprintf(&path, "%s/parts", directory) < 0)
+        return true;
+    DIR *entries = opendir(path);
+    free(path);
+    for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
+        found = entry->d_name[0] >= '0' && entry->d_name[0] <= '9';
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+/* If others have written all and removed their parts, the visit has made an empty place:
+ * it isn't left behind. */
 static hf_status
 recover_visiting(const char *directory, hfi_recovered *ret_recovered,
                  hf_error *reterr) {
@@ -402,7 +420,9 @@ recover_visiting(const char *directory, hfi_recovered *ret_recovered,
     if (status == HF_OK && (ret_recovered->processes || is_last))
         status =
             hfi_experiment_write(directory, HFI_PART_NONE, NULL, NULL, NULL, reterr);
-    hfi_trace_part_leave(&visitor, status == HF_OK && is_last);
+    bool is_done =
+        status == HF_OK || (status == HF_NOT_FOUND && !has_ended_part(directory));
+    hfi_trace_part_leave(&visitor, is_done && is_last);
     return status;
 }
 

@@ -65,11 +65,12 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
     return HF_OK;
 }
 
-int
-hfi_events_enable(void) {
-    if (!hfi_events.recorder || hfi_events.enabled)
-        return 0;
+/* A hook that each thread has for itself is installed again: some may have lost it. */
+static int
+install(void) {
     hfi_events.epoch++;
+    if (hfi_events.enabled && !hook->join)
+        return 0;
     hfi_events.enabled = true;
     if (hook->install() == 0)
         return 0;
@@ -77,13 +78,67 @@ hfi_events_enable(void) {
     return -1;
 }
 
+static void
+switch_all(bool on) {
+    hfi_events.on_before = hfi_events.on_since = on;
+    hfi_events.differ = false;
+    hfi_events.switches++;
+}
+
+int
+hfi_events_enable(void) {
+    if (!hfi_events.recorder || (hfi_events.enabled && !hfi_events.differ))
+        return 0;
+    switch_all(true);
+    return install();
+}
+
 int
 hfi_events_disable(void) {
     if (!hfi_events.enabled)
         return 0;
+    switch_all(false);
     hfi_events.enabled = false;
     hfi_events.disabled_at = hfi_clock_ticks();
     return hook->remove();
+}
+
+/* The highest number of a thread; 0 if there is no other one. */
+static uint64_t
+last_thread(void) {
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    PyThreadState *own = PyThreadState_Get();
+    uint64_t last = 0;
+    bool is_alone = true;
+    for (PyThreadState *state = PyInterpreterState_ThreadHead(interpreter); state;
+         state = PyThreadState_Next(state)) {
+        uint64_t number = PyThreadState_GetID(state);
+        last = number > last ? number : last;
+        is_alone = is_alone && state == own;
+    }
+    return is_alone ? 0 : last;
+}
+
+int
+hfi_events_switch_thread(bool on) {
+    if (!hfi_events.recorder || hfi_thread_is_on() == on)
+        return 0;
+    uint64_t last = last_thread();
+    if (!last)
+        return on ? hfi_events_enable() : hfi_events_disable();
+    if (hfi_events.on_before == hfi_events.on_since)
+        hfi_events.last_before = last;
+    hfi_events.differ = true;
+    hfi_events.on_since = on;
+    hfi_here.switches = hfi_events.switches;
+    hfi_here.on = on;
+    hfi_here.location = NULL;
+    hfi_here.epoch = 0; /* look at the frames before the next event */
+    if (on && !hfi_events.enabled)
+        return install();
+    if (on && hook->join)
+        hook->join();
+    return 0;
 }
 
 void
@@ -105,9 +160,15 @@ hfi_events_end_cell(void) {
         hfi_location_leave_cell(location, hfi_events.disabled_at);
 }
 
+void
+hfi_events_watch_greenlets(void) {
+    hfi_events.epoch++; /* each thread looks again at its next event */
+    hfi_greenlets_watch();
+}
+
 bool
 hfi_events_are_enabled(void) {
-    return hfi_events.enabled;
+    return hfi_events.recorder && hfi_thread_is_on();
 }
 
 hfi_location *
@@ -177,10 +238,10 @@ hfi_events_after_fork(bool in_child, hf_error *reterr) {
     hf_status status =
         hfi_events.forgets
             ? HF_DECLINED
-            : hf_recorder_continue(hfi_events.recorder,
-                                   is_known ? hfi_here.location : NULL, &here, reterr);
+            : hf_recorder_continue(hfi_events.recorder, is_known ? hfi_here.own : NULL,
+                                   &here, reterr);
     if (status == HF_OK) {
-        hfi_here.location = here;
+        hfi_here.own = here;
         hfi_events.epoch++;
         return HF_OK;
     }

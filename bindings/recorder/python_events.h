@@ -22,7 +22,12 @@ HF_CHECK hf_status hfi_events_close(hfi_recording_totals *ret_totals, hf_error *
 /* Call and return events, on every thread. -1 with a Python error. */
 int hfi_events_enable(void);
 int hfi_events_disable(void);
-bool hfi_events_are_enabled(void);
+/* The same for this thread, and those that it or another one starts from now on. */
+int hfi_events_switch_thread(bool on);
+bool hfi_events_are_enabled(void); /* of this thread */
+
+/* The library greenlet has been imported. */
+void hfi_events_watch_greenlets(void);
 
 /* Around a cell, while events are off: the region that is shown as `shown`. It ends at
  * the time when events were switched off. */

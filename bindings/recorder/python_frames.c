@@ -190,7 +190,7 @@ RARE static void
 leave_late(hfi_owner owner) {
     if (!hfi_events.recorder || hfi_here.generation != hfi_events.generation)
         return;
-    hfi_location *location = hfi_thread_location(0, NULL);
+    hfi_location *location = hfi_thread_own_location();
     if (location && location->hider == owner)
         location->hider = 0;
     else if (location)
@@ -328,6 +328,6 @@ frames_remove(void) {
                         1);
 }
 
-const hfi_hook hfi_frame_hook = {frames_install, frames_remove};
+const hfi_hook hfi_frame_hook = {frames_install, frames_remove, NULL};
 
 #endif

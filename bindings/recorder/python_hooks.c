@@ -10,6 +10,9 @@
  * is recognized by its generation without having to visit all code objects. The slot
  * dies with its code object, so nothing is kept alive.
  *
+ * Events are on or off for each thread: a thread that was switched by itself since all
+ * were last switched remembers it, the others go by whether they began before one was.
+ *
  * `hfi_here` caches a thread's location. Its epoch changes with every open, enable and
  * close; the first event after that takes the slow way: it finds or makes the location,
  * and leaves the entries whose frames returned while events were off. A thread whose
@@ -28,7 +31,7 @@
 
 _Static_assert(sizeof(void *) == 8, "a code object's slot holds 64 bits");
 
-hfi_events_state hfi_events = {.extra_index = -1};
+hfi_events_state hfi_events = {.extra_index = -1, .switches = 1};
 _Thread_local hfi_thread hfi_here HFI_FAST_TLS;
 
 static pthread_mutex_t finish_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,9 +42,9 @@ static void
 thread_finish(void *unused) {
     (void)unused;
     pthread_mutex_lock(&finish_lock);
-    if (hfi_here.location && hfi_here.generation == hfi_events.generation &&
+    if (hfi_here.own && hfi_here.generation == hfi_events.generation &&
         hfi_events.recorder)
-        atomic_store_explicit(&hfi_here.location->finished, true, memory_order_release);
+        atomic_store_explicit(&hfi_here.own->finished, true, memory_order_release);
     pthread_mutex_unlock(&finish_lock);
 }
 
@@ -108,13 +111,13 @@ is_starting(PyObject *thread, PyCodeObject *code) {
 
 static void
 location_make(PyObject *thread) {
-    char name[sizeof hfi_here.location->name];
+    char name[sizeof hfi_here.own->name];
     bool named = thread_name(thread, name, sizeof name);
-    hfi_here.location = NULL;
+    hfi_here.own = NULL;
     if (!thread_is_service(thread) &&
         hf_recorder_add_location(hfi_events.recorder, named ? name : NULL,
-                                 &hfi_here.location, NULL) != HF_OK)
-        hfi_here.location = NULL;
+                                 &hfi_here.own, NULL) != HF_OK)
+        hfi_here.own = NULL;
     hfi_here.generation = hfi_events.generation;
     pthread_once(&finish_once, finish_init);
     (void)pthread_setspecific(finish_key, &hfi_here);
@@ -128,7 +131,7 @@ location_find(PyCodeObject *code) {
     PyObject *thread = thread_object();
     bool early = is_starting(thread, code);
     if (early)
-        hfi_here.location = NULL;
+        hfi_here.own = NULL;
     else
         location_make(thread);
     PyErr_Restore(type, value, traceback);
@@ -192,19 +195,36 @@ location_sync(hfi_owner entering) {
     hfi_live_frame *live;
     size_t count = live_frames(&live);
     size_t first = count && live[0].owner == entering ? 1 : 0;
-    hfi_location_keep_only(hfi_here.location, live ? live + first : NULL,
-                           count - first);
+    hfi_location_keep_only(hfi_here.own, live ? live + first : NULL, count - first);
     free(live);
+}
+
+bool
+hfi_thread_is_on(void) {
+    if (hfi_here.switches && hfi_here.switches == hfi_events.switches)
+        return hfi_here.on;
+    bool is_later = PyThreadState_GetID(PyThreadState_Get()) > hfi_events.last_before;
+    return is_later ? hfi_events.on_since : hfi_events.on_before;
+}
+
+static bool
+has_own_location(void) {
+    return hfi_here.generation == hfi_events.generation && hfi_here.own;
 }
 
 void
 hfi_thread_refresh(hfi_owner entering, PyCodeObject *code) {
-    if (hfi_here.generation != hfi_events.generation || !hfi_here.location) {
+    bool on = hfi_thread_is_on();
+    hfi_here.location = NULL;
+    if (on && !has_own_location()) {
         if (!location_find(code))
             return;
-    } else if (hfi_here.location->depth || hfi_here.location->hider) {
+    } else if (on && (hfi_here.own->depth || hfi_here.own->hider)) {
         location_sync(entering);
     }
+    if (on)
+        hfi_here.location = hfi_here.own;
+    hfi_greenlets_watch();
     hfi_here.epoch = hfi_events.epoch;
 }
 
@@ -220,10 +240,15 @@ has_functions(const hfi_location *location) {
  * function that has returned: its region would hold all that follows. */
 hfi_location *
 hfi_thread_own_location(void) {
-    hfi_location *location = hfi_events.recorder ? hfi_thread_location(0, NULL) : NULL;
-    if (location && !hfi_events.enabled && has_functions(location))
+    if (!hfi_events.recorder)
+        return NULL;
+    if (hfi_thread_is_on())
+        return hfi_thread_location(0, NULL);
+    if (!has_own_location() && !location_find(NULL))
+        return NULL;
+    if (hfi_here.own && has_functions(hfi_here.own))
         location_sync(0);
-    return location;
+    return hfi_here.own;
 }
 
 void
@@ -250,9 +275,10 @@ hfi_events_detach(void) {
     pthread_mutex_lock(&finish_lock);
     hf_recorder *recorder = hfi_events.recorder;
     hfi_events.recorder = NULL;
+    hfi_children_forget();
     hfi_events.epoch++;
     pthread_mutex_unlock(&finish_lock);
-    hfi_here.location = NULL;
+    hfi_here.location = hfi_here.own = NULL;
     return recorder;
 }
 

@@ -29,10 +29,12 @@
 #define HFI_FAST_TLS
 #endif
 
-/* Install and remove: 0, or -1 with a Python error. */
+/* Install and remove: 0, or -1 with a Python error. `join`, which may be NULL: this
+ * thread, whose events were off, gets them again. */
 typedef struct hfi_hook {
     int (*install)(void);
     int (*remove)(void);
+    void (*join)(void);
 } hfi_hook;
 
 #if PY_VERSION_HEX < 0x030C0000
@@ -53,10 +55,14 @@ extern const hfi_hook hfi_profile_hook; /* C functions as well */
 
 /* The process's recording. */
 typedef struct hfi_events_state {
-    hf_recorder *recorder; /* NULL: none is open */
-    uint64_t epoch;        /* changes with every open, enable and close */
-    uint32_t generation;   /* of the recording */
-    bool enabled;
+    hf_recorder *recorder;    /* NULL: none is open */
+    uint64_t epoch;           /* changes with every open, enable and close */
+    uint32_t generation;      /* of the recording */
+    bool enabled;             /* the hook is installed */
+    bool on_before, on_since; /* for threads up to that number, and for later ones: */
+    uint64_t last_before;     /* of a thread state */
+    uint32_t switches;        /* of all threads; from 1 */
+    bool differ;              /* threads do, since then */
     bool forgets; /* a forked child doesn't go on with it, whatever was asked for */
     uint64_t disabled_at;   /* ticks: the last time */
     Py_ssize_t extra_index; /* of the code objects' slot; -1 before the first open */
@@ -68,10 +74,16 @@ extern hfi_events_state hfi_events;
 typedef struct hfi_thread {
     uint64_t epoch;
     uint32_t generation;
-    hfi_location *location; /* NULL: the thread isn't the program's */
+    hfi_location *location; /* NULL: its events are off, or it isn't the program's */
+    hfi_location *own;      /* likewise, though its events may be off */
+    uint32_t switches;      /* when it was switched by itself; 0: never */
+    bool on;                /* since then */
 } hfi_thread;
 
 extern _Thread_local hfi_thread hfi_here HFI_FAST_TLS;
+
+/* Whether the calls of this thread are recorded. */
+bool hfi_thread_is_on(void);
 
 /* Find or make the location, and leave the functions that returned while events were
  * off. `entering` is the frame that is just being entered, with its code; 0, NULL:
@@ -229,6 +241,16 @@ hfi_frame_current(const PyThreadState *thread) {
     return (hfi_owner)thread->cframe->current_frame;
 #endif
 }
+
+/* python_greenlets.c: be told of this thread's switches between greenlets, if the library
+ * has been imported. Keeps the error indicator. */
+void hfi_greenlets_watch(void);
+
+/* python_children.c: programs that are started from now on find this in their
+ * environment, until the recording ends. -1 with a Python error. */
+#define HFI_CHILDREN_VARIABLE "HOLDFAST_RECORDING"
+int hfi_children_tell(const char *wanted);
+void hfi_children_forget(void);
 
 /* python_threads.c: threads that start from now on call hfi_profile_join. */
 int hfi_threads_watch(void);

@@ -10,6 +10,7 @@
  */
 #include "python_lines.h"
 
+#include <opcode.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +56,23 @@ watch(void) {
     (void)pthread_atfork(NULL, NULL, in_child);
 }
 
-hfi_line_stack *
-hfi_lines_stack(void) {
-    if (!mine && (mine = hfi_line_stack_acquire()))
+static hfi_line_stack *
+take_stack(void) {
+    hfi_greenlets_watch();
+    if ((mine = hfi_line_stack_acquire()))
         (void)pthread_setspecific(release_key, mine);
     return mine;
+}
+
+hfi_line_stack *
+hfi_lines_stack(void) {
+    return mine ? mine : take_stack();
+}
+
+void
+hfi_lines_switch(uintptr_t from, uintptr_t to) {
+    if (hfi_lines.on && mine)
+        hfi_line_stack_switch(mine, from, to);
 }
 
 /* -- whose code -------------------------------------------------------------------- */
@@ -114,6 +127,37 @@ lines_of(PyCodeObject *code, size_t count) {
     return NULL;
 }
 
+static bool
+is_exit(int opcode) {
+    switch (opcode) {
+    case RETURN_VALUE:
+#ifdef RETURN_CONST
+    case RETURN_CONST:
+#endif
+    case RETURN_GENERATOR:
+    case YIELD_VALUE:
+    case RAISE_VARARGS:
+    case RERAISE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Which instructions end a visit, to be freed; NULL with a Python error. */
+static bool *
+exits_of(PyCodeObject *code, size_t count) {
+    PyObject *bytes = PyCode_GetCode(code);
+    bool *exits = bytes ? calloc(count ? count : 1, sizeof *exits) : NULL;
+    size_t size = bytes ? (size_t)PyBytes_GET_SIZE(bytes) : 0;
+    for (size_t i = 0; exits && i < count && 2 * i < size; i++)
+        exits[i] = is_exit((unsigned char)PyBytes_AS_STRING(bytes)[2 * i]);
+    if (bytes && !exits)
+        PyErr_NoMemory();
+    Py_XDECREF(bytes);
+    return exits;
+}
+
 /* The file's name as bytes; of a cell "In[5]", a tab, and the name of what was
  * compiled: a cell that runs another one has several. */
 static PyObject *
@@ -137,18 +181,21 @@ add(PyCodeObject *code) {
         file ? PyUnicode_AsEncodedString(code->co_qualname, "utf-8", "backslashreplace")
              : NULL;
     uint32_t *lines = name ? lines_of(code, count) : NULL;
+    bool *exits = lines ? exits_of(code, count) : NULL;
     hfi_line_code *made = NULL;
-    if (lines) {
+    if (exits) {
         hfi_line_source source = {
             .file = PyBytes_AS_STRING(file),
             .name = PyBytes_AS_STRING(name),
             .def_line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0,
             .start = (uintptr_t)code->co_code_adaptive,
             .lines = lines,
+            .exits = exits,
             .instruction_count = count,
         };
         made = hfi_lines_add_code(&source);
     }
+    free(exits);
     free(lines);
     Py_XDECREF(name);
     Py_XDECREF(file);

@@ -69,10 +69,10 @@ evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
         return to(thread, frame, throwing);
     hfi_frames_keep_call((PyObject *)frame->f_func);
     uint32_t generation = hfi_lines.generation;
-    uint32_t depth = hfi_line_push(stack, INSTRUCTION_OF(frame), code);
+    (void)hfi_line_push(stack, INSTRUCTION_OF(frame), code);
     PyObject *result = to(thread, frame, throwing);
     if (generation == hfi_lines.generation)
-        hfi_line_pop(stack, depth);
+        hfi_line_leave(stack, INSTRUCTION_OF(frame));
     return result;
 }
 
@@ -133,19 +133,13 @@ enter(PyObject *code) {
     return found != NULL;
 }
 
-/* Leave the call and what is still above it. One that was entered before the sampling
- * began isn't found. */
 static bool
 leave(PyObject *code) {
     if (!hfi_lines.on || !hfi_lines_find((PyCodeObject *)code))
         return false;
     hfi_line_stack *stack = hfi_lines_stack();
-    const void *left = INSTRUCTION_OF(current_frame());
-    uint32_t depth = stack ? atomic_load(&stack->depth) : 0;
-    while (depth > 0 && atomic_load(&stack->entries[depth - 1].instruction) != left)
-        depth--;
-    if (depth > 0)
-        hfi_line_pop(stack, depth - 1);
+    if (stack)
+        hfi_line_leave(stack, INSTRUCTION_OF(current_frame()));
     return true;
 }
 
@@ -274,4 +268,4 @@ install(void) {
 
 #endif
 
-const hfi_hook hfi_lines_hook = {install, uninstall};
+const hfi_hook hfi_lines_hook = {install, uninstall, NULL};

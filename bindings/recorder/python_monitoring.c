@@ -230,6 +230,6 @@ monitor_remove(void) {
     return events ? result : -1;
 }
 
-const hfi_hook hfi_monitor_hook = {monitor_install, monitor_remove};
+const hfi_hook hfi_monitor_hook = {monitor_install, monitor_remove, NULL};
 
 #endif

@@ -5,19 +5,25 @@
  * only where C functions were asked for, since nothing else reports them.
  *
  * A profile function that was set before is displaced, on the thread that switches
- * events on, and put back. Threads that start meanwhile are found by python_threads.c.
+ * events on, and put back. One that the program sets later takes our place on its thread:
+ * an audit hook notices it, and a warning says so when events are switched off. Threads that start meanwhile are found by python_threads.c.
  *
  * C functions have no slot: a table by their definition's address, rebuilt with every
- * recording. A definition that was freed and whose address is used again would be shown
+ * recording. Types share the definition of `__new__`, so the type that such a function is
+ * bound to counts, too. A definition that was freed and whose address is used again would be shown
  * under the old name; such definitions (made at run time) are rare.
  */
 #include "python_hooks.h"
 
 #include <frameobject.h>
 #include <stdlib.h>
+#include <string.h>
+
+static int on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg);
 
 typedef struct c_region {
     const PyMethodDef *definition;
+    const PyObject *type; /* that the function is bound to; NULL: to something else */
     uint32_t region;
 } c_region;
 
@@ -34,13 +40,59 @@ static struct {
     PyObject *object;
 } displaced;
 
+/* -- others that set a profile function -------------------------------------------- */
+
+static bool is_replaced;                           /* ours was, on some thread */
+static _Thread_local bool is_setting HFI_FAST_TLS; /* it is we who set one */
+
+static void
+set_profile(Py_tracefunc function, PyObject *object) {
+    is_setting = true;
+    PyEval_SetProfile(function, object);
+    is_setting = false;
+}
+
+/* Each thread's: it has the interpreter's lock. */
+static int
+on_audit(const char *event, PyObject *arguments, void *unused) {
+    (void)arguments, (void)unused;
+    if (hfi_events.enabled && !is_setting && strcmp(event, "sys.setprofile") == 0 &&
+        PyThreadState_Get()->c_profilefunc == on_event)
+        is_replaced = true;
+    return 0;
+}
+
+static void
+watch_replacement(void) {
+    static bool done;
+    if (!done)
+        done = PySys_AddAuditHook(on_audit, NULL) == 0;
+    PyErr_Clear();
+    is_replaced = false;
+}
+
+static int
+warn_of_replacement(void) {
+    if (!is_replaced)
+        return 0;
+    is_replaced = false;
+    return PyErr_WarnEx(
+        PyExc_RuntimeWarning,
+        "another profiler (cProfile, sys.setprofile) took the place of "
+        "the recorder's: calls of that thread since then are not in the "
+        "trace",
+        1);
+}
+
 /* -- C functions ------------------------------------------------------------------- */
 
 static size_t
-c_slot(const PyMethodDef *definition) {
-    size_t at = (size_t)(((uintptr_t)definition >> 4) * 0x9E3779B97F4A7C15u >> 32) &
-                (table.capacity - 1);
-    while (table.entries[at].definition && table.entries[at].definition != definition)
+c_slot(const PyMethodDef *definition, const PyObject *type) {
+    uintptr_t key = ((uintptr_t)definition >> 4) ^ (uintptr_t)type;
+    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & (table.capacity - 1);
+    while (
+        table.entries[at].definition &&
+        (table.entries[at].definition != definition || table.entries[at].type != type))
         at = (at + 1) & (table.capacity - 1);
     return at;
 }
@@ -56,7 +108,7 @@ table_grow(void) {
     table.capacity = capacity ? capacity * 2 : 1024;
     for (size_t i = 0; i < capacity; i++)
         if (old[i].definition)
-            table.entries[c_slot(old[i].definition)] = old[i];
+            table.entries[c_slot(old[i].definition, old[i].type)] = old[i];
     free(old);
     return true;
 }
@@ -76,11 +128,14 @@ region_of_c(PyObject *function) {
     if (table.count * 2 >= table.capacity && !table_grow())
         return HFI_REGION_NONE;
     const PyMethodDef *definition = ((PyCFunctionObject *)function)->m_ml;
-    c_region *entry = &table.entries[c_slot(definition)];
+    PyObject *self = ((PyCFunctionObject *)function)->m_self;
+    const PyObject *type = self && PyType_Check(self) ? self : NULL;
+    c_region *entry = &table.entries[c_slot(definition, type)];
     if (!entry->definition) {
         entry->region = hfi_region_of_c_function(
             hf_recorder_get_definitions(hfi_events.recorder), function);
         entry->definition = definition;
+        entry->type = type;
         table.count++;
     }
     return entry->region;
@@ -130,8 +185,8 @@ dispatch(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
 static int
 on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
     (void)unused;
-    if (!hfi_events.enabled) { /* switched off by another thread */
-        PyEval_SetProfile(NULL, NULL);
+    if (!hfi_thread_is_on()) { /* since the last event */
+        set_profile(NULL, NULL);
         return 0;
     }
     hfi_owner owner = hfi_frame_current(PyThreadState_Get());
@@ -146,10 +201,10 @@ on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
 
 void
 hfi_profile_join(bool entering) {
-    PyEval_SetProfile(hfi_events.enabled ? on_event : NULL, NULL);
+    bool on = hfi_thread_is_on();
+    set_profile(on ? on_event : NULL, NULL);
     PyFrameObject *frame = NULL;
-    if (hfi_events.enabled && entering &&
-        (frame = PyThreadState_GetFrame(PyThreadState_Get())))
+    if (on && entering && (frame = PyThreadState_GetFrame(PyThreadState_Get())))
         (void)on_event(NULL, frame, PyTrace_CALL, NULL);
     Py_XDECREF(frame);
 }
@@ -159,7 +214,7 @@ hfi_profile_join(bool entering) {
 #if PY_VERSION_HEX >= 0x030C0000
 /* Never in the place of another profiler when switching off. */
 static int
-set_all_threads(bool on) {
+set_threads(bool on) {
     if (on) {
         PyEval_SetProfileAllThreads(on_event, NULL);
         return PyErr_Occurred() ? -1 : 0;
@@ -177,7 +232,7 @@ set_all_threads(bool on) {
 }
 #else
 static int
-set_all_threads(bool on) {
+set_threads(bool on) {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     for (PyThreadState *state = PyInterpreterState_ThreadHead(interpreter); state;
          state = PyThreadState_Next(state)) {
@@ -189,6 +244,14 @@ set_all_threads(bool on) {
     return 0;
 }
 #endif
+
+static int
+set_all_threads(bool on) {
+    is_setting = true;
+    int result = set_threads(on);
+    is_setting = false;
+    return result;
+}
 
 static void
 displace(void) {
@@ -209,7 +272,7 @@ replace(void) {
     displaced.function = NULL;
     displaced.object = NULL;
     if (function && displaced.thread == state && !state->c_profilefunc)
-        PyEval_SetProfile(function, object);
+        set_profile(function, object);
     Py_XDECREF(object);
 }
 
@@ -220,6 +283,7 @@ profile_install(void) {
     if (hfi_threads_watch() < 0)
         return -1;
     displace();
+    watch_replacement();
     return set_all_threads(true);
 }
 
@@ -228,7 +292,13 @@ profile_remove(void) {
     if (set_all_threads(false) < 0)
         return -1;
     replace();
-    return hfi_threads_unwatch();
+    int result = hfi_threads_unwatch();
+    return warn_of_replacement() < 0 ? -1 : result;
 }
 
-const hfi_hook hfi_profile_hook = {profile_install, profile_remove};
+static void
+join_again(void) {
+    hfi_profile_join(false);
+}
+
+const hfi_hook hfi_profile_hook = {profile_install, profile_remove, join_again};

@@ -43,7 +43,7 @@ static PyMethodDef run_definition = {"thread_run",
 /* In the place of _thread.start_*: replace the function by one that joins first. */
 static PyObject *
 thread_start(PyObject *original, PyObject *arguments, PyObject *keywords) {
-    if (!hfi_events.enabled || PyTuple_GET_SIZE(arguments) == 0 ||
+    if (!hfi_events.on_since || PyTuple_GET_SIZE(arguments) == 0 ||
         !PyCallable_Check(PyTuple_GET_ITEM(arguments, 0)))
         return PyObject_Call(original, arguments, keywords);
     PyObject *run =

@@ -15,6 +15,7 @@
 
 #include "recorder/clock.h"
 #include "python_events.h"
+#include "python_hooks.h"
 #include "region_names.h"
 
 recorder_state *
@@ -56,6 +57,21 @@ static PyObject *
 recorder_disable(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     if (hfi_events_disable() < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(
+    switch_thread_doc,
+    "switch_thread(on, /)\n--\n\n"
+    "Switch call and return events on or off on this thread, and on those that "
+    "start from now on.");
+
+static PyObject *
+recorder_switch_thread(PyObject *module, PyObject *on) {
+    (void)module;
+    int is_on = PyObject_IsTrue(on);
+    if (is_on < 0 || hfi_events_switch_thread(is_on) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -184,6 +200,20 @@ recorder_share(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(tell_children_doc,
+             "_tell_children(text, /)\n--\n\n"
+             "Put this into the environment of programs that are started from now on, "
+             "until the recording ends.");
+
+static PyObject *
+recorder_tell_children(PyObject *module, PyObject *text) {
+    (void)module;
+    const char *wanted = PyUnicode_AsUTF8(text);
+    if (!wanted || hfi_children_tell(wanted) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 recorder_before_fork(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
@@ -221,9 +251,10 @@ PyDoc_STRVAR(is_open_doc, "is_open()\n"
                           "--\n\n"
                           "Return whether a recording is open in this process.");
 
-PyDoc_STRVAR(is_enabled_doc, "is_enabled()\n"
-                             "--\n\n"
-                             "Return whether call and return events are on.");
+PyDoc_STRVAR(is_enabled_doc,
+             "is_enabled()\n"
+             "--\n\n"
+             "Return whether call and return events of this thread are on.");
 
 PyDoc_STRVAR(enable_recording_doc,
              "enable_recording()\n"
@@ -241,10 +272,21 @@ PyDoc_STRVAR(is_recording_doc, "is_recording()\n"
                                "Return whether a recording is open that "
                                "disable_recording() hasn't suspended.");
 
+PyDoc_STRVAR(watch_greenlets_doc, "_watch_greenlets()\n--\n\n"
+                                  "The library greenlet has just been imported.");
+
+static PyObject *
+recorder_watch_greenlets(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    hfi_events_watch_greenlets();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"share", recorder_share, METH_NOARGS, share_doc},
     {"enable", recorder_enable, METH_NOARGS, enable_doc},
     {"disable", recorder_disable, METH_NOARGS, disable_doc},
+    {"switch_thread", recorder_switch_thread, METH_O, switch_thread_doc},
     {"is_open", recorder_is_open, METH_NOARGS, is_open_doc},
     {"is_enabled", recorder_is_enabled, METH_NOARGS, is_enabled_doc},
     {"enable_recording", enable_recording, METH_NOARGS, enable_recording_doc},
@@ -255,6 +297,8 @@ static PyMethodDef methods[] = {
     {"show_file", recorder_show_file, METH_VARARGS, show_file_doc},
     {"begin_cell", recorder_begin_cell, METH_O, begin_cell_doc},
     {"end_cell", recorder_end_cell, METH_NOARGS, end_cell_doc},
+    {"_tell_children", recorder_tell_children, METH_O, tell_children_doc},
+    {"_watch_greenlets", recorder_watch_greenlets, METH_NOARGS, watch_greenlets_doc},
     {"_before_fork", recorder_before_fork, METH_NOARGS, NULL},
     {"_forget_in_fork", recorder_forget_in_fork, METH_O,
      "_forget_in_fork(on): whether a forked child forgets what is recorded here"},

@@ -3,7 +3,7 @@
  *   module:function            def function in module
  *   module.Class:method        by co_qualname: the class that defines it
  *   module:outer.<locals>.f    a function inside a function
- *   module.Type:method         a method of an extension type
+ *   module.Type:method         a method of an extension type, by the type that defines it
  *   user:NAME                  a region of the program (named by scorep.user, not here)
  *   user_instrumenter:NAME     where functions are switched (scorep.instrumenter)
  *
@@ -243,10 +243,63 @@ hfi_region_of_code(hfi_definitions *definitions, PyCodeObject *code,
     return region;
 }
 
+/* What a type itself has under a name, borrowed; NULL without an exception. */
+static PyObject *
+own_attribute(PyTypeObject *type, const char *name) {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *dict = PyType_GetDict(type);
+    Py_XDECREF(dict); /* the type holds it */
+#else
+    PyObject *dict = type->tp_dict;
+#endif
+    return dict ? PyDict_GetItemString(dict, name) : NULL;
+}
+
+static bool
+is_made_of(PyObject *attribute, const PyMethodDef *definition) {
+    return (Py_IS_TYPE(attribute, &PyMethodDescr_Type) ||
+            Py_IS_TYPE(attribute, &PyClassMethodDescr_Type)) &&
+           ((PyMethodDescrObject *)attribute)->d_method == definition;
+}
+
+/* The type, among this one and those that it inherits from, that has the method; NULL. */
+static PyTypeObject *
+find_definer(PyTypeObject *type, const PyMethodDef *definition) {
+    PyObject *order = type->tp_mro;
+    for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); i++) {
+        PyTypeObject *one = (PyTypeObject *)PyTuple_GET_ITEM(order, i);
+        PyObject *attribute = own_attribute(one, definition->ml_name);
+        if (attribute && is_made_of(attribute, definition))
+            return one;
+    }
+    return NULL;
+}
+
+/* Of a method that is called on `self`. `__new__` and static methods are bound to the type
+ * that has them. */
+static PyTypeObject *
+definer_of(PyObject *self, const PyMethodDef *definition) {
+    PyTypeObject *found = find_definer(Py_TYPE(self), definition);
+    PyTypeObject *own = PyType_Check(self) ? (PyTypeObject *)self : Py_TYPE(self);
+    if (!found && PyType_Check(self))
+        found = find_definer(own, definition);
+    return found ? found : own;
+}
+
+/* A type of Python code has a name without its module. */
+static void
+type_name(PyTypeObject *type, char *name, size_t size) {
+    bool is_whole = strchr(type->tp_name, '.') != NULL;
+    text module = text_of(is_whole ? NULL : own_attribute(type, "__module__"));
+    snprintf(name, size, "%s%s%s", is_whole ? "" : chars_of(&module, "builtins"),
+             is_whole ? "" : ".", type->tp_name);
+    Py_XDECREF(module.bytes);
+}
+
 /* "module" or "module.Type" of a built-in function or method. */
 static void
 c_function_owner(PyObject *function, char *owner, size_t size) {
-    PyObject *self = PyCFunction_GET_SELF(function);
+    PyObject *self = ((PyCFunctionObject *)function)->m_self;
     text module = text_of(((PyCFunctionObject *)function)->m_module);
     if (module.chars) {
         snprintf(owner, size, "%s", module.chars);
@@ -255,9 +308,7 @@ c_function_owner(PyObject *function, char *owner, size_t size) {
         PyErr_Clear();
         snprintf(owner, size, "%s", name ? name : "<unknown>");
     } else if (self) {
-        PyTypeObject *type = PyType_Check(self) ? (PyTypeObject *)self : Py_TYPE(self);
-        const char *prefix = strchr(type->tp_name, '.') ? "" : "builtins.";
-        snprintf(owner, size, "%s%s", prefix, type->tp_name);
+        type_name(definer_of(self, ((PyCFunctionObject *)function)->m_ml), owner, size);
     } else {
         snprintf(owner, size, "<unknown>");
     }

@@ -370,7 +370,9 @@ worker_died(hf_kernel *kernel, hfi_worker *worker) {
 void
 hfi_death_note_exit(hf_kernel *kernel, const hfi_exit *ended) {
     hfi_worker *worker = hfi_worker_named(hfi_workers_server(kernel), ended->pid);
-    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .ended = ended});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED,
+                                  .worker = worker,
+                                  .ended = ended});
     if (worker == NULL)
         return;
     if (worker->owned) /* what it said before */

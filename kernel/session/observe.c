@@ -75,10 +75,14 @@ copy_text(hfi_part text, char *ret_text, size_t size) {
 }
 
 static void
-exited(hf_kernel *kernel, const hfi_exit *ended) {
-    if (kernel->observe->sampler != NULL)
+exited(hf_kernel *kernel, const hfi_worker *worker, const hfi_exit *ended) {
+    const char *io = *ended->io != '\0' ? ended->io : NULL;
+    if (kernel->observe->sampler != NULL && worker != NULL)
         hfi_sampler_note_end(kernel->observe->sampler, ended->pid, ended->cpu_seconds,
-                             *ended->io != '\0' ? ended->io : NULL);
+                             io);
+    else if (kernel->observe->sampler != NULL)
+        hfi_sampler_note_orphan(kernel->observe->sampler, ended->pid,
+                                ended->cpu_seconds, io);
 }
 
 /* ---- cells ---------------------------------------------------------------------- */
@@ -172,7 +176,7 @@ hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
         forked(kernel, event->worker);
         break;
     case HFI_EVENT_WORKER_EXITED:
-        exited(kernel, event->ended);
+        exited(kernel, event->worker, event->ended);
         break;
     case HFI_EVENT_CELL_STARTED:
         started(kernel, event->worker, event->map);

@@ -36,7 +36,7 @@ typedef struct hfi_times {
     double prepare_ms;  /* memory made ready: of bind_ms, in-process besides it */
     double trace_ms;    /* of out_ms: the recording's end */
     double cpu_ms;      /* of the cell's process */
-    double recorder_ms; /* of run_ms; 0 if it wasn't measured */
+    double recorder_ms; /* of cpu_ms; 0 if it wasn't measured */
 } hfi_times;
 hfi_times hfi_request_times(const hf_kernel *kernel, const msgpack_object *report);
 

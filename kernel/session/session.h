@@ -56,7 +56,7 @@ typedef enum hfi_event_kind {
     HFI_EVENT_SERVER_STARTED, /* there is a new fork server */
     HFI_EVENT_MAIN_MADE,      /* there is a new main worker */
     HFI_EVENT_WORKER_FORKED,  /* worker: its pid is known */
-    HFI_EVENT_WORKER_EXITED,  /* ended: how a process did, a worker's or an orphan's */
+    HFI_EVENT_WORKER_EXITED, /* ended: how a process did, an orphan if worker is NULL */
     HFI_EVENT_WORKER_LOOKED_AT, /* worker: its frames are to be read now; NULL: the
                                    fork server's */
     HFI_EVENT_CELL_STARTED,     /* worker, map: "started" */

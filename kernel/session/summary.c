@@ -170,15 +170,16 @@ write_events(cost_line *line, const msgpack_object *report) {
 
 static void
 write_recording(cost_line *line, const hfi_times *times) {
-    if (times->recorder_ms >= LEAST_MS && times->run_ms > 0) {
+    if (times->recorder_ms >= LEAST_MS && times->cpu_ms > 0) {
         hfi_textbuf *text = begin_term(line, ", ");
         hfi_textbuf_format(text, "recording took ");
         write_time(text, times->recorder_ms);
         hfi_textbuf_format(text, " (%.1f %%)",
-                           100 * times->recorder_ms / times->run_ms);
-        end_term(line, "How much of the wall time the recorder took: an estimate, the "
-                       "number of events times what one costs on this machine; and its "
-                       "part of the wall time. Where it is large, the functions' times "
+                           100 * times->recorder_ms / times->cpu_ms);
+        end_term(line, "How much of the processor time the recorder took: an estimate, "
+                       "the number of events times what one costs on this machine; and "
+                       "its part of the cell's processor time. Where it is large, the "
+                       "functions' times "
                        "are too long: leave short functions out by a filter.");
     } else if (times->recorder_ms <= 0) {
         hfi_textbuf_format(begin_term(line, ", "), "recording not measured");

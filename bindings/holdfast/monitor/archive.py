@@ -131,7 +131,7 @@ def _monitor(state: State, resources: Resources) -> MonitorFacts:
         "num_gpus": len(gpus),
         "gpu_name": gpus[0]["name"] if gpus else "",
         "gpu_memory": gpus[0]["memory"] if gpus else 0,
-        "memory_limits": {"process": resources.get("memory_limit")},
+        "memory_limits": resources.get("memory_limits") or {},
     }
 
 
@@ -258,6 +258,7 @@ def _resources(monitor: MonitorFacts) -> Resources:
     return {
         "cores": monitor.get("num_cpus"),
         "memory_limit": limits.get("process"),
+        "memory_limits": limits,
         "slurm_limit": limits.get("slurm"),
         "gpus": [gpu] * min(int(monitor.get("num_gpus") or 0), _GPUS_MOST),
     }

@@ -96,7 +96,7 @@ def _begin(session: Session, interval: float, weigh: bool = False) -> None:
         print(f"The monitor runs already, with a sample every {interval:g} s")
         return
     session.monitor.start(interval, weigh)
-    more = ", and PSS and USS once a second" if weigh else ""
+    more = ", and PSS and USS once a second and when memory changes" if weigh else ""
     print(f"The monitor takes a sample every {interval:g} s{more}")
 
 

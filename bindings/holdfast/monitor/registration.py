@@ -14,7 +14,7 @@ COMMANDS = {
     "perfmonitor_resources": ("", "show the processors, memory and GPUs that may be used"),
     "perfmonitor_start": (
         "[INTERVAL] [--pss]",
-        "sample every INTERVAL seconds (1), with PSS and USS of the memory once a second",
+        "sample every INTERVAL seconds (1), with PSS and USS of the memory once a second and when it changes",
     ),
     "perfmonitor_stop": ("", "stop sampling; the samples stay"),
     "perfmonitor_perfreport": (

@@ -145,8 +145,8 @@ def make(record: t.Any, level: str, cells: t.Sequence[Cell]) -> Report:
 def _limits(level: str, resources: Resources) -> dict[str, float | None]:
     """How much memory there may be."""
     gpus = [gpu["memory"] for gpu in resources.get("gpus") or []]
-    slurm = resources.get("slurm_limit") if level == "slurm" else None
-    return {"memory": slurm or resources.get("memory_limit"), "gpu_mem": sum(gpus) or None}
+    memory = (resources.get("memory_limits") or {}).get(level) or resources.get("memory_limit")
+    return {"memory": memory, "gpu_mem": sum(gpus) or None}
 
 
 def _joined(name: str, parts: list[tuple[Cell, dict[str, Figures]]]) -> Figures:

@@ -65,6 +65,7 @@ class Resources(t.TypedDict, total=False):
     memory: float
     memory_limit: float
     memory_limit_source: str
+    memory_limits: dict[str, float]
     slurm_job: str | None
     slurm_limit: float | None
     slurm_limit_source: str

@@ -264,7 +264,8 @@ class Monitor:
         -------
         Resources
             A dict of `host`; `cores` that may be used (by affinity and quota) and `machine_cores`; `memory`
-            and `memory_limit` in GB of 2**30 bytes, with `memory_limit_source`, in words; `slurm_job`,
+            and `memory_limit` in GB of 2**30 bytes, with `memory_limit_source`, in words;
+            `memory_limits`, what the processes of each level may have, in GB; `slurm_job`,
             `slurm_limit` in GB (None if there is none) and `slurm_limit_source`; `gpus`, a list of `name`
             and `memory` in GB; `gpu_trouble`, the reason if there are none; `levels`.
         """
@@ -277,6 +278,7 @@ class Monitor:
             "memory": facts["memory_bytes"] / GIGABYTE,
             "memory_limit": facts["memory_limit_bytes"] / GIGABYTE,
             "memory_limit_source": facts["memory_limit_source"],
+            "memory_limits": {level: self._limit(level) for level in LEVELS},
             "slurm_job": job or None,
             "slurm_limit": facts["slurm_limit_bytes"] / GIGABYTE or None,
             "slurm_limit_source": facts["slurm_limit_source"],
@@ -379,8 +381,22 @@ class Monitor:
         exact(figures, self._edges(_number(level), begin_ns, end_ns), self._cores(level))
         return {name: found for name, found in figures.items() if found is not None}
 
+    def _is_machines(self, level: str) -> bool:
+        """Whether a level's processes may have all of the machine: those of others groups, too."""
+        if level not in ("user", "system"):
+            return False
+        columns = self._view.rows(_number("system"), 0, 0)[-1]
+        return any(name == "cpu_util_0" for name, *_ in columns)  # a container has none
+
     def _cores(self, level: str) -> float:
-        return self._view.facts()["machine_cores" if level == "system" else "cores"]
+        return self._view.facts()["machine_cores" if self._is_machines(level) else "cores"]
+
+    def _limit(self, level: str) -> float:
+        facts = self._view.facts()
+        if self._is_machines(level):
+            return facts["memory_bytes"] / GIGABYTE
+        own = facts["slurm_limit_bytes"] if level == "slurm" else 0.0
+        return (own or facts["memory_limit_bytes"]) / GIGABYTE
 
     def _edges(self, level: int, begin_ns: int, end_ns: int) -> Edges:
         """The readings at begin and end, and the peak between, as far as cells have them."""

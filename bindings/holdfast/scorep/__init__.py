@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 
 from holdfast import __version__, _recorder
 
+from .._after_import import call_after_import
 from ..alias import install as install_alias
 from . import ending, instrumenter, user
 from .ending import close, close_at_end
@@ -46,8 +48,13 @@ _recorder.exclude(os.path.join(_HERE, "wrapping.py"))
 _recorder.exclude(os.path.join(os.path.dirname(_HERE), "_after_import.py"))
 _recorder.exclude("<frozen importlib")
 
+if "greenlet" not in sys.modules:
+    call_after_import("greenlet", _recorder._watch_greenlets)
 
-def open(directory=None, *, c_calls=False, children=False, joins=False, rank=None) -> str:
+
+def open(
+    directory=None, *, c_calls=False, children=False, joins=False, rank=None, enabled=True
+) -> str:
     """Open a recording.
 
     Events stay off until `register`; user regions are recorded from now on. The ``SCOREP_...``
@@ -67,6 +74,8 @@ def open(directory=None, *, c_calls=False, children=False, joins=False, rank=Non
         Another process has opened the experiment in this directory.
     rank : int, optional
         The number of this process among those of the experiment, for MPI.
+    enabled : bool
+        Whether programs that this one starts begin with events on.
 
     Returns
     -------
@@ -84,7 +93,7 @@ def open(directory=None, *, c_calls=False, children=False, joins=False, rank=Non
     if children:
         from .children import follow
 
-        follow(c_calls=c_calls)
+        follow(c_calls=c_calls, enabled=enabled)
     return _recorder.directory()
 
 

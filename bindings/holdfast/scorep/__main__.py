@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pkgutil
 import sys
 import types
 import typing
@@ -23,6 +24,7 @@ from .options import (
 
 USAGE = """\
 usage: python -m holdfast.scorep [options] script.py [arguments]
+       python -m holdfast.scorep [options] directory|file.zip|file.pyc|- [arguments]
        python -m holdfast.scorep [options] -m module [arguments]
        python -m holdfast.scorep [options] -c code [arguments]
        python -m holdfast.scorep --recover DIRECTORY
@@ -69,15 +71,37 @@ def _load(options: Options):
         names = {"__file__": spec.origin, "__spec__": spec, "__package__": spec.parent}
         return code, names, spec.origin, os.getcwd()
     path = options.program
+    if path == "-":
+        code = compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True)
+        return code, {"__file__": "<stdin>"}, "-", ""
+    importer = pkgutil.get_importer(os.path.abspath(path))
+    if importer is not None:
+        return _load_archive(path, importer)
     try:
         with open(path, "rb") as file:
+            compiled = pkgutil.read_code(file) if path.endswith(".pyc") else None
+            file.seek(0)
             source = file.read()
     except OSError as error:
         raise UsageError(f"can't read {path}: {error.strerror}") from None
     names = {"__file__": os.path.abspath(path)}
     directory = os.path.dirname(os.path.realpath(path))
+    if path.endswith(".pyc"):
+        if compiled is None:
+            raise UsageError(f"{path} is of another version of Python")
+        return compiled, names, path, directory
     code = compile(source, os.path.abspath(path), "exec", dont_inherit=True)
     return code, names, path, directory
+
+
+def _load_archive(path: str, importer: typing.Any):
+    """The program of a directory or zip file: its module __main__."""
+    spec = importer.find_spec("__main__")
+    code = spec.loader.get_code("__main__") if spec and spec.loader else None
+    if code is None:
+        raise UsageError(f"can't find '__main__' module in {path}")
+    names = {"__file__": spec.origin, "__spec__": spec, "__package__": spec.parent}
+    return code, names, path, os.path.abspath(path)
 
 
 def _make_main(names: dict) -> dict:
@@ -113,7 +137,12 @@ def _open(options: Options, scorep) -> str:
 
     try:
         _choose_recorder(options)
-        open_one = functools.partial(scorep.open, c_calls=options.c_functions, children=True)
+        open_one = functools.partial(
+            scorep.open,
+            c_calls=options.c_functions,
+            children=True,
+            enabled=options.instrument,
+        )
         rank = _rank(options)
         experiment = ranks.open_together(rank, open_one) if rank else open_one()
         if options.lines and not options.dummy:
@@ -189,7 +218,7 @@ def _finish(scorep, options: Options, directory: str, pid: int) -> None:
 
     rank = _rank(options)
     if rank and rank.number == 0 and os.getpid() == pid and scorep.is_open():
-        ranks.wait_for(directory, range(rank.size), rank)
+        ranks.wait_for_others(directory, rank)
     if options.lines:
         _end_lines()
     result = scorep.close_at_end()

@@ -10,24 +10,33 @@ of its own. One that changes it itself, in os.environ, has its own from there on
 until then stays its part of the parent's. Score-P can't go on in a forked child, so there the
 built-in recorder takes it over, once the child has a directory and registers.
 
-Programs that are started in another way, by subprocess, are not recorded.
+Workers of loky (joblib) are prepared in the same way. A Python that is started by subprocess, os.system
+or exec learns by a variable of its environment, which holdfast-recording.pth looks for. Programs in
+other languages aren't recorded, and neither is a Python that has no Holdfast.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
-import importlib.util
+import json
 import os
 import sys
 import typing as t
 
 from holdfast import _recorder
 
+from .._after_import import call_after_import
 from . import ending, instrumenter, loading
 from .messages import warn
 
 _VARIABLE = "SCOREP_EXPERIMENT_DIRECTORY"
+_TOLD = b"HOLDFAST_RECORDING="
+_PREPARING = (
+    "multiprocessing.spawn",
+    "joblib.externals.loky.backend.spawn",
+    "loky.backend.spawn",
+)
 
 _CODE = """
 try:
@@ -39,11 +48,12 @@ else:
 """
 
 _wanted: str | None = None
+_told = ""
 _c_calls = False
 _putenv = os.putenv
 
 
-def follow(*, c_calls: bool, wanted: str | None = None) -> None:
+def follow(*, c_calls: bool, wanted: str | None = None, enabled: bool = True) -> None:
     """Let the processes that are started from now on join the recording, which is open.
 
     Parameters
@@ -52,19 +62,48 @@ def follow(*, c_calls: bool, wanted: str | None = None) -> None:
         Whether they record functions of extension modules.
     wanted : str, optional
         The directory that was asked for. If it is left out: that of the environment.
+    enabled : bool
+        Whether programs that are started begin with events on.
     """
-    global _wanted, _c_calls
+    global _wanted, _c_calls, _told
     _wanted, _c_calls = wanted or os.environ.get(_VARIABLE), c_calls
     if loading.is_chosen():
         return
-    spawn = sys.modules.get("multiprocessing.spawn")
-    if spawn is not None:
-        _wrap(spawn)
-    elif _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)
+    _told = json.dumps([_recorder.directory(), _wanted, enabled, c_calls])
+    _recorder._tell_children(_told)
+    _watch_modules()
 
 
-def join(directory: str, wanted: str | None, *, enabled: bool, c_calls: bool) -> None:
+@functools.cache
+def _watch_modules() -> None:
+    for name in (*_PREPARING, "subprocess"):
+        wrap = _wrap_starts if name == "subprocess" else functools.partial(_wrap, name)
+        if name in sys.modules:
+            wrap()
+        else:
+            call_after_import(name, wrap)
+
+
+def join_as_told(text: str) -> None:
+    """Join in a program that a recorded one has started.
+
+    Parameters
+    ----------
+    text : str
+        What the environment says.
+    """
+    directory, wanted, enabled, c_calls = json.loads(text)
+    join(directory, wanted, enabled=enabled, c_calls=c_calls, may_be_over=True)
+
+
+def join(
+    directory: str,
+    wanted: str | None,
+    *,
+    enabled: bool,
+    c_calls: bool,
+    may_be_over: bool = False,
+) -> None:
     """Go on recording here what a parent records.
 
     If the environment names another directory by now, this process has an experiment of its own.
@@ -79,16 +118,21 @@ def join(directory: str, wanted: str | None, *, enabled: bool, c_calls: bool) ->
         Whether events are on.
     c_calls : bool
         Whether functions of extension modules are recorded.
+    may_be_over : bool
+        Whether it is no surprise if nobody records there any more.
     """
     is_own = os.environ.get(_VARIABLE) != wanted
+    if _recorder.is_open():  # it was told in two ways
+        return
     try:
         _recorder.open(
             None if is_own else directory, c_calls=c_calls, children=True, joins=not is_own
         )
     except (OSError, RuntimeError) as error:
-        warn(f"this process isn't recorded: {error}")
+        if not may_be_over:
+            warn(f"this process isn't recorded: {error}")
         return
-    follow(c_calls=c_calls)
+    follow(c_calls=c_calls, enabled=enabled)
     _watch()
     atexit.register(ending.close_at_end)
     ending.guard(ending.close_at_end)
@@ -136,14 +180,13 @@ class _Joining:
         return exec, (self._code,)
 
 
-def _wrap(spawn: t.Any) -> None:
+def _wrap(module: str) -> None:
+    spawn: t.Any = sys.modules[module]
     original = spawn.get_preparation_data
-    if hasattr(original, "holdfast"):
-        return
 
     @functools.wraps(original)
-    def get_preparation_data(name):
-        data = original(name)
+    def get_preparation_data(*arguments, **named):
+        data = original(*arguments, **named)
         if _recorder.is_open():
             _recorder.share()
             code = _CODE.format(
@@ -155,28 +198,19 @@ def _wrap(spawn: t.Any) -> None:
             data["holdfast"] = _Joining(code)
         return data
 
-    get_preparation_data.holdfast = True  # type: ignore[attr-defined]
     spawn.get_preparation_data = get_preparation_data
 
 
-class _Finder:
-    """Wraps multiprocessing.spawn's function when the module is imported."""
+def _wrap_starts() -> None:
+    """An environment that is given as such lacks the variable."""
+    subprocess: t.Any = sys.modules["subprocess"]
+    original = subprocess._fork_exec
 
-    def find_spec(self, name, path=None, target=None):
-        if name != "multiprocessing.spawn":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        load = spec.loader.exec_module
+    @functools.wraps(original)
+    def fork_exec(*arguments):
+        if _recorder.is_open() and len(arguments) > 5 and isinstance(arguments[5], list):
+            kept = [entry for entry in arguments[5] if not entry.startswith(_TOLD)]
+            arguments = (*arguments[:5], [*kept, _TOLD + os.fsencode(_told)], *arguments[6:])
+        return original(*arguments)
 
-        def exec_module(module):
-            load(module)
-            _wrap(module)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-_finder = _Finder()
+    subprocess._fork_exec = fork_exec

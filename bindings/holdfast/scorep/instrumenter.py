@@ -223,22 +223,15 @@ class _Switch:
             frame = sys._getframe(1)
             place = os.path.abspath(frame.f_code.co_filename), frame.f_lineno
             _recorder.region_begin(self._name, *place)
-        self._set(self._on)
+        _recorder.switch_thread(self._on)
         return self
 
     def __exit__(self, kind, value, traceback):
         if self._changed.pop():
-            self._set(not self._on)
+            _recorder.switch_thread(not self._on)
             if self._name:
                 _recorder.region_end(self._name)
         return False
-
-    @staticmethod
-    def _set(on: bool) -> None:
-        if on:
-            _recorder.enable()
-        else:
-            _recorder.disable()
 
     def __call__(self, function):
         return around(function, lambda: type(self)(self._given))
@@ -247,6 +240,8 @@ class _Switch:
 # The base takes the parameter of both, which numpydoc doesn't see.
 class enable(_Switch):  # numpydoc ignore=PR02
     """Record Python functions inside the block or function.
+
+    This concerns the thread that runs it, and threads that are started meanwhile.
 
     Parameters
     ----------
@@ -260,6 +255,8 @@ class enable(_Switch):  # numpydoc ignore=PR02
 
 class disable(_Switch):  # numpydoc ignore=PR02
     """Don't record Python functions inside the block or function.
+
+    This concerns the thread that runs it, and threads that are started meanwhile.
 
     Parameters
     ----------

@@ -3,16 +3,21 @@
 Each process finds its rank and their number in environment variables of the launcher. Rank 0 makes the
 experiment directory, as a lone process does, and leaves a file there that names the launch:
 the others wait for it. Nothing is sent by MPI, which need not even be initialized. At its
-end rank 0 waits until all have begun, since the last one to end takes the file away.
+end rank 0 waits until all have begun, since the last one to end takes the file away; but not for
+ranks that aren't recorded. If MPI has been initialized, all that are have begun: they say so before
+their programs run. Otherwise the processes of the launch are looked at.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 import typing as t
 
 from holdfast import _recorder
+
+from .messages import warn
 
 _NAMES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -22,6 +27,7 @@ _NAMES = (
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
 _LAUNCHES = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+_LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 _PATIENCE_S = 60.0
 
 
@@ -172,6 +178,60 @@ def open_together(rank: Rank, open_one: t.Callable[..., str]) -> str:
     experiment = open_one(directory, joins=rank.number > 0, rank=rank.number)
     announce(experiment, rank)
     return experiment
+
+
+def wait_for_others(directory: str, rank: Rank) -> None:
+    """Wait, as rank 0, until all ranks that record have begun.
+
+    If one is waited for that may be on another machine, a message says so.
+
+    Parameters
+    ----------
+    directory : str
+        The experiment directory.
+    rank : Rank
+        This process.
+    """
+    end = time.monotonic() + _PATIENCE_S
+    said = False
+    while not _has_met_others() and time.monotonic() < end:
+        missing = [
+            number for number in range(rank.size) if not _is_there(directory, number, rank.launch)
+        ]
+        if not missing or (_is_on_one_machine(rank) and not _may_begin(missing)):
+            return
+        if not said and time.monotonic() > end - _PATIENCE_S + 1:
+            warn(f"waits for ranks that may be recorded and haven't begun: {missing}"[:200])
+            said = True
+        time.sleep(0.05)
+
+
+def _has_met_others() -> bool:
+    """Whether the ranks have met in MPI."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    return mpi is not None and mpi.Is_initialized()
+
+
+def _is_on_one_machine(rank: Rank) -> bool:
+    return any(os.environ.get(name) == str(rank.size) for name in _LOCAL_SIZES)
+
+
+def _may_begin(numbers: t.Iterable[int]) -> bool:
+    """Whether a process of these ranks is about to record: it says so, or is a shell with a script."""
+    wanted = {f"{name}={number}".encode() for name, _ in _NAMES for number in numbers}
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if wanted.isdisjoint(file.read().split(b"\0")):
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read()
+            is_shell = os.path.basename(os.readlink(f"/proc/{pid}/exe")).endswith("sh")
+        except OSError:
+            continue
+        if is_shell or (b"holdfast.scorep" in words and b"--mp" in words):
+            return True
+    return False
 
 
 def environ_directory() -> str:

@@ -100,7 +100,7 @@ class Recording:
         self._recorded_by = "scorep" if has_scorep else "builtin"
         with loading.settings_kept():
             self._recorder.open(wanted or None, c_calls=given.c_functions, children=True)
-        follow(c_calls=given.c_functions)
+        follow(c_calls=given.c_functions, enabled=given.instrument)
         self._experiment = self._recorder.directory()
         if given.lines and not given.dummy:
             self._sample_lines()

@@ -1,0 +1,28 @@
+"""A Python that a recorded process has started joins the recording.
+
+Called by ``holdfast-recording.pth``, which Python reads when it starts. What multiprocessing starts
+for itself is left alone: its workers are told in its own way (holdfast.scorep.children), and so is a
+recording that the command line asks for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def join() -> None:
+    """Join what the environment names, if somebody still records there."""
+    text = os.environ.pop("HOLDFAST_RECORDING")
+    words = sys.orig_argv[1:]
+    code = words[words.index("-c") + 1] if "-c" in words[:-1] else ""
+    module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
+    if code.startswith("from multiprocessing.") or module in ("holdfast.scorep", "scorep"):
+        return
+    if "resource_tracker" in module:
+        return
+    try:
+        from holdfast.scorep.children import join_as_told
+    except ImportError:  # in a subinterpreter
+        return
+    join_as_told(text)
