@@ -191,7 +191,7 @@ class Forked:
             before = (
                 Bound(
                     (instrument.get("unserializable") or {}) | unstorable(main.shell.user_ns),
-                    main.shell.user_ns,
+                    main.shell,
                 ),
                 census.Census(main.shell, code),
                 results.own_entries(main.shell),
@@ -236,7 +236,7 @@ class Forked:
             if name in namespace or is_patch(name)
         }
         lost = widgets.left(bound.lost(unserializable, touched))
-        lost |= bound.lost(unstorable(namespace), touched)
+        lost |= bound.lost(unstorable(namespace), touched) | bound.functions_lost()
         notices.not_carried_out(lost)
         notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         report["numbers"] = saved["numbers"]
