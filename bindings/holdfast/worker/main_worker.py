@@ -58,6 +58,8 @@ _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
 _NAMES_SHOWN = 20
+_CHEAP_SECONDS = 0.05  # the last commit
+_CHEAP_BLOCKS = 20_000  # that were allocated since
 # Frames; a commit looks itself.
 _CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest", "shown"}
 
@@ -85,6 +87,8 @@ class MainWorker(Worker):
         self.last_line: Frame = {}  # the line below the last recorded cell: number, terms
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
+        self._ran_plain = False  # since the last commit
+        self._blocks = sys.getallocatedblocks()  # at that
         self.history: History | None = None  # of the cell that runs: what the frontend did for it
         # The names that the last return to a step bound.
         self.returned: Returned = {"changed": [], "back": [], "gone": []}
@@ -162,6 +166,7 @@ class MainWorker(Worker):
         if "instrument" in frame:
             return await self.run_mode.run(frame, message, super().execute)
         self.history = frame.get("history")
+        self._ran_plain = True
         reply = await super().execute(frame, message)
         if self.loaded is not None:
             reply["prepared"] = self.loaded
@@ -302,8 +307,8 @@ class MainWorker(Worker):
             return
         self._catch_up()
         stays = self.run_mode.choose(frame)
-        if stays is not None:
-            if self.rollback.has_all():
+        if stays is not None and ((is_safe := self.rollback.has_all()) or not self._is_step_due()):
+            if is_safe:
                 stays["protected"] = True
             self.channel.send("reply", report={}, **stays, **reply)
             return
@@ -319,7 +324,7 @@ class MainWorker(Worker):
             reply["prepared"] = saved["prepared"]
         else:
             self.touched.settle()
-        reply |= self.run_mode.saved()
+        reply |= self.run_mode.saved() if stays is None else stays
         self.last_commit = {
             "seconds": saved["seconds"],
             "reason": reason,
@@ -327,8 +332,18 @@ class MainWorker(Worker):
         }
         self._report_stays(saved["unserializable"])
         unserializable = saved["unserializable"] | self._staying()
+        self._ran_plain, self._blocks = False, sys.getallocatedblocks()
         self.channel.send("reply", unserializable=unserializable, report=self.last_commit, **reply)
         self._note_owed(saved["saved"])
+
+    def _is_step_due(self) -> bool:
+        """Whether a cell that stays begins with a commit, so that an undo has the state before it: if plain cells
+        ran since the last one, and if it will be cheap, as far as one can know."""
+        return (
+            self._ran_plain
+            and self.last_commit.get("seconds", 0.0) < _CHEAP_SECONDS
+            and sys.getallocatedblocks() - self._blocks < _CHEAP_BLOCKS
+        )
 
     def save(self) -> tuple[_store._Saved, set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() reports, the names

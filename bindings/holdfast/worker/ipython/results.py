@@ -28,6 +28,7 @@ if t.TYPE_CHECKING:
 
 _NUMBERED = re.compile(r"_[0-9]+\Z")
 _UNDERS = ("_", "__", "___")
+_WARNED = "__warningregistry__"  # IPython deletes it before each cell
 
 
 class Elsewhere:
@@ -61,7 +62,7 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
         if (name in own or name.startswith("_"))
         and namespace.get(name, absent) is value
         and not _NUMBERED.match(name)
-    ) | given_back(shell)
+    ).union(given_back(shell), (_WARNED,))
 
 
 def given_back(shell: t.Any) -> set[str]:
