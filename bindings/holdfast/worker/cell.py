@@ -138,6 +138,7 @@ class Cell(Worker):
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
         before = asked.look(self.shell), len(sys.modules), results.own_entries(self.shell)
+        numbers = results.numbers(self.shell)
         report["seconds_in"] = time.perf_counter() - started
 
         collections = _finalizers.collections()
@@ -151,6 +152,7 @@ class Cell(Worker):
             self._report_changes(report, *before)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
+        report["outputs_gone"] = sorted(numbers - results.numbers(self.shell))
         self._learn_writes(frame.get("code", ""), report)
         self._flush()
         report["seconds_out"] += time.perf_counter() - started

@@ -196,6 +196,7 @@ class Forked:
                 census.Census(main.shell, code),
                 results.own_entries(main.shell),
             )
+            numbers = results.numbers(main.shell)
         collections = _finalizers.collections()
         reply = await main.run_mode.run(frame, message, execute)
         report: Report | None = reply.get("report")
@@ -209,6 +210,7 @@ class Forked:
                 self._hand_out(code, report, reply, *before)
             except Exception as error:  # a full arena: the frontend says what to do
                 report["error"] = f"{type(error).__name__}: {error}"
+        report["outputs_gone"] = sorted(numbers - results.numbers(main.shell))
         main._flush()
         report["page_faults"] = prefault.faults()
         return reply

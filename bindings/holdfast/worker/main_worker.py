@@ -498,6 +498,7 @@ class MainWorker(Worker):
         settings = self.last_report.pop("settings", b"")
         numbers = self.last_report.pop("numbers", {})
         gone = self.last_report.pop("names_gone", ())
+        outputs_gone = self.last_report.pop("outputs_gone", ())
         for name in gone:
             self.shell.user_ns.pop(name, None)
         raised = self.last_report.pop("raised", False)
@@ -520,6 +521,7 @@ class MainWorker(Worker):
             if memory is not None:
                 results.restore_results(shell, memory)
             self.touched.learn({})
+        results.forget(shell, outputs_gone)
         if settings:  # the environment, which some depend on, is there
             census.apply(settings)
         counters.settle()  # when all is imported
