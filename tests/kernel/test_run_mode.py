@@ -16,6 +16,7 @@ CLEAN = "%%execute_with_scorep --run=isolated\n"
 LARGE = "big = {number: str(number) for number in range(200_000)}; small = [1]"
 # Of the hand-over: none of these happens in the main worker.
 COUNTS = [
+    "bytes_copied",
     "bytes_mapped",
     "bytes_shared",
     "copy_faults",

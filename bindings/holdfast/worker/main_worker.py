@@ -338,12 +338,14 @@ class MainWorker(Worker):
 
     def _is_step_due(self) -> bool:
         """Whether a cell that stays begins with a commit, so that an undo has the state before it: if plain cells
-        ran since the last one, and if it will be cheap, as far as one can know."""
-        return (
-            self._ran_plain
-            and self.last_commit.get("seconds", 0.0) < _CHEAP_SECONDS
-            and sys.getallocatedblocks() - self._blocks < _CHEAP_BLOCKS
-        )
+        can have changed a variable since the last one, and if it will be cheap, as far as one can know."""
+        if not self._ran_plain or self.last_commit.get("seconds", 0.0) > _CHEAP_SECONDS:
+            return False
+        if sys.getallocatedblocks() - self._blocks > _CHEAP_BLOCKS:
+            return False
+        touched, _ = self.touched.take()
+        own = self.shell.user_ns.keys() - results.hidden_names(self.shell) - self.touched.held
+        return touched is None or not touched.isdisjoint(own)
 
     def save(self) -> tuple[_store._Saved, set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() reports, the names

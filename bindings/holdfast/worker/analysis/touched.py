@@ -85,7 +85,7 @@ class Touched:
         self._period = _Period(reason="no variable was looked at before")
         self._taken: _Period | None = None
         self._behind: dict[str, _Behind] = {}
-        self._held: set[str] = set()
+        self.held: set[str] = set()
         self._stray_reason = ""
         self._last: frozenset[str] = frozenset()
         self._modules = OwnModules()
@@ -140,8 +140,8 @@ class Touched:
         """Take the report of a save or an adoption about the code behind the values that it saw."""
         for key, found in code.items():
             self._behind[key] = _look_behind(found)
-            self._held.discard(key)
-        self._held.update(held)
+            self.held.discard(key)
+        self.held.update(held)
         self._last = results.last_results(self._shell)
 
     def count_strays(self) -> None:
@@ -169,7 +169,7 @@ class Touched:
 
     def _close(self, names: set[str], reason: str) -> tuple[set[str] | None, str]:
         """And what is named by the code behind these names, and by what may run anyhow."""
-        work = names | self._held
+        work = names | self.held
         work.update(key for key in self._behind if key.startswith("\0"))
         done: set[str] = set()
         while work and not reason:
