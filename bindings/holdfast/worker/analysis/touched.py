@@ -36,6 +36,7 @@ import types
 import typing as t
 
 from holdfast import _carry
+from holdfast._patches import is_patch
 
 from ..ipython import results
 from .own_modules import OwnModules
@@ -170,7 +171,8 @@ class Touched:
     def _close(self, names: set[str], reason: str) -> tuple[set[str] | None, str]:
         """And what is named by the code behind these names, and by what may run anyhow."""
         work = names | self.held
-        work.update(key for key in self._behind if key.startswith("\0"))
+        # Classes, and settings of the process: hooks among these run without being named.
+        work.update(key for key in self._behind if key.startswith("\0") or is_patch(key))
         done: set[str] = set()
         while work and not reason:
             key = work.pop()
