@@ -432,7 +432,14 @@ def _stand_for(theirs: str, ours: type) -> None:
     """
     module, _, name = theirs.rpartition(".")
     ours.__module__, ours.__name__, ours.__qualname__ = module, name, name
-    setattr(importlib.import_module(module), name, ours)
+    original = vars(importlib.import_module(module))[name]
+    for home, one in list(sys.modules.items()):
+        # Wherever it was imported: who pickles what those modules use (dill) finds each by its name.
+        if (
+            home.partition(".")[0] in _OURS[:2]
+            and getattr(one, "__dict__", {}).get(name) is original
+        ):
+            setattr(one, name, ours)
 
 
 _stand_for("ipykernel.iostream.OutStream", Stream)
