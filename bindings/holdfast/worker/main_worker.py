@@ -79,6 +79,9 @@ class MainWorker(Worker):
         sys.meta_path.insert(0, ImportReporter(self.channel))
         super().run()
 
+    def begin_notebook(self) -> None:
+        self.app.run_files()
+
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []

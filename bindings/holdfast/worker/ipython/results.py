@@ -61,6 +61,7 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
         name
         for name, value in shell.user_ns_hidden.items()
         if (name in own or name.startswith("_"))
+        and name not in shell.from_files
         and namespace.get(name, absent) is value
         and not _NUMBERED.match(name)
     ).union(given_back(shell), (_WARNED,))
