@@ -225,7 +225,8 @@ hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
     hfi_frame frame;
     json_t *code =
         cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
-    hfi_frame_init(&frame, "adopt", report != NULL ? 5 : 4);
+    long long id = cell != NULL ? cell->adoption : 0;
+    hfi_frame_init(&frame, "adopt", 4 + (report != NULL) + 2 * (id != 0));
     hfi_frame_add_integer(&frame, "generation",
                           (int64_t)hf_session_generation(kernel->store));
     hfi_frame_add_integer(&frame, "execution_count",
@@ -237,6 +238,10 @@ hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
     hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
     if (report != NULL)
         hfi_frame_put_object(&frame, "report", report);
+    if (id != 0) {
+        hfi_frame_add_integer(&frame, "id", id);
+        hfi_frame_add_bytes(&frame, "header", cell->request->message.header);
+    }
     hfi_workers_send_main(kernel, &frame);
 }
 

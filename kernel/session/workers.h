@@ -52,7 +52,7 @@ void hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker);
 /* The process that has the request that runs, or will run it; NULL: none has. */
 hfi_worker *hfi_workers_at_work(const hf_kernel *kernel);
 /* Let the main worker bind the published generation; `cell`: the cell that made it, or
- * NULL. */
+ * NULL. If that has an `adoption`, the main worker answers. */
 void hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
                        const msgpack_object *report);
 /* The main worker's working directory; the frontend's if that can't be known. */

@@ -11,6 +11,7 @@ profile's history database.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -494,9 +495,17 @@ class MainWorker(Worker):
         if made is not None:
             os.close(made)
 
-    @modes.aside()
     def op_adopt(self, frame: Frame) -> None:
-        """A cell worker's commit was published: take over what changed."""
+        """A cell worker's commit was published: take over what changed. What is said of it stands below the cell."""
+        if "id" not in frame:
+            self._adopt_cell(frame)
+            return
+        with self._as_output_of(frame["header"]):
+            self._adopt_cell(frame)
+        self.channel.send("reply", id=frame["id"])
+
+    @modes.aside()
+    def _adopt_cell(self, frame: Frame) -> None:
         shell = self.shell
         self.last_report = frame.get("report") or {}
         self.lost |= self.last_report.pop("names_lost", {})
@@ -598,16 +607,22 @@ class MainWorker(Worker):
         """The user wants to see what each cell used, and one has ended."""
         from holdfast.monitor import commands
 
-        header = json.loads(frame["header"])
+        with self._as_output_of(frame["header"]):
+            commands.report_last(self.shell, frame["level"], bool(frame.get("text")))
+        self.channel.send("reply", id=frame["id"])
+
+    @contextlib.contextmanager
+    def _as_output_of(self, raw: bytes) -> t.Iterator[None]:
+        """While this runs, output belongs to the request with this header."""
+        header = json.loads(raw)
         message = {"header": header, "msg_id": header.get("msg_id", "")}
-        self.parents.begin(frame["header"], message["msg_id"])
+        self.parents.begin(raw, message["msg_id"])
         self.kernel.set_parent([b""], message)
         try:
-            commands.report_last(self.shell, frame["level"], bool(frame.get("text")))
+            yield
         finally:
             self._flush()
             self.parents.end()
-        self.channel.send("reply", id=frame["id"])
 
     def op_environment(self, frame: Frame) -> None:
         """%%scorep_env and its like."""
