@@ -380,7 +380,9 @@ class Pickler(cloudpickle.Pickler):
             return reduced
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
-        if cls is types.FunctionType or issubclass(cls, type):
+        if issubclass(cls, type):
+            return self._reduce_class(obj)
+        if cls is types.FunctionType:
             return super().reducer_override(obj)
         return NotImplemented  # cloudpickle would take a proxy for what it leads to
 
@@ -404,7 +406,8 @@ class Pickler(cloudpickle.Pickler):
 
     def _reduce_class(self, cls):
         by_value = cls.__module__ == "__main__" and not _rules._should_pickle_by_reference(cls)
-        if by_value and cls not in _context.current.own:
+        own = _context.current.own
+        if by_value and own is not None and cls not in own:
             identifier = _rules._get_or_create_tracker_id(cls)
             self.classes[identifier] = None
             return _restore.find_class, (identifier,)

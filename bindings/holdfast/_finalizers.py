@@ -8,8 +8,9 @@ So it is for classes of the user's own: a library's `__del__` gives back what th
 So it is for callbacks of weak references: `weakref.ref(one, callback)` in the main worker is replaced together
 with its object, and the callback has run in the cell, or its successor's will.
 
-So it is, too, for what the notebook's code gives to `weakref.finalize`. Those finalizers are
-values: they go to cells and come back with the objects that they wait for
+So it is, too, for what the notebook's code gives to `weakref.finalize`, and for what an object of a library gives
+to it when the notebook makes that, if it only names things by text (`tempfile.TemporaryDirectory`): a number may be
+a descriptor of this process. Those finalizers are values: they go to cells and come back with the objects that they wait for
 (codecs/weak_references.py, worker/settings/kept.py). A finalizer that arrives is put to work when
 everything that was carried with it is there, and the one that it replaces is detached.
 """
@@ -20,6 +21,7 @@ import contextlib
 import functools
 import gc
 import sys
+import types
 import typing as t
 import weakref
 
@@ -94,20 +96,33 @@ _registry: dict[Finalizer, t.Any] = weakref.finalize._registry  # type: ignore[a
 _made: set[Finalizer] = set()  # by the notebook's code
 _arrived: dict[Finalizer, Call] = {}  # not at work yet
 _held: list[object] = []  # what nothing else holds here: its holder is in another process
+ONCE = "its library cleans up after it, which is to happen once, in the process that made it"
 _OURS = 2  # references to an object that only a variable here has
 
 
 def watch(is_own: t.Callable[[dict[str, t.Any]], bool]) -> None:
-    """Note from now on which ones are made by code whose globals are the user's."""
+    """Note from now on which ones are made by code whose globals are the user's, or for it."""
     make: t.Any = weakref.finalize.__init__
 
     @functools.wraps(make)
     def init(self: Finalizer, obj: t.Any, func: t.Any, /, *args: t.Any, **kwargs: t.Any) -> None:
         make(self, obj, func, *args, **kwargs)
-        if is_own(sys._getframe(1).f_globals):
+        maker = sys._getframe(1)
+        is_for_user = _is_constructor(maker, obj) and _is_text(*args, *kwargs.values())
+        if is_own(maker.f_globals) or (is_for_user and is_own(maker.f_back.f_globals)):  # type: ignore[union-attr]
             _made.add(self)
 
     weakref.finalize.__init__ = init  # type: ignore[method-assign]
+
+
+def _is_constructor(frame: types.FrameType, obj: t.Any) -> bool:
+    code = frame.f_code
+    first = code.co_varnames[:1] if code.co_name == "__init__" else ()
+    return any(frame.f_locals.get(name) is obj for name in first)
+
+
+def _is_text(*arguments: object) -> bool:
+    return all(isinstance(one, (str, bool, type(None))) for one in arguments)
 
 
 def at_work() -> list[Finalizer]:
@@ -123,7 +138,7 @@ def call_of(finalizer: Finalizer) -> Call | None:
     if found is None:
         return None
     if finalizer not in _made:
-        raise TypeError("what it cleans up is not to be cleaned up twice")
+        raise TypeError(ONCE)
     return *found, finalizer.atexit
 
 

@@ -158,8 +158,8 @@ def _way_of(cls):
     if issubclass(cls, (type, enum.Enum)):  # classes, and members that their class has
         return None
     if not _trial.is_own(module):
-        poses = _home(cls, "__class__") is not object
-        base = _builtin_base(cls) if poses and _has_no_ways(cls) else None
+        fails = _home(cls, "__class__") is not object or _guards_slots(cls)  # pickle's way
+        base = _builtin_base(cls) if fails and _has_no_ways(cls) else None
         return None if base is None else _ByBase(cls, base)
     base, home = _builtin_base(cls), _home(cls, "__reduce_ex__")
     home = home if home is not object else _home(cls, "__reduce__")
@@ -172,7 +172,7 @@ def _way_of(cls):
         return None
     spaces = [vars(one) for one in cls.__mro__ if one not in _ITEMS]
     names = [*_RUN, "__init__"] if base in _CALLED else _RUN
-    runs = any(name in space for space in spaces for name in names) or _hides_slots(cls)
+    runs = any(name in space for space in spaces for name in names) or _guards_slots(cls)
     if type(vars(_home(cls, "__hash__"))["__hash__"]) is types.FunctionType:
         return _Hashing(cls, base, runs)
     return _ByBase(cls, base) if runs else None
@@ -227,11 +227,15 @@ def _slots(cls):
     ]
 
 
-def _hides_slots(cls):
-    """Whether one can't be found by its name: another class has the same, or it is private."""
-    names = [name for _, name in _slots(cls)]
-    return len(names) > len(set(names)) or any(
-        name.startswith("_") and "__" in name[1:] for name in names
+def _guards_slots(cls):
+    """Whether one can't be set by its name: a class in front has the same name, it is private, or
+    `__setattr__` is in Python (a frozen dataclass's)."""
+    slots = _slots(cls)
+    if slots and _home(cls, "__setattr__") not in _ITEMS:
+        return True
+    return any(
+        _home(cls, name) is not home or (name.startswith("_") and "__" in name[1:])
+        for home, name in slots
     )
 
 

@@ -217,6 +217,13 @@ class Patches:
             if key not in self._waiting:
                 self._collect_slot(key, slot)
 
+    def last(self, key: str) -> t.Any:
+        """What `collect` gave for one; MISSING if it is none, or gave nothing."""
+        if key in self._slots:
+            return self._last.get(key, MISSING)
+        owner = self._owner(key)
+        return MISSING if owner is None else _read(*owner)
+
     def _find_differences(self) -> None:
         if self._differences is not None:
             found, inside = self._differences.find()

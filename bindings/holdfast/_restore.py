@@ -153,7 +153,9 @@ def make_other_class(make, *args):
     if _context.is_comparing():
         *first, _, last = args  # without the identifier
         args = (*first, None, last)
-    return make(*args)
+    bases = next(one for one in args if type(one) is tuple)
+    with quiet_bases(types.resolve_bases(bases)):
+        return make(*args)
 
 
 def make_class(constructor, name, bases, body, identifier, extra):
@@ -190,12 +192,14 @@ def forget_unfilled():
 
 @contextlib.contextmanager
 def quiet_bases(bases):
-    """The notebook's own `__init_subclass__` isn't called meanwhile."""
+    """`__init_subclass__` isn't called meanwhile if it is the notebook's own, or of a class that was pickled by value,
+    too."""
     above = {one for base in bases for one in base.__mro__}
+    by_value = _rules._DYNAMIC_CLASS_TRACKER_BY_CLASS
     hooks = {
         one: one.__dict__["__init_subclass__"]
         for one in above
-        if one.__module__ == "__main__" and "__init_subclass__" in one.__dict__
+        if "__init_subclass__" in one.__dict__ and (one.__module__ == "__main__" or one in by_value)
     }
     try:
         for one in hooks:

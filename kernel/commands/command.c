@@ -263,7 +263,7 @@ hfi_commands_create(const char *python, hfi_commands **ret_commands, hf_error *r
         free(commands);
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     }
-    memcpy(commands->state.marshaller, "holdfast", sizeof "holdfast");
+    memcpy(commands->state.marshaller, "dill", sizeof "dill");
     commands->state.in_memory = true;
     *ret_commands = commands;
     return HF_OK;

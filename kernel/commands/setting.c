@@ -117,12 +117,13 @@ hfi_setting_marshalling(hfi_outcome *outcome) {
         hfi_textbuf_format(&outcome->err,
                            "%%%%marshalling_settings: %zu more are not known.\n",
                            unknown - HFI_WORDLIST_COMPLAINTS);
-    hfi_textbuf_format(
-        &outcome->out, "Marshaller '%s' in '%s' mode: accepted, without effect.\n",
-        outcome->state.marshaller, outcome->state.in_memory ? "memory" : "disk");
+    /* The Score-P kernel's own line: its tests and notebooks compare it. */
+    hfi_textbuf_format(&outcome->out, "Kernel uses '%s' marshaller in '%s' mode.\n",
+                       outcome->state.marshaller,
+                       outcome->state.in_memory ? "memory" : "disk");
     hfi_textbuf_add(&outcome->note,
-                    "Holdfast accepts this setting so that existing notebooks run: "
-                    "variables are handed over in shared memory.");
+                    "The setting has no effect. Holdfast accepts it so that existing "
+                    "notebooks run: variables are handed over in shared memory.");
 }
 
 void

@@ -47,7 +47,7 @@
     X(RUNNING, "the worker has begun the cell: SIGINT belongs to it")                  \
     X(COLLECTING, "the cell's code has ended, and the worker saves its changes")       \
     X(REPLIED, "the reply is out")                                                     \
-    X(REPORTING, "the main worker shows what the cell used")
+    X(REPORTING, "the main worker binds its changes, or shows what it used")
 
 /* X(from, to, why) */
 #define HFI_CELL_MOVES(X)                                                              \
@@ -66,7 +66,7 @@
     X(RUNNING, COLLECTING, "the worker says that the code has ended")                  \
     X(RUNNING, REPLIED, "its process died, or saves nothing")                          \
     X(COLLECTING, REPLIED, "its changes are published, or its process died")           \
-    X(REPLIED, REPORTING, "the user wants to see what each cell used")                 \
+    X(REPLIED, REPORTING, "the main worker binds its changes, or shows what it used")  \
     X(REPLIED, IDLE, "over")                                                           \
     X(REPORTING, IDLE, "shown, or the main worker died")                               \
     X(SETTLING, STARTING, "the older step is published: to the main worker")           \
@@ -111,6 +111,7 @@ typedef struct hfi_cell {
     long long started_ns; /* RUNNING since then; 0: not yet */
     long long ended_ns;   /* COLLECTING since then; 0: not yet */
     long long replied_ns; /* its worker's reply came */
+    long long adoption;   /* of its changes, which its end waits for; 0: none */
     double commit_bytes_copied;
     const char *fate;       /* our own error that ended the cell, or NULL */
     hfi_textbuf run_reason; /* why the cell ran in this run mode; may be empty */

@@ -198,7 +198,8 @@ hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
     hfi_frame frame;
     json_t *code =
         cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
-    hfi_frame_init(&frame, "adopt", report != NULL ? 6 : 5);
+    long long id = cell != NULL ? cell->adoption : 0;
+    hfi_frame_init(&frame, "adopt", 5 + (report != NULL) + 2 * (id != 0));
     hfi_frame_add_integer(&frame, "generation",
                           (int64_t)hf_session_generation(kernel->store));
     hfi_commits_add_name(kernel, &frame);
@@ -211,6 +212,10 @@ hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
     hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
     if (report != NULL)
         hfi_frame_put_object(&frame, "report", report);
+    if (id != 0) {
+        hfi_frame_add_integer(&frame, "id", id);
+        hfi_frame_add_bytes(&frame, "header", cell->request->message.header);
+    }
     hfi_workers_send_main(kernel, &frame);
 }
 

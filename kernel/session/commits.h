@@ -43,7 +43,7 @@ void hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error);
  * its key `name`. */
 void hfi_commits_add_name(const hf_kernel *kernel, hfi_frame *frame);
 /* Let the main worker bind the published generation; `cell`: the cell that made it, or
- * NULL. */
+ * NULL. If that has an `adoption`, the main worker answers. */
 void hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
                        const msgpack_object *report);
 /* Keep the names that the last commit doesn't have, with the reasons; NULL: it has

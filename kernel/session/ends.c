@@ -101,8 +101,8 @@ hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
              level.size > 0 ? (const char *)level.data : "");
 }
 
-static int
-is_wanted(const hf_kernel *kernel) {
+int
+hfi_ends_will_report(const hf_kernel *kernel) {
     const hfi_cell *execution = &kernel->cell;
     return kernel->ends->on && hfi_cell_is_execution(execution) && !execution->silent &&
            execution->directive.kind != HFI_ANSWER &&
@@ -110,13 +110,9 @@ is_wanted(const hf_kernel *kernel) {
            hfi_workers_main(kernel) != NULL && !kernel->leaving && !kernel->stopping;
 }
 
-/* Whether a report comes before the end of the cell, which was replied to. */
-static int
-begin_report(hf_kernel *kernel) {
+static void
+ask_report(hf_kernel *kernel) {
     hfi_frame frame;
-    if (!is_wanted(kernel))
-        return 0;
-    hfi_cell_move(&kernel->cell, HFI_CELL_REPORTING);
     kernel->cell.request->id = ++kernel->next_id;
     hfi_frame_init(&frame, "perfreport", 4);
     hfi_frame_add_integer(&frame, "id", kernel->cell.request->id);
@@ -124,6 +120,22 @@ begin_report(hf_kernel *kernel) {
     hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->ends->level));
     hfi_frame_add_flag(&frame, "text", kernel->ends->text);
     hfi_workers_send_main(kernel, &frame);
+}
+
+/* Whether the main worker has something to say before the end of the cell, which was
+ * replied to: what it can't bind of the cell's changes, or a report. */
+static int
+begin_report(hf_kernel *kernel) {
+    int reports = hfi_ends_will_report(kernel);
+    int adopts = kernel->cell.adoption != 0 && hfi_workers_main(kernel) != NULL &&
+                 !kernel->leaving && !kernel->stopping;
+    if (!reports && !adopts)
+        return 0;
+    hfi_cell_move(&kernel->cell, HFI_CELL_REPORTING);
+    if (reports)
+        ask_report(kernel);
+    else
+        kernel->cell.request->id = kernel->cell.adoption;
     return 1;
 }
 

@@ -65,5 +65,7 @@ void hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
                            const msgpack_object *map);
 /* The report was made, or will not be: end the cell. 0: there was none to wait for. */
 int hfi_ends_report(hf_kernel *kernel);
+/* Whether a report will follow the reply of the cell that runs. */
+int hfi_ends_will_report(const hf_kernel *kernel);
 
 #endif

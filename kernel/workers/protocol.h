@@ -181,9 +181,11 @@
       "even if another one is current. Empty: the current one.")                       \
     X(MAIN, adopt, 0,                                                                  \
       "generation: int, name: bin, execution_count: int, code: str, store_history: "   \
-      "bool, report?: Report",                                                         \
+      "bool, report?: Report, id?: int, header?: bin",                                 \
       "A cell worker's commit was published: bind the changed variables, take its "    \
-      "process state, and add the cell to the history.")                               \
+      "process state, and add the cell to the history. With an `id`: what is to be "   \
+      "said of it is output of the request with this header, whose end waits for "     \
+      "the answer by `reply`.")                                                        \
     X(MAIN, checkout, 0, "generation: int, name: bin, state: bool",                    \
       "An older generation, or one that a load prepared, was published: bind the "     \
       "variables that differ, and take the process state if `state`.")                 \

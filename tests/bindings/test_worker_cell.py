@@ -156,7 +156,7 @@ def test_files_of_the_user_run_in_workers_alone(tmp_path, file):
         for run in (kernel.plain, kernel.instrumented, kernel.instrumented):
             assert run("get_ipython().config.Mine.setting").result == "5"
         ran = [int(pid) for pid in pids.read_text().split()]
-        assert len(set(ran)) == len(ran) == 3
+        assert len(set(ran)) == len(ran) == (3 if file.endswith("config.py") else 1)
         assert kernel.frontend.process.pid not in ran
     finally:
         kernel.close()

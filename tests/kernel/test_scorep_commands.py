@@ -169,7 +169,7 @@ WITHOUT = "Python commands without instrumentation recorded."
 
 
 def marshaller(name, mode):
-    return f"Marshaller '{name}' in '{mode}' mode: accepted, without effect."
+    return f"Kernel uses '{name}' marshaller in '{mode}' mode."
 
 
 SESSIONS = {
@@ -190,7 +190,7 @@ SESSIONS = {
     "marshalling": [
         (
             "%%marshalling_settings\nMODE=disk",
-            [marshaller("holdfast", "disk")],
+            [marshaller("dill", "disk")],
         ),
         ("%%execute_with_scorep\nn = 12\nprint('n:', n)", ["n: 12", TRACE]),
         (
@@ -265,7 +265,7 @@ def test_marshalling_says_what_it_means(notebook):
     ran = notebook.run("%%marshalling_settings")
     (note,) = ran.displayed
     assert "existing notebooks" in note and "shared memory" in note
-    assert ran.lines() == ["Marshaller 'holdfast' in 'memory' mode: accepted, without effect."]
+    assert ran.lines() == [marshaller("dill", "memory")]
 
 
 @needs_kernel

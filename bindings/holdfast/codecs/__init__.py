@@ -66,7 +66,7 @@ _BUILT_IN: dict[str, str] = {
     "functools": "cached_functions",
     "gzip": "archives",
     "holoviews": "holoviews_objects",
-    "ipykernel": "files",
+    "ipykernel": "shells",
     "ipywidgets": "widgets",
     "itertools": "iterators",
     "jinja2": "bokeh_models",

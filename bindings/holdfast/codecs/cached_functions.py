@@ -11,7 +11,7 @@ wrapper's memory, whose places are found once in a wrapper that has known ones.
 
 If something isn't as it is described here, the cache begins empty; so it does if a result or an
 argument can't be carried (`_carry.encode`): a connection that a function keeps must not cost the
-function.
+function. `left_out` names those functions.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import itertools
 import operator
 import types
 import typing as t
+import weakref
 
 from .. import _patches
 from . import Codec, register
@@ -32,7 +33,20 @@ LEFT_OUT = "the results that cached functions keep are left out"  # notes of a p
 CARRIED = "the results that cached functions keep are carried"
 _MADE_ANEW = "__wrapped__", "cache_parameters"  # by lru_cache itself
 _LINK = "_lru_list_elem"  # the name of a link's type
-_Wrapper = type(functools.lru_cache(lambda: None))
+Cached = type(functools.lru_cache(lambda: None))
+_left_out: weakref.WeakSet[t.Any] = (
+    weakref.WeakSet()
+)  # functions whose results weren't carried last
+
+
+def left_out() -> dict[str, t.Any]:
+    """The functions, by their names, whose results weren't carried when they were last pickled."""
+    return {_name_of(one): one for one in _left_out}
+
+
+def _name_of(wrapper: t.Any) -> str:
+    home = "" if wrapper.__module__ == "__main__" else f"{wrapper.__module__}."
+    return home + wrapper.__qualname__
 
 
 def _mark_of(referents: list[t.Any]) -> int | None:
@@ -114,6 +128,7 @@ def results_of(wrapper: t.Any) -> Results | None:
 
 def _results_in(cache: _Cache, wrapper: t.Any, counts: tuple[int, int]) -> Results:
     found, typed = Results(), wrapper.cache_parameters()["typed"]
+    _of[found] = wrapper
     found.counts, found.results = counts, cache.results
     for position, key in enumerate(cache.keys):
         call, named = _call_of(key, cache.mark, typed)
@@ -123,6 +138,11 @@ def _results_in(cache: _Cache, wrapper: t.Any, counts: tuple[int, int]) -> Resul
     return found
 
 
+_of: weakref.WeakKeyDictionary[Results, t.Any] = (
+    weakref.WeakKeyDictionary()
+)  # by what they remember
+
+
 class _OfOwnModule(Codec):
     """Those of a function in a module of the user's own (worker/settings/remembered.py)."""
 
@@ -130,7 +150,9 @@ class _OfOwnModule(Codec):
 
     def reduce(self, value, pickler):
         if LEFT_OUT in pickler.notes:
+            _left_out.add(_of[value])
             return Results, ()
+        _left_out.discard(_of[value])
         pickler.notes[CARRIED] = True
         return NotImplemented
 
@@ -143,6 +165,9 @@ class _Cached(Codec):
             return NotImplemented  # by its name
         attributes = {key: item for key, item in vars(value).items() if key not in _MADE_ANEW}
         options, counts = value.cache_parameters(), value.cache_info()[:2]
+        _left_out.discard(value)
+        if LEFT_OUT in pickler.notes and any(counts):
+            _left_out.add(value)
         cache = None if LEFT_OUT in pickler.notes or not any(counts) else _look_into(value)
         if cache is None or not _places():
             return _make_cached, (value.__wrapped__, options), attributes
@@ -225,7 +250,7 @@ def _fill(wrapper, calls, names, results, counts):
 
 
 def _words(wrapper: t.Any) -> t.Any:
-    size = _Wrapper.__basicsize__ // ctypes.sizeof(ctypes.c_ssize_t)
+    size = Cached.__basicsize__ // ctypes.sizeof(ctypes.c_ssize_t)
     return (ctypes.c_ssize_t * size).from_address(id(wrapper))
 
 

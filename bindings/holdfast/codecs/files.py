@@ -22,7 +22,7 @@ import sys
 import typing as t
 
 from .._threads import alone
-from . import Codec, handles, register
+from . import handles, register
 
 # ---- raw files
 
@@ -202,16 +202,6 @@ def reduce_standard(file: t.Any) -> t.Any:
     return NotImplemented
 
 
-class _Streams(Codec):
-    """The objects that a worker has as sys.stdout and sys.stderr."""
-
-    types = ("ipykernel.iostream.OutStream",)
-
-    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        return reduce_standard(value)
-
-
-register(_Streams())
 register(handles.Exact(io.FileIO, _reduce_raw))
 for _cls in BUFFERED.values():
     register(handles.Exact(_cls, _reduce_buffered))

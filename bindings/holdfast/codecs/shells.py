@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from IPython import get_ipython
@@ -30,6 +31,10 @@ _PARTS = (
     "extension_manager",
     "history_manager",
     "input_transformer_manager",
+    "kernel",
+    "kernel._stderr",  # sys.stderr and sys.stdout, also where code has put others in their place
+    "kernel._stdout",
+    "kernel.interrupts",  # whose method is the handler of SIGINT
     "magics_manager",
     "payload_manager",
 )
@@ -49,6 +54,9 @@ class _Parts(Codec):
         "IPython.core.inputtransformer2.TransformerManager",
         "IPython.core.magic.MagicsManager",
         "IPython.core.payload.PayloadManager",
+        "holdfast.worker.interrupt.Interrupts",
+        "ipykernel.iostream.OutStream",
+        "ipykernel.kernelbase.Kernel",
     )
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
@@ -62,7 +70,11 @@ class _Parts(Codec):
 
 
 def _parts(shell: t.Any) -> dict[str, t.Any]:
-    found = {name: getattr(shell, name, None) for name in _PARTS}
+    found = {}
+    for path in _PARTS:
+        found[path] = functools.reduce(
+            lambda one, name: getattr(one, name, None), path.split("."), shell
+        )
     return found | getattr(found["display_formatter"], "formatters", {})
 
 

@@ -83,7 +83,7 @@ class _Finalizers(Codec):
         if call is None:
             return _finalizers.make_blank, ()
         if not _context.in_store():
-            raise TypeError("what it cleans up is not to be cleaned up twice")
+            raise TypeError(_finalizers.ONCE)
         return _finalizers.make_blank, (), call, None, None, _fill_finalizer
 
     def shares(self, value: t.Any) -> t.Iterable[object]:

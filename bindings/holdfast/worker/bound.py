@@ -3,8 +3,8 @@
 The fork has them, its cell can use them, and what it changes of them ends with it. So each is
 looked at before and after the cell. A change shows, since both states are those of one process: the
 same objects, at the same places. It looks at plain values, the members of containers, the
-attributes of instances whose class is Python's, the objects that functions hold, and how far a
-generator or an iterator has come. A lock shows whether it is held. Other objects (a file, an
+attributes of instances whose class is Python's, and of classes and modules that aren't carried by
+themselves, the objects that functions hold, and how far a generator or an iterator has come. A lock shows whether it is held. Other objects (a file, an
 extension's object) show nothing of themselves: there it counts that the cell's code can have
 reached it.
 
@@ -13,6 +13,7 @@ Nothing is kept of what was looked at, and no code of the objects' own runs.
 
 from __future__ import annotations
 
+import _abc
 import _random
 import _thread
 import collections
@@ -23,7 +24,8 @@ import types
 import typing as t
 
 from holdfast import _restore
-from holdfast._patches import is_patch
+from holdfast._patches import MISSING, is_patch
+from holdfast.codecs import cached_functions
 
 _OBJECTS_MAX = 10_000  # looked at for one variable; beyond, it is unknown
 _NAME_MAX = 1024  # bytes of a key in the store
@@ -36,7 +38,16 @@ _HOLDERS = frozenset(
     )
 )
 _SIZED = frozenset((list, tuple, set, frozenset, dict, collections.deque))
-_FIXED = (type, types.ModuleType, types.CodeType)  # they are carried, or a library's
+_FIXED = (  # they are carried, a library's, or can't change
+    *(
+        type,
+        types.ModuleType,
+        types.CodeType,
+        types.WrapperDescriptorType,
+        types.MethodDescriptorType,
+    ),
+    *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
+)
 _STEPS = {types.GeneratorType: "gi", types.CoroutineType: "cr", types.AsyncGeneratorType: "ag"}
 _PIPED = frozenset((enumerate, zip, map, filter))
 _LOCKS = frozenset((_thread.LockType, _thread.RLock))
@@ -75,19 +86,22 @@ class Bound:
     ----------
     unserializable : mapping of str to str
         Why each could not be carried.
-    namespace : dict
-        The notebook's variables.
+    shell : IPython.core.interactiveshell.InteractiveShell
+        Whose variables they are.
     """
 
-    def __init__(self, unserializable: t.Mapping[str, str], namespace: dict[str, t.Any]):
-        self._namespace = namespace
+    def __init__(self, unserializable: t.Mapping[str, str], shell: t.Any):
+        self._namespace, self._attributes = shell.user_ns, shell.patches
+        self._calls = _calls_of_functions()
         budget = Budget()
-        self._patches = set(filter(is_patch, unserializable))  # which aren't in the namespace now
-        self._before = {
-            name: (id(namespace[name]), look(namespace[name], budget))
-            for name in unserializable
-            if name in namespace
-        }
+        self._before = {}
+        for name in unserializable:
+            value = self._value(name)
+            if value is not MISSING or is_patch(name):
+                self._before[name] = id(value), look(value, budget)
+
+    def _value(self, name: str) -> t.Any:
+        return self._attributes.last(name) if is_patch(name) else self._namespace.get(name, MISSING)
 
     def lost(
         self, unserializable: t.Mapping[str, str], touched: t.Container[str] | None
@@ -108,16 +122,24 @@ class Bound:
                 found[name] = f"{why}; {ended}" if ended else why
         return found
 
+    def functions_lost(self) -> dict[str, str]:
+        """After the cell: the functions with results that aren't carried, if it has called them."""
+        calls = _calls_of_functions()
+        return {
+            name: f"the results that it keeps can't be carried; {_MAYBE}"
+            for name, count in calls.items()
+            if count != self._calls.get(name)
+        }
+
     def _end_of(self, name: str, may_be_touched: bool) -> str | None:
         """The change of one value; None if there is none."""
-        if name in self._patches:
-            return None
         if name not in self._before:
             return ""
         place, before = self._before[name]
-        if id(self._namespace[name]) != place:
+        value = self._value(name)
+        if id(value) != place:
             return _BEFORE
-        now = look(self._namespace[name])
+        now = look(value)
         if before is None or now is None:
             return _MAYBE if may_be_touched else None
         return _CHANGED if now != before else None
@@ -130,8 +152,15 @@ class Bound:
         kept : container of str
             What is saved now, or isn't carried.
         """
-        deleted = [name for name in self._before if name not in self._namespace]
-        return deleted + [name for name in self._patches if name not in kept]
+        return [
+            name
+            for name in self._before
+            if name not in (kept if is_patch(name) else self._namespace)
+        ]
+
+
+def _calls_of_functions() -> dict[str, t.Any]:
+    return {name: one.cache_info() for name, one in cached_functions.left_out().items()}
 
 
 def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:
@@ -177,6 +206,7 @@ def look(value: object, budget: Budget | None = None) -> Look | None:
     while work:
         one = work.pop()
         kind = type(one)
+        is_first = one is value
         if kind in _ATOMS:
             found.append((kind, repr(one) if kind in (float, complex) else one))
             continue
@@ -185,7 +215,7 @@ def look(value: object, budget: Budget | None = None) -> Look | None:
             continue
         seen.add(id(one))
         is_small = len(seen) <= most and (kind not in _SIZED or len(one) <= most)  # type: ignore[arg-type]
-        shown = _look_at(one) if is_small else None
+        shown = _look_at(one, is_first) if is_small else None
         if budget is not None:
             budget.left -= 1
         if shown is None:
@@ -195,11 +225,12 @@ def look(value: object, budget: Budget | None = None) -> Look | None:
     return found
 
 
-def _look_at(one: t.Any) -> Seen | None:
+def _look_at(one: t.Any, is_variable: bool) -> Seen | None:
     kind = type(one)
-    if kind is type and _is_nowhere(one):
-        attributes = vars(one).items()
-        return (), [value for name, value in attributes if not name.startswith("__")]
+    if issubclass(kind, type) and (is_variable or _is_nowhere(one)):
+        return _look_at_class(one)
+    if issubclass(kind, types.ModuleType) and (is_variable or not _is_imported(one)):
+        return (), [object.__getattribute__(one, "__dict__")]
     if issubclass(kind, _FIXED):
         return (), ()
     if kind is dict:
@@ -212,6 +243,8 @@ def _look_at(one: t.Any) -> Seen | None:
         return (), [one.__self__]
     if kind in _STEPS:
         return _look_at_steps(one, _STEPS[kind])
+    if kind is cached_functions.Cached:
+        return one.cache_info(), [one.__wrapped__, vars(one)]
     if kind in _PIPED:
         _, inner, *state = one.__reduce__()
         return (), [*inner, *state]
@@ -226,14 +259,27 @@ def _look_at(one: t.Any) -> Seen | None:
     return _look_at_instance(one)
 
 
+def _look_at_class(cls: t.Any) -> Seen:
+    """Its attributes and bases, and which classes are registered with it as an abstract one."""
+    space = dict(type.__dict__["__dict__"].__get__(cls))
+    registered: list[t.Any] = []
+    if space.pop("_abc_impl", None) is not None:
+        registered = [one() for one in _abc._get_dump(cls)[0]]
+    return (), [*space, *space.values(), *registered, *type.__dict__["__bases__"].__get__(cls)]
+
+
 def _is_nowhere(cls: type) -> bool:
-    """Whether it is a class that a function of a module made, which no process has by its name."""
-    if cls.__module__ == "__main__" or not cls.__flags__ & _restore.HEAP_TYPE:
+    """Whether it is a class that no name leads to in its module: one that a function has made."""
+    if not cls.__flags__ & _restore.HEAP_TYPE:
         return False
     found: t.Any = sys.modules.get(cls.__module__)
     for step in cls.__qualname__.split("."):
         found = getattr(found, "__dict__", {}).get(step)
     return found is not cls
+
+
+def _is_imported(module: types.ModuleType) -> bool:
+    return sys.modules.get(object.__getattribute__(module, "__dict__").get("__name__")) is module
 
 
 def _look_at_steps(one: t.Any, prefix: str) -> Seen:
@@ -257,6 +303,8 @@ def _look_at_instance(one: t.Any) -> Seen | None:
     if kind.__itemsize__ or kind.__basicsize__ != base.__basicsize__ + words * _WORD:
         return None  # C's code may keep there what nobody sees
     held = list(_ITEMS[base](one))
+    if _is_nowhere(kind):
+        held.append(kind)
     for slot in slots:
         try:
             held.append(slot.__get__(one, kind))

@@ -35,7 +35,7 @@ from .control import Frame
 from .prefault import prefault
 from .ipython import results
 from .ipython.application import CELL_CONFIG
-from .process import end_own_tracker, leave
+from .process import end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
 from .settings import autoreload, census, figures, registries, state
@@ -138,6 +138,7 @@ class Cell(Worker):
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
         before = asked.look(self.shell), len(sys.modules), results.own_entries(self.shell)
+        numbers = results.numbers(self.shell)
         report["seconds_in"] = time.perf_counter() - started
 
         collections = _finalizers.collections()
@@ -151,6 +152,7 @@ class Cell(Worker):
             self._report_changes(report, *before)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
+        report["outputs_gone"] = sorted(numbers - results.numbers(self.shell))
         self._learn_writes(frame.get("code", ""), report)
         self._flush()
         report["seconds_out"] += time.perf_counter() - started
@@ -367,7 +369,7 @@ class Cell(Worker):
         if self.session is not None and may_write:
             self.session.privatize()
         self._let_go_of_names()
-        end_own_tracker()
+        end_own_trackers()
         leave()
 
     def _let_go_of_names(self) -> None:

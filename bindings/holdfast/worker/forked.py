@@ -42,7 +42,7 @@ from .bound import Bound, Budget, look, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .ipython import results
 from .prefault import prefault
-from .process import Forks, Unshared, end_own_tracker, tracker_of
+from .process import Forks, Unshared, end_own_trackers, has_children
 from .rollback import descriptor_moves
 from .settings import attributes, census
 from .settings.modes import modes
@@ -54,7 +54,6 @@ if t.TYPE_CHECKING:
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
-_TRACKING = ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker")
 _RESTART = "Score-P's adapters for it must be loaded when a process starts"
 
 
@@ -101,7 +100,7 @@ class Forked:
         """Why a cell in a fork would not find the notebook as it is; "" if it would."""
         if sys.platform != "linux":
             return "a fork goes on as a program on Linux only"
-        if _children():
+        if has_children():
             return "the notebook has child processes, for which only their parent can wait"
         loading = sys.modules.get("holdfast.scorep.loading")
         if loading is not None and loading.is_loaded():
@@ -172,7 +171,7 @@ class Forked:
         finally:
             with contextlib.suppress(BaseException):
                 main._flush()
-                end_own_tracker()
+                end_own_trackers()
             os._exit(status)
 
     async def run(
@@ -190,11 +189,12 @@ class Forked:
             before = (
                 Bound(
                     (instrument.get("unserializable") or {}) | unstorable(main.shell.user_ns),
-                    main.shell.user_ns,
+                    main.shell,
                 ),
                 census.Census(main.shell, code),
                 results.own_entries(main.shell),
             )
+            numbers = results.numbers(main.shell)
         collections = _finalizers.collections()
         reply = await main.run_mode.run(frame, message, execute)
         report: Report | None = reply.get("report")
@@ -208,6 +208,7 @@ class Forked:
                 self._hand_out(code, report, reply, *before)
             except Exception as error:  # a full arena: the frontend says what to do
                 report["error"] = f"{type(error).__name__}: {error}"
+        report["outputs_gone"] = sorted(numbers - results.numbers(main.shell))
         main._flush()
         report["page_faults"] = prefault.faults()
         return reply
@@ -235,7 +236,7 @@ class Forked:
             if name in namespace or is_patch(name)
         }
         lost = widgets.left(bound.lost(unserializable, touched))
-        lost |= bound.lost(unstorable(namespace), touched)
+        lost |= bound.lost(unstorable(namespace), touched) | bound.functions_lost()
         notices.not_carried_out(lost)
         notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         report["numbers"] = saved["numbers"]
@@ -292,21 +293,3 @@ def _is_written(fd: int, known: t.Container[int]) -> bool:
         return False
     is_file = stat.S_ISREG(about.st_mode) and not path.startswith(_NOT_FILES)
     return stat.S_ISFIFO(about.st_mode) or (is_file and ".sqlite" not in path)
-
-
-def _children() -> bool:
-    """Whether this process has children that the notebook may ask about. A tracker of shared memory
-    serves forks as well."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    trackers = set(map(tracker_of, _TRACKING))
-    found: set[int] = set()
-    try:
-        for task in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
-                found.update(map(int, file.read().split()))
-    except OSError:
-        return True
-    return bool(found - trackers)

@@ -3,7 +3,8 @@
 The frontend sends SIGINT to the worker's pid. Between cells it is ignored. While a cell runs
 it becomes a KeyboardInterrupt in the cell: raised where the interpreter stands, if that is
 the cell's own code; by cancelling the cell's task where the event loop waits for it
-(`await asyncio.sleep(100)`). It waits while a frame is being sent (see control.py),
+(`await asyncio.sleep(100)`). If the loop doesn't turn, because another task blocks it, that task's step gets the
+CancelledError: at a second interrupt, or a second after the first. It waits while a frame is being sent (see control.py),
 and while IPython prepares the cell: raised there, it would end in a reply without the error that
 the user sees. A second one doesn't wait, since hooks of the user's may run there.
 
@@ -24,12 +25,15 @@ import contextlib
 import enum
 import signal
 import time
+import types
 import typing as t
 
 from .control import Channel, ChannelClosed
 from .subshells import OwnInSubshell, in_subshell
 
 _TWICE = 0.05  # seconds
+_BLOCKED = 1.0  # seconds in which the event loop has not turned
+_STEP = asyncio.Handle._run.__code__  # by which the loop runs callbacks and steps of tasks
 
 
 class _Phase(enum.Enum):
@@ -52,14 +56,15 @@ class Interrupts:
         self._last = 0.0
         self._number = 0  # the running cell's request
         self._task: asyncio.Task | asyncio.Future | None = None
+        self._asked = 0.0  # when the loop was asked to cancel it; 0: it has done so
         channel.after_send = self._after_send
 
     def listen(self) -> None:
         """Once in a process: signals that are not the user's."""
         self.install()
-        # A handler makes it end a system call; it need do nothing. The frontend nudges so where
-        # SIGINT came between the interpreter's last look and the call.
-        signal.signal(signal.SIGURG, lambda signum, frame: None)
+        # A handler makes it end a system call. The frontend nudges so where SIGINT came between the
+        # interpreter's last look and the call.
+        signal.signal(signal.SIGURG, self._nudged)
 
     def install(self) -> None:
         """Take SIGINT for this process."""
@@ -71,7 +76,7 @@ class Interrupts:
         self._number = number
         self.install()
         self.cancelled = self._pending = False
-        self._last = 0.0
+        self._last = self._asked = 0.0
         self._phase = _Phase.PREPARING
         try:
             yield
@@ -97,9 +102,9 @@ class Interrupts:
         try:
             yield
         finally:
-            self._task = None
+            self._task, self._asked = None, 0.0
 
-    def _handle(self, signum: int, frame: object) -> None:
+    def _handle(self, signum: int, frame: types.FrameType | None) -> None:
         now = time.monotonic()
         if self._phase is _Phase.IDLE or now - self._last < _TWICE:
             return
@@ -108,7 +113,11 @@ class Interrupts:
         if self._channel.sending or (preparing and not self._pending):
             self._pending = True
         else:
-            self._deliver()
+            self._deliver(frame)
+
+    def _nudged(self, signum: int, frame: types.FrameType | None) -> None:
+        if self._asked and time.monotonic() - self._asked > _BLOCKED and not self._channel.sending:
+            self._cancel_step(frame)
 
     def _after_send(self) -> None:
         if self._pending and self._phase is not _Phase.PREPARING:
@@ -121,15 +130,31 @@ class Interrupts:
         with contextlib.suppress(ChannelClosed, OSError):
             self._channel.send("interrupted", id=self._number)
 
-    def _deliver(self) -> None:
-        self._report()
+    def _deliver(self, frame: types.FrameType | None = None) -> None:
         task = self._task
-        if task is not None and not _is_inside(task):
-            self.cancelled = True
+        if task is None or _is_inside(task):
+            self._report()
+            raise KeyboardInterrupt
+        self.cancelled = True
+        if self._asked:
+            self._cancel_step(frame)
+        else:
+            self._asked = time.monotonic()
             # From a signal handler the loop must be woken: it may sleep in its selector.
-            task.get_loop().call_soon_threadsafe(task.cancel)
-            return
-        raise KeyboardInterrupt
+            task.get_loop().call_soon_threadsafe(self._cancel, task)
+
+    def _cancel(self, task: asyncio.Future) -> None:
+        if task is self._task:
+            self._asked = 0.0
+            self._report()
+        task.cancel()
+
+    def _cancel_step(self, frame: types.FrameType | None) -> None:
+        """End what keeps the loop from turning: the step of a task, or a callback. Both leave the loop whole."""
+        while frame is not None:
+            if frame.f_code is _STEP:
+                raise asyncio.CancelledError
+            frame = frame.f_back
 
 
 def _is_inside(task: asyncio.Future) -> bool:

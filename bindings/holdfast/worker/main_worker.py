@@ -11,6 +11,7 @@ profile's history database.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -58,6 +59,8 @@ _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
 _NAMES_SHOWN = 20
+_CHEAP_SECONDS = 0.05  # the last commit
+_CHEAP_BLOCKS = 20_000  # that were allocated since
 # Frames; a commit looks itself.
 _CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest", "shown"}
 
@@ -77,6 +80,9 @@ class MainWorker(Worker):
         sys.meta_path.insert(0, ImportReporter(self.channel))
         super().run()
 
+    def begin_notebook(self) -> None:
+        self.app.run_files()
+
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []
@@ -85,6 +91,8 @@ class MainWorker(Worker):
         self.last_line: Frame = {}  # the line below the last recorded cell: number, terms
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
+        self._ran_plain = False  # since the last commit
+        self._blocks = sys.getallocatedblocks()  # at that
         self.history: History | None = None  # of the cell that runs: what the frontend did for it
         # The names that the last return to a step bound.
         self.returned: Returned = {"changed": [], "back": [], "gone": []}
@@ -163,6 +171,7 @@ class MainWorker(Worker):
         if "instrument" in frame:
             return await self.run_mode.run(frame, message, super().execute)
         self.history = frame.get("history")
+        self._ran_plain = True
         reply = await super().execute(frame, message)
         if self.loaded is not None:
             reply["prepared"] = self.loaded
@@ -303,8 +312,8 @@ class MainWorker(Worker):
             return
         self._catch_up()
         stays = self.run_mode.choose(frame)
-        if stays is not None:
-            if self.rollback.has_all():
+        if stays is not None and ((is_safe := self.rollback.has_all()) or not self._is_step_due()):
+            if is_safe:
                 stays["protected"] = True
             self.channel.send("reply", report={}, **stays, **reply)
             return
@@ -320,7 +329,7 @@ class MainWorker(Worker):
             reply["prepared"] = saved["prepared"]
         else:
             self.touched.settle()
-        reply |= self.run_mode.saved()
+        reply |= self.run_mode.saved() if stays is None else stays
         self.last_commit = {
             "seconds": saved["seconds"],
             "reason": reason,
@@ -328,8 +337,20 @@ class MainWorker(Worker):
         }
         self._report_stays(saved["unserializable"])
         unserializable = saved["unserializable"] | self._staying()
+        self._ran_plain, self._blocks = False, sys.getallocatedblocks()
         self.channel.send("reply", unserializable=unserializable, report=self.last_commit, **reply)
         self._note_owed(saved["saved"])
+
+    def _is_step_due(self) -> bool:
+        """Whether a cell that stays begins with a commit, so that an undo has the state before it: if plain cells
+        can have changed a variable since the last one, and if it will be cheap, as far as one can know."""
+        if not self._ran_plain or self.last_commit.get("seconds", 0.0) > _CHEAP_SECONDS:
+            return False
+        if sys.getallocatedblocks() - self._blocks > _CHEAP_BLOCKS:
+            return False
+        touched, _ = self.touched.take()
+        own = self.shell.user_ns.keys() - results.hidden_names(self.shell) - self.touched.held
+        return touched is None or not touched.isdisjoint(own)
 
     def save(self) -> tuple[_store._Saved, set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() reports, the names
@@ -475,15 +496,24 @@ class MainWorker(Worker):
         if made is not None:
             os.close(made)
 
-    @modes.aside()
     def op_adopt(self, frame: Frame) -> None:
-        """A cell worker's commit was published: take over what changed."""
+        """A cell worker's commit was published: take over what changed. What is said of it stands below the cell."""
+        if "id" not in frame:
+            self._adopt_cell(frame)
+            return
+        with self._as_output_of(frame["header"]):
+            self._adopt_cell(frame)
+        self.channel.send("reply", id=frame["id"])
+
+    @modes.aside()
+    def _adopt_cell(self, frame: Frame) -> None:
         shell = self.shell
         self.last_report = frame.get("report") or {}
         self.lost |= self.last_report.pop("names_lost", {})
         settings = self.last_report.pop("settings", b"")
         numbers = self.last_report.pop("numbers", {})
         gone = self.last_report.pop("names_gone", ())
+        outputs_gone = self.last_report.pop("outputs_gone", ())
         for name in gone:
             self.shell.user_ns.pop(name, None)
         raised = self.last_report.pop("raised", False)
@@ -506,6 +536,7 @@ class MainWorker(Worker):
             if memory is not None:
                 results.restore_results(shell, memory)
             self.touched.learn({})
+        results.forget(shell, outputs_gone)
         if settings:  # the environment, which some depend on, is there
             census.apply(settings)
         counters.settle()  # when all is imported
@@ -577,16 +608,22 @@ class MainWorker(Worker):
         """The user wants to see what each cell used, and one has ended."""
         from holdfast.monitor import commands
 
-        header = json.loads(frame["header"])
+        with self._as_output_of(frame["header"]):
+            commands.report_last(self.shell, frame["level"], bool(frame.get("text")))
+        self.channel.send("reply", id=frame["id"])
+
+    @contextlib.contextmanager
+    def _as_output_of(self, raw: bytes) -> t.Iterator[None]:
+        """While this runs, output belongs to the request with this header."""
+        header = json.loads(raw)
         message = {"header": header, "msg_id": header.get("msg_id", "")}
-        self.parents.begin(frame["header"], message["msg_id"])
+        self.parents.begin(raw, message["msg_id"])
         self.kernel.set_parent([b""], message)
         try:
-            commands.report_last(self.shell, frame["level"], bool(frame.get("text")))
+            yield
         finally:
             self._flush()
             self.parents.end()
-        self.channel.send("reply", id=frame["id"])
 
     def op_environment(self, frame: Frame) -> None:
         """%%scorep_env and its like."""

@@ -62,5 +62,9 @@ def _with_reasons(reasons: t.Mapping[t.Any, str]) -> list[str]:
 
 
 def _as_text(name: t.Any) -> str:
-    is_name = isinstance(name, str) and (name.isidentifier() or is_patch(name))
+    is_name = isinstance(name, str) and (_is_path(name) or is_patch(name))
     return shown(name) if is_name else repr(name)
+
+
+def _is_path(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))

@@ -18,12 +18,15 @@ import os
 import random
 import signal
 import sys
+import time
 import typing as t
 
 if t.TYPE_CHECKING:
     import asyncio
 
 _EXIT_SECONDS = 5.0
+_TRACKER_SECONDS = 2.0
+_TRACKING = ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker")
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
@@ -85,23 +88,55 @@ class Unshared:
                 signal.setitimer(timer, left, interval)
 
 
-def tracker_of(module: str) -> int | None:
-    """The process that a module of multiprocessing's kind has started to remove shared memory at the end."""
-    tracker = getattr(sys.modules.get(module), "_resource_tracker", None)
-    return getattr(tracker, "_pid", None)
+def trackers() -> dict[int, t.Any]:
+    """By their pids the processes that multiprocessing and loky have started to remove what is left at the end."""
+    found = (getattr(sys.modules.get(one), "_resource_tracker", None) for one in _TRACKING)
+    return {one._pid: one for one in found if getattr(one, "_pid", None) is not None}
 
 
-def end_own_tracker() -> None:
-    """Before a cell's process ends: a tracker that it has started would remove shared memory that the
-    notebook goes on with. One that serves this process's parent stays."""
-    pid = tracker_of("multiprocessing.resource_tracker")
-    if pid is None:
-        return
+def _is_child(pid: int) -> bool:
     try:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:
-        return  # the parent's
-    os.kill(pid, signal.SIGKILL)
+        return False  # the parent's
+
+
+def has_children() -> bool:
+    """Whether this process has children that the notebook may ask about. A tracker of shared memory
+    serves forks as well."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    found: set[int] = set()
+    try:
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                found.update(map(int, file.read().split()))
+    except OSError:
+        return True
+    return not found <= trackers().keys()
+
+
+def end_own_trackers() -> None:
+    """Before a cell's process ends: remove what multiprocessing has made in it. A tracker that it has started would
+    remove shared memory that the notebook goes on with. One that serves this process's parent stays."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util._run_finalizers(0)  # those of this process
+    for pid in filter(_is_child, trackers()):
+        os.kill(pid, signal.SIGKILL)
+
+
+def await_trackers() -> None:
+    """When the notebook ends: let its trackers remove what is left, before they are killed with the rest."""
+    end = time.monotonic() + _TRACKER_SECONDS
+    for pid, tracker in trackers().items():
+        if _is_child(pid):
+            os.close(tracker._fd)
+            tracker._fd = tracker._pid = None
+            while _is_child(pid) and time.monotonic() < end:
+                time.sleep(0.001)
 
 
 def trim_heap() -> None:
@@ -121,6 +156,7 @@ def leave(status: int = 0) -> t.NoReturn:
         signal.setitimer(signal.ITIMER_REAL, _EXIT_SECONDS)
     try:
         atexit._run_exitfuncs()
+        await_trackers()
     except BaseException:  # printed by atexit
         pass
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):

@@ -79,6 +79,7 @@ class Report(Usage, Counts, CommitCounts, total=False):
     names_skipped: int
     # For the main worker
     names_lost: dict[str, str]  # what could not be carried out, and why
+    outputs_gone: list[int]  # results that code has taken out of Out
     names_gone: list[str]
     numbers: dict[str, list[int]]  # that may be addresses, by the key of what has them
     settings: bytes  # of settings.census
@@ -144,6 +145,7 @@ class Memory(t.TypedDict):
     directories: list[str]
     unbound: t.NotRequired[list[str]]  # those of _, __ and ___ that are no names
     last: list[int]  # the numbers of _, __ and ___; 0: none
+    empty: t.NotRequired[list[str]]  # those of them that were no result yet, or are reset
     outcome: t.NotRequired[list[t.Any]]  # of the last cell: its number, whether it raised; or empty
 
 

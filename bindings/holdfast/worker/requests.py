@@ -91,6 +91,7 @@ class Worker:
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.begin_code = self.interrupts.begin_code
         self._note_state()
+        self.begin_notebook()
         self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
         self.shell.health = Health((self.channel.fileno(), waits))
@@ -101,12 +102,15 @@ class Worker:
             except Exception:  # of a handler of signals, which ran while the loop waited
                 traceback.print_exc()
 
+    def begin_notebook(self) -> None:
+        """What comes before the first cell, in the notebook's own process."""
+
     def _note_state(self) -> None:
         """Note the state of this process before the notebook's code runs in it; for modules, once
         they are imported."""
         shell = self.shell
         shell.own_hidden = frozenset(shell.user_ns_hidden)
-        known = begun.begin(shell, self.app.is_as_built)
+        known = begun.begin(shell, self.app.ahead)
         differences = known.differences
         slots = known.slots | kept.own_slots(shell, self.runs_exit_handlers)
         slots["what own modules have computed"] = differences.slot()

@@ -36,6 +36,7 @@ import types
 import typing as t
 
 from holdfast import _carry
+from holdfast._patches import is_patch
 
 from ..ipython import results
 from .own_modules import OwnModules
@@ -85,7 +86,7 @@ class Touched:
         self._period = _Period(reason="no variable was looked at before")
         self._taken: _Period | None = None
         self._behind: dict[str, _Behind] = {}
-        self._held: set[str] = set()
+        self.held: set[str] = set()
         self._stray_reason = ""
         self._last: frozenset[str] = frozenset()
         self._modules = OwnModules()
@@ -140,8 +141,8 @@ class Touched:
         """Take the report of a save or an adoption about the code behind the values that it saw."""
         for key, found in code.items():
             self._behind[key] = _look_behind(found)
-            self._held.discard(key)
-        self._held.update(held)
+            self.held.discard(key)
+        self.held.update(held)
         self._last = results.last_results(self._shell)
 
     def count_strays(self) -> None:
@@ -169,8 +170,9 @@ class Touched:
 
     def _close(self, names: set[str], reason: str) -> tuple[set[str] | None, str]:
         """And what is named by the code behind these names, and by what may run anyhow."""
-        work = names | self._held
-        work.update(key for key in self._behind if key.startswith("\0"))
+        work = names | self.held
+        # Classes, and settings of the process: hooks among these run without being named.
+        work.update(key for key in self._behind if key.startswith("\0") or is_patch(key))
         done: set[str] = set()
         while work and not reason:
             key = work.pop()

@@ -15,7 +15,7 @@ A worker is built first, by `build`, and attached to its channel afterwards. Bui
 fifths of its start and the same for every cell. So the fork server builds one application, which its
 forks find ready, and of whose pages they copy few (`build_ahead`). Nothing of the user's runs
 there: where he has configuration files of IPython's, which are Python, nothing is built ahead;
-startup files and the path of his own modules wait for `attach` in any case. Without such files the
+the path of his own modules waits for `attach` in any case, and startup files run in the main worker only. Without such files the
 extensions are IPython's own.
 
 ipykernel 6.29 to 7 differ in how they keep a request's parent and in whether there are
@@ -24,10 +24,13 @@ subshells; what is overridden here exists, with one meaning, in all of them.
 
 from __future__ import annotations
 
+import __future__
+import ast
 import contextlib
 import functools
 import importlib
 import logging
+import operator
 import os
 import queue
 import sys
@@ -44,6 +47,7 @@ with postponed(), without_debugger():  # which ipykernel 6 looks for when it is 
     from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
     from jupyter_client.session import Session
+from IPython.utils.syspathcontext import prepended_to_syspath
 from traitlets import Any, Type, default
 from traitlets.config import Config
 
@@ -61,6 +65,9 @@ from .shell import CellCompiler, DisplayHook, WorkerShell
 # A cell's inputs are adopted by the main worker; a second writer would only lock the database.
 CELL_CONFIG = {"HistoryManager": {"hist_file": ":memory:"}}
 _OURS = ("IPython", "ipykernel", "holdfast")
+_FUTURE = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
 
 
 class ReplySlot:
@@ -285,14 +292,13 @@ class WorkerApp(IPKernelApp):
     kernel_class = Type(WorkerKernel, klass=IPythonKernel)
     blocking_class = Any()  # of a client, which nobody makes here: not to be imported
     ahead = False  # built in the fork server, which runs no code of the user's
-    ran_files = False  # of the user's, at the start
 
     def __init__(self, **kwargs: t.Any):
         super().__init__(**kwargs)
         self.streams: list[Stream] = []
 
     def attach(self, wire: Channel, parents: Parents, interrupts: Interrupts) -> None:
-        """Connect what was built to this process, and run what is the user's own."""
+        """Connect what was built to this process."""
         self.wire = self.session.wire = self.kernel.wire = wire
         self.session.parents = parents
         self.session.pid = os.getpid()
@@ -308,14 +314,22 @@ class WorkerApp(IPKernelApp):
         os.register_at_fork(after_in_child=self._after_fork)
         interrupts.listen()
         super().init_path()
+        if not self.ahead:
+            super().init_extensions()
+
+    def run_files(self) -> None:
+        """Run the user's startup files and lines. They are the notebook's, as its cells are: other processes get
+        what they have made and set."""
+        before = dict(self.shell.user_ns)
         if self.ahead:
             # All that init_code does without a configuration, but for a list of all modules' names,
             # which would copy a page of the fork server's for each.
             self._run_startup_files()
             self.shell.user_ns_hidden.update(self.shell.user_ns)
         else:
-            super().init_extensions()
             super().init_code()
+        now = self.shell.user_ns
+        self.shell.from_files = {name for name in now if now[name] is not before.get(name, self)}
 
     def load_config_file(self, *args, **kwargs):
         """As the original, but not ahead."""
@@ -328,15 +342,26 @@ class WorkerApp(IPKernelApp):
             raise OwnConfiguration
         super().load_config_file(*args, **kwargs)
 
-    @property
-    def is_as_built(self) -> bool:
-        """Whether the fork server built it, and no code of the user's has run since."""
-        return self.ahead and not self.ran_files
-
     def _exec_file(self, *args, **kwargs):
-        """As the original."""
-        self.ran_files = True
-        super()._exec_file(*args, **kwargs)
+        """As the original, but one statement after the other, so that what it sets of modules is seen."""
+        self.shell.safe_execfile = self._execute
+        try:
+            super()._exec_file(*args, **kwargs)
+        finally:
+            del self.shell.safe_execfile
+
+    def _execute(self, name, space, *ignored, **options):
+        flags = 0
+        try:
+            with prepended_to_syspath(str(Path(name).parent)), self.shell.builtin_trap:
+                for node in ast.parse(Path(name).read_bytes(), name).body:
+                    self.shell.patches.see([node])
+                    code = compile(ast.Module([node], []), name, "exec", flags, dont_inherit=True)
+                    flags |= code.co_flags & _FUTURE
+                    exec(code, space)  # noqa: S102
+        except SystemExit as error:
+            if error.code:
+                raise
 
     def parse_command_line(self, argv=None):
         """There is none: the notebook's process is the frontend. Looking through all classes for
@@ -441,7 +466,14 @@ def _stand_for(theirs: str, ours: type) -> None:
     """
     module, _, name = theirs.rpartition(".")
     ours.__module__, ours.__name__, ours.__qualname__ = module, name, name
-    setattr(importlib.import_module(module), name, ours)
+    original = vars(importlib.import_module(module))[name]
+    for home, one in list(sys.modules.items()):
+        # Wherever it was imported: who pickles what those modules use (dill) finds each by its name.
+        if (
+            home.partition(".")[0] in _OURS[:2]
+            and getattr(one, "__dict__", {}).get(name) is original
+        ):
+            setattr(one, name, ours)
 
 
 _stand_for("ipykernel.iostream.OutStream", Stream)

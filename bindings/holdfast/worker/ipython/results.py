@@ -28,6 +28,8 @@ if t.TYPE_CHECKING:
 
 _NUMBERED = re.compile(r"_[0-9]+\Z")
 _UNDERS = ("_", "__", "___")
+_MISSING = -1  # of an entry that code has taken out
+_WARNED = "__warningregistry__"  # IPython deletes it before each cell
 
 
 class Elsewhere:
@@ -59,9 +61,10 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
         name
         for name, value in shell.user_ns_hidden.items()
         if (name in own or name.startswith("_"))
+        and name not in shell.from_files
         and namespace.get(name, absent) is value
         and not _NUMBERED.match(name)
-    ) | given_back(shell)
+    ).union(given_back(shell), (_WARNED,))
 
 
 def given_back(shell: t.Any) -> set[str]:
@@ -97,7 +100,7 @@ def own_entries(shell: t.Any) -> dict[str, t.Any]:
     numbered = {int(name[1:]): value for name, value in _numbered(shell.user_ns)}
     others = {key: id(value) for key, value in outputs.items() if key not in numbered}
     changed = {
-        number: id(outputs.get(number))
+        number: id(outputs[number]) if number in outputs else _MISSING
         for number, value in numbered.items()
         if outputs.get(number, numbered) is not value
     }
@@ -111,7 +114,25 @@ def altered(shell: t.Any, before: dict[str, t.Any]) -> list[str]:
     """`In` and `Out`, if code has changed their entries since `own_entries` gave `before`, in
     words."""
     now = own_entries(shell)
-    return [f"the entries of {name}" for name in now if now[name] != before[name]]
+    found = now["In"] != before["In"], _replaced(now["Out"]) != _replaced(before["Out"])
+    return [f"the entries of {name}" for name, is_new in zip(("In", "Out"), found) if is_new]
+
+
+def _replaced(entries: dict[t.Any, int]) -> dict[t.Any, int]:
+    """Without those that are missing, which `forget` carries."""
+    return {key: value for key, value in entries.items() if value != _MISSING}
+
+
+def numbers(shell: t.Any) -> set[int]:
+    """Of the results in `Out`."""
+    return {key for key in _outputs(shell) if type(key) is int}
+
+
+def forget(shell: t.Any, gone: t.Iterable[int]) -> None:
+    """Results that code has taken out of `Out` in another process."""
+    for number in gone:
+        _outputs(shell).pop(number, None)
+        shell.user_ns_hidden.pop(f"_{number}", None)
 
 
 def last_results(shell: t.Any) -> frozenset[str]:
@@ -146,7 +167,13 @@ def capture(shell: t.Any) -> Memory:
         "unbound": _unbound(shell),
         "outcome": [outcome.execution_count, not outcome.success] if outcome else [],
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
+        "empty": [name for name in _UNDERS if _is_empty(getattr(shell.displayhook, name, None))],
     }
+
+
+def _is_empty(value: object) -> bool:
+    """Whether no result was shown yet, or since `%reset out`."""
+    return type(value) is str and value == ""
 
 
 def _unbound(shell: t.Any) -> list[str]:
@@ -161,21 +188,24 @@ def _number(value: object, numbers: dict[int, int]) -> int:
 
 def restore(shell: t.Any, memory: Memory) -> None:
     """In a cell worker: make In, Out and their relatives from what was carried."""
-    history = shell.history_manager
-    # The lists are In and _ih themselves.
-    history.input_hist_raw[:] = memory["raw"]
-    history.input_hist_parsed[:] = memory["parsed"]
-    inputs = [*[""] * 4, *memory["raw"][1:]]
-    # The shell shifts them when it stores the input of the cell that is about to run.
-    history._iii, history._ii, history._i, history._i00 = inputs[-4:]
-    numbered = {f"_i{number}": text for number, text in enumerate(memory["raw"]) if number}
-    shell.push(numbered, interactive=False)
+    _restore_inputs(shell, memory["raw"], memory["parsed"])
     restore_results(shell, memory)
     if memory.get("outcome"):
         number, raised = memory["outcome"]
         codes = memory["raw"]
         code = codes[number] if number is not None and number < len(codes) else ""
         note_outcome(shell, number, code, raised)
+
+
+def _restore_inputs(shell: t.Any, raw: list[str], parsed: list[str]) -> None:
+    history = shell.history_manager
+    # The lists are In and _ih themselves.
+    history.input_hist_raw[:], history.input_hist_parsed[:] = raw, parsed
+    inputs = [*[""] * 4, *raw[1:]]
+    # The shell shifts them when it stores the input of the cell that is about to run.
+    history._iii, history._ii, history._i, history._i00 = inputs[-4:]
+    numbered = {f"_i{number}": text for number, text in enumerate(raw) if number}
+    shell.push(numbered, interactive=False)
 
 
 def restore_results(shell: t.Any, memory: Memory) -> None:
@@ -189,6 +219,10 @@ def restore_results(shell: t.Any, memory: Memory) -> None:
         outputs[int(name[1:])] = value
         shell.user_ns_hidden[name] = value
     users, unbound = _user_unders(shell), memory.get("unbound", ())
+    for name in memory.get("empty", ()):
+        setattr(shell.displayhook, name, "")
+        if name not in users and name in namespace:
+            namespace[name] = shell.user_ns_hidden[name] = ""
     for name, number in zip(_UNDERS, memory["last"], strict=True):
         value = outputs.get(number, Elsewhere(number)) if number else None
         if number:
@@ -244,10 +278,14 @@ def store_input(shell: t.Any, number: int, code: str, memory: Memory | None) -> 
 
     `code` is what the user wrote; the Python that ran is in the cell worker's own `In`.
     """
-    parsed = code
-    if memory is not None and len(memory["parsed"]) > number:
-        parsed = memory["parsed"][number]
-    shell.history_manager.store_inputs(number, parsed, code)
+    history, parsed = shell.history_manager, code
+    if memory is not None:
+        before = memory["raw"][:number], memory["parsed"][:number]
+        if before != (history.input_hist_raw[:number], history.input_hist_parsed[:number]):
+            _restore_inputs(shell, *before)  # code has changed them
+        if len(memory["parsed"]) > number:
+            parsed = memory["parsed"][number]
+    history.store_inputs(number, parsed, code)
 
 
 @contextlib.contextmanager

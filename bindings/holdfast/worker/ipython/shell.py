@@ -147,6 +147,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     rewrite_exception = Any()  # exception -> exception that the user sees
 
     runs = Any()  # what the frontend reports of each instrumented cell that ran: JSON
+    from_files = Any(frozenset())  # names that startup files have bound, which %who hides
     own_hidden = Any(frozenset())  # names that were hidden from %who before the notebook's code ran
     goes_with_cell = Any(())  # names whose objects nobody else has
     ends_with_cell = Any(False)  # its history and its aliases are of no use after that

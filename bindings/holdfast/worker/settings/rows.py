@@ -25,6 +25,7 @@ from holdfast._threads import is_service
 from ..ipython.shell import cell_numbers
 from ..libraries import is_library
 from ..output import Stream
+from ..process import has_children
 from . import autoreload
 from .attributes import is_notebooks
 from .library_rows import LIBRARY_ROWS
@@ -508,14 +509,6 @@ def _stack_size(shell: t.Any) -> int:
     return size
 
 
-def _has_children(shell: t.Any) -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
 IN_MEMORY = (io.StringIO, io.BytesIO)  # carried where they stand for a stream
 
 
@@ -641,7 +634,7 @@ ROWS: dict[str, Row] = {
     "tasks of the event loop": Row(
         "asyncio", lambda shell: len(asyncio.all_tasks()), grows=True, of_process=True
     ),
-    "child processes": Row("os", _has_children, grows=True, of_process=True),
+    "child processes": Row("os", lambda shell: has_children(), grows=True, of_process=True),
     "exit handlers": Row(
         "atexit", lambda shell: atexit._ncallbacks(), by_imports=True, of_process=True
     ),

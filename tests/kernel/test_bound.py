@@ -1,0 +1,76 @@
+"""Values that no codec carries, in a cell that runs in a fork: what it changes of them is named (worker/bound.py)."""
+
+import pytest
+
+FORKED = "%%execute_with_scorep --run=forked\n"
+MODULE = """
+import functools, sqlite3
+from threading import Lock
+box = [Lock(), [0]]
+@functools.lru_cache
+def base(): return sqlite3.connect(":memory:")
+"""
+
+# What makes it, what a cell does with it, and the name that the message has.
+CHANGES = {
+    "class": ("class Pool: lock = Lock(); used = 0", "Pool.used = 5", "Pool"),
+    "class with a metaclass": (
+        "class Meta(type): pass\nclass Pool(metaclass=Meta): lock = Lock(); used = 0",
+        "Pool.used = 5",
+        "Pool",
+    ),
+    "abstract class": ("class Pool(abc.ABC): lock = Lock()", "Pool.register(int)", "Pool"),
+    "class without a name": (
+        "def make():\n    class Pool: lock = Lock(); used = 0\n    return Pool()\npool = make()",
+        "type(pool).used = 5",
+        "pool",
+    ),
+    "module": ("m = types.ModuleType('m'); m.lock = Lock(); m.used = 0", "m.used = 5", "m"),
+    "module in a list": ("box = [Lock(), types.ModuleType('n')]", "box[1].used = 5", "box"),
+    "attribute of a module": ("mine.more = Lock(), [1]", "mine.more[1].append(5)", "mine:more"),
+    "part of a module": ("mine.box = [Lock(), [0]]", "mine.box[1].append(5)", "mine:box"),
+    "cached function": (
+        "@functools.lru_cache\ndef base(): return sqlite3.connect(':memory:')\n"
+        "base().execute('create table t(a)');",
+        "base().execute('insert into t values (1)');",
+        "base",
+    ),
+    "first call of a cached function": (
+        "@functools.lru_cache\ndef base(): return sqlite3.connect(':memory:')",
+        "base();",
+        "base",
+    ),
+    "cached function of a module": (
+        "mine.base().execute('create table t(a)');",
+        "mine.base().execute('insert into t values (1)');",
+        "mine.base",
+    ),
+}
+
+
+@pytest.fixture
+def notebook(shared_kernel, tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    code = "import sys; sys.modules.pop('mine', None); sys.path.insert(0, '')\n"
+    code += "import abc, functools, sqlite3, types, mine\nfrom threading import Lock"
+    assert shared_kernel.run(code).status == "ok"
+    return shared_kernel
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_change_is_named(notebook, case):
+    make, change, name = CHANGES[case]
+    for code in (make, FORKED + "pass"):
+        outcome = notebook.run(code)
+        assert (outcome.status, outcome.stream("stderr")) == ("ok", "")
+    said = notebook.run(FORKED + change).stream("stderr")
+    assert f"not carried out of this cell: {name} (" in said
+
+
+def test_what_a_cell_only_uses_is_not_named(notebook):
+    codes = [make for make, _, name in CHANGES.values() if "base" not in name]
+    assert notebook.run("\n".join(codes)).status == "ok"
+    used = (
+        FORKED + "seen = Pool.used, pool, type(pool).used, m.used, box[1], mine.more[1]; del seen"
+    )
+    assert notebook.run(used).stream("stderr") == ""
