@@ -33,8 +33,8 @@
 enum {
     READ_MAX = 512, /* functions of a stack, the innermost ones */
     TRIES = 64,
-    NO_LINE = UINT32_MAX,
 };
+#define NO_LINE     UINT32_MAX
 #define FILE_BYTES  ((size_t)64 << 20)
 #define GROWN_BYTES ((size_t)256 << 10)
 
