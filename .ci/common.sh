@@ -209,24 +209,21 @@ node_and_npm() {
 
 # The build directory is kept, and so only what changed is compiled again.
 pip_install() {
-    node_and_npm
+    node_and_npm || :
     tag=$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
-    PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install \
-        --no-build-isolation --config-settings=build-dir="build/$tag" ".[$1]"
+    PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install -v \
+        --no-build-isolation --config-settings=build-dir="build/$tag" \
+        --config-settings=setup-args=-Dviews=auto ".[$1]"
     "$venv/bin/python" -m holdfast.install --sys-prefix
 }
 
-# Where npm got nothing, perhaps for want of a network, the views' program is an empty file: it
-# is to be built anew.
-forget_missing_views() {
-    if [ -n "$(find build -name views.js.gz -size 0 -print -delete)" ]; then
-        rm -f "$venv/holdfast-installed"
-    fi
-}
-
-# install_package EXTRAS: this checkout into .venv, and the kernelspec `holdfast`.
+# install_package EXTRAS: this checkout into .venv, and the kernelspec `holdfast`. Where npm got nothing, perhaps for
+# want of a network, the views' program is an empty file: that is said, and the next call builds it anew.
 install_package() {
     stamp=$venv/holdfast-installed
+    if [ -n "$(find build -name views.js.gz -size 0 -print -delete)" ]; then
+        rm -f "$stamp"
+    fi
     wanted="$(source_sum) $(cat "$venv/holdfast-python")"
     # The extras of ./test contain those of ./run.
     if [ -f "$stamp" ] && [ "$(head -n 1 "$stamp")" = "$wanted" ] &&
@@ -236,4 +233,6 @@ install_package() {
     rm -f "$stamp"
     step install "build and install holdfast[$1]" pip_install "$1"
     printf '%s\n%s\n' "$wanted" "$1" >"$stamp"
+    [ -z "$(find build -name views.js.gz -size 0)" ] ||
+        say "  the views are still pictures, since npm failed: the reason is in $logs/install.log"
 }

@@ -41,6 +41,10 @@ PARTS = {
         "the kernel's and recorder's tests on the other versions of Python",
         "HOLDFAST_EFFORT=2 .ci/run versions",
     ),
+    "debian12": ("./run and cells in an empty root of Debian 12", ".ci/root bookworm run"),
+    "debian13": ("./run and cells in an empty root of Debian 13", ".ci/root trixie run"),
+    "words": ("the README's words, to the first timeline", ".ci/root bookworm words"),
+    "libraries": ("the C libraries alone", ".ci/root trixie libraries"),
     "fuzz": (f"libFuzzer, {FUZZ_S // 60} minutes for each target", f"tests/fuzz/hours.sh {FUZZ_S}"),
 }
 # What the parts print of their results: pytest's and meson's counts are summed by count.py.

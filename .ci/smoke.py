@@ -38,6 +38,9 @@ def main() -> None:
 
     headers = Path(holdfast.get_include())
     assert (headers / "holdfast/store.h").is_file(), headers
+    from holdfast.views import page
+
+    assert page.is_built(), "no program of the views"
     assert holdfast.loads(holdfast.dumps({"a": [1, 2]})) == {"a": [1, 2]}
     tool = Path(sysconfig.get_path("scripts"), "holdfast")
     subprocess.run([tool, "--version"], check=True)

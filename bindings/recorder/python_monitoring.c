@@ -104,9 +104,10 @@ static PyMemberDef callback_members[] = {{"__vectorcalloffset__", Py_T_PYSSIZET,
                                           offsetof(callback, call), Py_READONLY, NULL},
                                          {NULL, 0, 0, 0, NULL}};
 
-static PyType_Slot callback_slots[] = {{Py_tp_call, (void *)PyVectorcall_Call},
-                                       {Py_tp_members, callback_members},
-                                       {0, NULL}};
+static PyType_Slot callback_slots[] = {
+    {Py_tp_call, __extension__(void *) PyVectorcall_Call},
+    {Py_tp_members, callback_members},
+    {0, NULL}};
 
 static PyType_Spec callback_spec = {
     .name = "holdfast._recorder.callback",

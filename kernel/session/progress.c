@@ -89,11 +89,12 @@ publish(hf_kernel *kernel, hfi_part data, const char *kind) {
 
 void
 hfi_progress_tick(hf_kernel *kernel, long long now_ns) {
-    long long since_ns, deadline_ns = hfi_progress_deadline_ns(kernel);
+    long long since_ns = now_ns;
+    const char *part = waits_for(kernel, &since_ns);
     hfi_textbuf text = {0}, data = {0};
-    if (deadline_ns < 0 || now_ns < deadline_ns)
+    if (part == NULL || now_ns < hfi_progress_deadline_ns(kernel))
         return;
-    hfi_textbuf_format(&text, "holdfast: %s", waits_for(kernel, &since_ns));
+    hfi_textbuf_format(&text, "holdfast: %s", part);
     if (now_ns - since_ns >= 1000000000LL)
         hfi_textbuf_format(&text, ", %lld s", (now_ns - since_ns) / 1000000000LL);
     hfi_textbuf_format(&data, "\"text/plain\":");

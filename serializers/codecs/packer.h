@@ -1,8 +1,9 @@
 /* packer.h - write msgpack into memory that grows.
  *
- * The encoding is msgpack-c's own template, instantiated over a buffer of ours, so that
- * every append is inlined: with msgpack_packer each item would cost one or two calls
- * through a function pointer. The generated functions are called hfi_pack_<type>.
+ * msgpack-c's packer encodes, and appends through a function that it is given. Each
+ * hfi_pack_<type> makes the packer anew, on its stack: so the compiler sees which function
+ * it is, and inlines it. A packer that is kept would cost a call through a pointer for
+ * each append.
  *
  * Out of memory is sticky: appends after it do nothing, and hfi_packer_failed() is 1,
  * so that an encoder checks once at its end rather than after each item.
@@ -15,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <msgpack/pack.h>
 
 typedef struct hfi_packer {
     unsigned char *data;
@@ -46,24 +49,30 @@ hfi_packer_append(hfi_packer *packer, const void *data, size_t size) {
     return 0;
 }
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wpedantic"
-#pragma GCC diagnostic ignored "-Wcast-align"
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-#endif
-#include <msgpack/pack_define.h>
-#include <msgpack/timestamp.h>
-#define msgpack_pack_inline_func(name)        static inline int hfi_pack##name
-#define msgpack_pack_inline_func_cint(name)   static inline int hfi_pack##name
-#define msgpack_pack_inline_func_fixint(name) static inline int hfi_pack_fix##name
-#define msgpack_pack_user                     hfi_packer *
-#define msgpack_pack_append_buffer(user, buffer, size)                                 \
-    return hfi_packer_append((user), (buffer), (size))
-#include <msgpack/pack_template.h>
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+static inline int
+hfi_packer_write(void *packer, const char *data, size_t size) {
+    return hfi_packer_append(packer, data, size);
+}
+
+#define HFI_PACK(type, parameters, ...)                                                \
+    static inline int hfi_pack_##type parameters {                                     \
+        msgpack_packer writer = {packer, hfi_packer_write};                            \
+        return msgpack_pack_##type(__VA_ARGS__);                                       \
+    }
+
+HFI_PACK(nil, (hfi_packer * packer), &writer)
+HFI_PACK(true, (hfi_packer * packer), &writer)
+HFI_PACK(false, (hfi_packer * packer), &writer)
+HFI_PACK(int64, (hfi_packer * packer, int64_t number), &writer, number)
+HFI_PACK(uint64, (hfi_packer * packer, uint64_t number), &writer, number)
+HFI_PACK(double, (hfi_packer * packer, double number), &writer, number)
+HFI_PACK(array, (hfi_packer * packer, size_t count), &writer, count)
+HFI_PACK(map, (hfi_packer * packer, size_t count), &writer, count)
+/* The heads of a text, of bytes and of an extension: the body is appended. */
+HFI_PACK(str, (hfi_packer * packer, size_t size), &writer, size)
+HFI_PACK(bin, (hfi_packer * packer, size_t size), &writer, size)
+HFI_PACK(ext, (hfi_packer * packer, size_t size, int8_t type), &writer, size, type)
+
+#undef HFI_PACK
 
 #endif

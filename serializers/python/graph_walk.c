@@ -207,7 +207,7 @@ visit_class(hfi_graph_walk *at, PyObject *object) {
     at->last_class = object;
     at->last_root = at->root;
     if (!hfi_graph_is_notebook_class(object))
-        return hfi_graph_is_imported_class(object) ? at->failed
+        return hfi_graph_is_imported_class(object) ? (int)at->failed
                                                    : visit_noted(at, object, HFI_CLASS);
     if (hfi_graph_walk_note(at, object, &new) && new)
         hfi_graph_walk_add_class(at, object);

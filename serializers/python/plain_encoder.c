@@ -101,8 +101,8 @@ pack_placed(hfi_packer *packer, enum hfi_plain_kind kind, size_t count,
 
     hfi_pack_array(packer, count + 1);
     hfi_pack_ext(packer, 1 + size, HFI_PLAIN_KIND);
-    hfi_pack_ext_body(packer, &byte, 1);
-    hfi_pack_ext_body(packer, places, size);
+    hfi_packer_append(packer, &byte, 1);
+    hfi_packer_append(packer, places, size);
 }
 
 /* range and slice: three atoms, so that no frame is needed. */

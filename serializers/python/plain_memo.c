@@ -12,7 +12,7 @@ void
 hfi_plain_pack_ext(hfi_packer *packer, enum hfi_plain_ext type, const void *body,
                    size_t size) {
     hfi_pack_ext(packer, size, (int8_t)type);
-    hfi_pack_ext_body(packer, body, size);
+    hfi_packer_append(packer, body, size);
 }
 
 void

@@ -105,7 +105,7 @@ encode_text(hfi_plain_encoder *e, PyObject *object, const char *data, Py_ssize_t
         }
     }
     hfi_pack_str(e->packer, (size_t)size);
-    hfi_pack_str_body(e->packer, data, (size_t)size);
+    hfi_packer_append(e->packer, data, (size_t)size);
     return HF_OK;
 }
 
@@ -168,6 +168,6 @@ hfi_plain_encode_bytes(hfi_plain_encoder *e, PyObject *object) {
         return HF_OK;
     }
     hfi_pack_bin(e->packer, (size_t)size);
-    hfi_pack_bin_body(e->packer, PyBytes_AS_STRING(object), (size_t)size);
+    hfi_packer_append(e->packer, PyBytes_AS_STRING(object), (size_t)size);
     return HF_OK;
 }

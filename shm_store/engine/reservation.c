@@ -260,7 +260,7 @@ hfi_extent_give_back(hf_session *session, uint32_t index) {
 /* Whether there can be pages where the extent lies: to touch what isn't in the object is
  * SIGBUS. */
 static int
-is_in_object(const hf_session *session, const hfi_extent *extent) {
+is_in_object(hf_session *session, const hfi_extent *extent) {
     uint64_t size = hfi_object_size(hfi_session_fd(session));
     return extent->offset <= size && extent->size <= size - extent->offset;
 }

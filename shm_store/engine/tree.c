@@ -143,7 +143,7 @@ hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
     hfi_ref ref = *root;
     hf_status status;
     for (uint32_t shift = 0; ref.kind == HFI_KIND_NODE; shift += 5) {
-        const hfi_node *node;
+        const hfi_node *node = NULL;
         if ((status = hfi_node_load(session, &ref, shift, &node, reterr)))
             return status;
         if (shift >= HFI_LIST_SHIFT) {

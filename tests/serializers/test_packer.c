@@ -50,11 +50,11 @@ test_sizes(void) {
         hfi_item item;
         hfi_packer_init(&packer);
         hfi_pack_str(&packer, sizes[i]);
-        hfi_pack_str_body(&packer, text, sizes[i]);
+        hfi_packer_append(&packer, text, sizes[i]);
         hfi_pack_bin(&packer, sizes[i]);
-        hfi_pack_bin_body(&packer, text, sizes[i]);
+        hfi_packer_append(&packer, text, sizes[i]);
         hfi_pack_ext(&packer, sizes[i], 7);
-        hfi_pack_ext_body(&packer, text, sizes[i]);
+        hfi_packer_append(&packer, text, sizes[i]);
         CHECK(!hfi_packer_failed(&packer));
         hfi_unpacker_init(&unpacker, packer.data, packer.size);
         CHECK(hfi_unpacker_next(&unpacker, &item) == HF_OK);
