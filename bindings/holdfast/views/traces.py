@@ -26,7 +26,9 @@ VIEWS = ("timeline", "flame", "callers", "table", "source", "compare")
 ALIASES = {"sandwich": "callers"}
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
-SLICES = 100_000
+SLICES = 100_000  #: If the recorder's own flushes take less of the time, nothing is said of them.
+_FLUSHES_MATTER = 0.02
+
 _CELL = re.compile(r"In\[(\d+)\]")
 _MARKED = re.compile(r"<multi-cell position (\d+)>")
 
@@ -535,7 +537,8 @@ class Trace:
                 f"Calls below {exports.time(pixel / 1e6)} are joined; zooming in shows each while the "
                 "kernel lives, %trace --range A:B at any time."
             )
-        if repeats.FLUSH in self.read().found["regions"]["name"]:
+        own = {row["name"]: row["exclusive"] for row in self.table()}
+        if own.get(repeats.FLUSH, 0.0) >= _FLUSHES_MATTER * sum(own.values()):
             notes.append(
                 f"{repeats.FLUSH}: the recorder's memory was full, and was written to the disk meanwhile. "
                 "SCOREP_TOTAL_MEMORY gives it more."
