@@ -26,7 +26,8 @@ VIEWS = ("timeline", "flame", "callers", "table", "source", "compare")
 ALIASES = {"sandwich": "callers"}
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
-SLICES = 100_000  #: If the recorder's own flushes take less of the time, nothing is said of them.
+SLICES = 100_000
+#: If the recorder's own flushes take less of the time, nothing is said of them.
 _FLUSHES_MATTER = 0.02
 
 _CELL = re.compile(r"In\[(\d+)\]")
