@@ -12,6 +12,7 @@ import os
 import re
 import time
 import typing as t
+import warnings
 from array import array
 from pathlib import Path
 
@@ -575,7 +576,10 @@ class Trace:
         ViewError
             The end of the name isn't known, or the file can't be written.
         """
-        return exports.write(self, Path(target), large)
+        path = exports.write(self, Path(target), large)
+        if text := exports.too_deep(self, Path(target)):
+            warnings.warn(text, stacklevel=2)
+        return path
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
         from . import page
