@@ -69,6 +69,7 @@ LIBRARIES = {
     "structmember.h": {"serializers/python", "bindings/src"},
     "datetime.h": {"serializers/python"},
     "frameobject.h": {"bindings/src", "bindings/recorder"},
+    "opcode.h": {"bindings/recorder"},
     "internal/": {"bindings/recorder"},
     "numpy/": {"bindings/src", "serializers/python"},
     "lz4": {"shm_store/saved"},

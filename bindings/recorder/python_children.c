@@ -5,12 +5,10 @@
  * C library only, from the moment at which a first program is started. Then the recording
  * is made one that others can join, too; without children it needs no files for that.
  */
-#include "python_hooks.h"
+#include "python_events.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "python_events.h"
 
 static char *value; /* NULL: programs aren't told */
 
@@ -18,7 +16,7 @@ static int
 on_audit(const char *event, PyObject *arguments, void *unused) {
     static const char *const starts[] = {"subprocess.Popen", "os.system", "os.exec"};
     (void)arguments, (void)unused;
-    if (!value || (*event != 's' && *event != 'o') || !hfi_events.recorder)
+    if (!value || (*event != 's' && *event != 'o') || !hfi_events_get_recorder())
         return 0;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strcmp(event, starts[i]) == 0 && hfi_events_share(NULL) == HF_OK && value)

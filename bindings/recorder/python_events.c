@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-#include "python_hooks.h"
+#include "python_lines.h"
 #include "recorder/clock.h"
 
 static const hfi_hook *hook; /* of the open recording */
@@ -60,6 +60,7 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
     hfi_events.recorder = recorder;
     hfi_events.generation++;
     hfi_events.epoch++;
+    hfi_events.thread_met = hfi_greenlets_watch;
     hook = c_calls ? &hfi_profile_hook : python_hook;
     (void)hfi_events_get_location();
     return HF_OK;

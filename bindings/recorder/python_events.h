@@ -26,6 +26,12 @@ int hfi_events_disable(void);
 int hfi_events_switch_thread(bool on);
 bool hfi_events_are_enabled(void); /* of this thread */
 
+/* python_children.c: programs that are started from now on find this in their
+ * environment, until it is forgotten. -1 with a Python error. */
+#define HFI_CHILDREN_VARIABLE "HOLDFAST_RECORDING"
+int hfi_children_tell(const char *wanted);
+void hfi_children_forget(void);
+
 /* The library greenlet has been imported. */
 void hfi_events_watch_greenlets(void);
 

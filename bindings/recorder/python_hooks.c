@@ -224,7 +224,8 @@ hfi_thread_refresh(hfi_owner entering, PyCodeObject *code) {
     }
     if (on)
         hfi_here.location = hfi_here.own;
-    hfi_greenlets_watch();
+    if (hfi_events.thread_met)
+        hfi_events.thread_met();
     hfi_here.epoch = hfi_events.epoch;
 }
 
@@ -275,7 +276,6 @@ hfi_events_detach(void) {
     pthread_mutex_lock(&finish_lock);
     hf_recorder *recorder = hfi_events.recorder;
     hfi_events.recorder = NULL;
-    hfi_children_forget();
     hfi_events.epoch++;
     pthread_mutex_unlock(&finish_lock);
     hfi_here.location = hfi_here.own = NULL;

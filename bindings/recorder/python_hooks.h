@@ -64,8 +64,9 @@ typedef struct hfi_events_state {
     uint32_t switches;        /* of all threads; from 1 */
     bool differ;              /* threads do, since then */
     bool forgets; /* a forked child doesn't go on with it, whatever was asked for */
-    uint64_t disabled_at;   /* ticks: the last time */
-    Py_ssize_t extra_index; /* of the code objects' slot; -1 before the first open */
+    void (*thread_met)(void); /* a hook: after its location was looked for, or NULL */
+    uint64_t disabled_at;     /* ticks: the last time */
+    Py_ssize_t extra_index;   /* of the code objects' slot; -1 before the first open */
 } hfi_events_state;
 
 extern hfi_events_state hfi_events;
@@ -241,16 +242,6 @@ hfi_frame_current(const PyThreadState *thread) {
     return (hfi_owner)thread->cframe->current_frame;
 #endif
 }
-
-/* python_greenlets.c: be told of this thread's switches between greenlets, if the library
- * has been imported. Keeps the error indicator. */
-void hfi_greenlets_watch(void);
-
-/* python_children.c: programs that are started from now on find this in their
- * environment, until the recording ends. -1 with a Python error. */
-#define HFI_CHILDREN_VARIABLE "HOLDFAST_RECORDING"
-int hfi_children_tell(const char *wanted);
-void hfi_children_forget(void);
 
 /* python_threads.c: threads that start from now on call hfi_profile_join. */
 int hfi_threads_watch(void);

@@ -58,7 +58,8 @@ watch(void) {
 
 static hfi_line_stack *
 take_stack(void) {
-    hfi_greenlets_watch();
+    if (hfi_events.thread_met)
+        hfi_events.thread_met();
     if ((mine = hfi_line_stack_acquire()))
         (void)pthread_setspecific(release_key, mine);
     return mine;

@@ -29,6 +29,10 @@ hfi_line_stack *hfi_lines_stack(void);
 /* Another greenlet of this thread runs from now on; see hfi_location_switch(). */
 void hfi_lines_switch(uintptr_t from, uintptr_t to);
 
+/* python_greenlets.c: be told of this thread's switches between greenlets, if the library
+ * has been imported. Keeps the error indicator. */
+void hfi_greenlets_watch(void);
+
 /* Begin to sample into a new file, and end it. `libraries` is a tuple of str: code whose
  * file name begins with one of them is left out. The hook is to be installed and
  * removed as well. Statuses as hfi_lines_begin(), and HF_E_NOSPACE. */

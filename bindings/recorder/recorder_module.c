@@ -15,7 +15,6 @@
 
 #include "recorder/clock.h"
 #include "python_events.h"
-#include "python_hooks.h"
 #include "region_names.h"
 
 recorder_state *
@@ -228,6 +227,8 @@ recorder_after_fork(PyObject *module, PyObject *in_child) {
     if (hfi_events_after_fork(in_child == Py_True, &error) < 0)
         PySys_FormatStderr("holdfast: this process isn't recorded: %s\n",
                            error.message);
+    if (!hfi_events_get_recorder())
+        hfi_children_forget();
     Py_RETURN_NONE;
 }
 

@@ -194,6 +194,7 @@ recorder_close(PyObject *module, PyObject *unused) {
     hfi_recording_totals totals = {0};
     hf_error error = HF_ERROR_INIT;
     hf_status status = hfi_events_close(&totals, &error);
+    hfi_children_forget();
     if (status != HF_OK)
         return hfi_recorder_raise(status, &error);
     PyObject *trace = state->tracing

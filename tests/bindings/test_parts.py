@@ -285,16 +285,6 @@ def test_a_child_that_is_killed_before_it_has_begun(record, size_bytes):
     assert sorted(os.listdir(trace.directory)) == ["traces", "traces.def", "traces.otf2"]
 
 
-def test_a_program_that_is_executed_is_not_a_part(record):
-    trace = record(
-        """
-        import subprocess, sys
-        subprocess.run([sys.executable, "-c", "pass"], check=True)
-        """
-    )
-    assert parts(trace) == [0]
-
-
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_child_with_an_experiment_of_its_own(record, tmp_path, method):
     trace = record(

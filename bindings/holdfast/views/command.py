@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import typing as t
+import warnings
 
 from holdfast.tabular import align
 
@@ -106,8 +107,11 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
         if options.text:
             print(_TEXTS.get(options.view, text)(trace))
         for target in options.export:
-            path = trace.export(os.path.expanduser(target), large=options.yes)
+            with warnings.catch_warnings(record=True) as said:
+                path = trace.export(os.path.expanduser(target), large=options.yes)
             print(f"{trace.title}: {path}")
+            for one in said:
+                print(one.message, file=sys.stderr)
         if not options.text and not options.export:
             display(trace._repr_mimebundle_(), raw=True)
 

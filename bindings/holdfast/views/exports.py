@@ -35,6 +35,8 @@ SUFFIXES = {
 
 #: Files that may become larger than this are written on request only.
 LARGE_BYTES = 100 << 20
+#: Calls this deep are as deep as is counted (bindings/views/overview.c).
+_SPEEDSCOPE_DEPTH = 1000
 
 
 def _format(target: Path) -> str:
@@ -93,6 +95,42 @@ def estimate(trace: Trace, target: Path) -> int | None:
 
 def _digits(number: int) -> int:
     return len(str(int(number)))
+
+
+def too_deep(trace: Trace, target: Path) -> str | None:
+    """Say what the reader of a file can't show of a trace with deep calls.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    target : pathlib.Path
+        The file; the end of its name chooses the format.
+
+    Returns
+    -------
+    str or None
+        One sentence. None if all can be shown.
+
+    Raises
+    ------
+    ViewError
+        The end of the name isn't known, or the archive can't be read.
+    """
+    form = _format(target)
+    found = trace.read().found
+    deepest = max(found["paths"]["depth"], default=0)
+    if form == "chrome" and any(row["hidden"] for row in found["rows"]):
+        return (
+            f"{target}: Perfetto shows 512 levels of calls, and leaves out what lies deeper: --range or "
+            "a filter makes a smaller trace, .cubex and .pstats have all calls"
+        )
+    if form == "speedscope" and deepest >= _SPEEDSCOPE_DEPTH:
+        return (
+            f"{target}: speedscope may fail to open calls of more than {_SPEEDSCOPE_DEPTH:,} levels: "
+            "--range or a filter makes a smaller trace, .cubex and .pstats have all calls"
+        )
+    return None
 
 
 def _check_size(trace: Trace, target: Path) -> None:

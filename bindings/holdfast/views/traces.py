@@ -12,6 +12,7 @@ import os
 import re
 import time
 import typing as t
+import warnings
 from array import array
 from pathlib import Path
 
@@ -27,6 +28,9 @@ ALIASES = {"sandwich": "callers"}
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
 SLICES = 100_000
+#: If the recorder's own flushes take less of the time, nothing is said of them.
+_FLUSHES_MATTER = 0.02
+
 _CELL = re.compile(r"In\[(\d+)\]")
 _MARKED = re.compile(r"<multi-cell position (\d+)>")
 
@@ -535,7 +539,8 @@ class Trace:
                 f"Calls below {exports.time(pixel / 1e6)} are joined; zooming in shows each while the "
                 "kernel lives, %trace --range A:B at any time."
             )
-        if repeats.FLUSH in self.read().found["regions"]["name"]:
+        own = {row["name"]: row["exclusive"] for row in self.table()}
+        if own.get(repeats.FLUSH, 0.0) >= _FLUSHES_MATTER * sum(own.values()):
             notes.append(
                 f"{repeats.FLUSH}: the recorder's memory was full, and was written to the disk meanwhile. "
                 "SCOREP_TOTAL_MEMORY gives it more."
@@ -571,7 +576,10 @@ class Trace:
         ViewError
             The end of the name isn't known, or the file can't be written.
         """
-        return exports.write(self, Path(target), large)
+        path = exports.write(self, Path(target), large)
+        if text := exports.too_deep(self, Path(target)):
+            warnings.warn(text, stacklevel=2)
+        return path
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
         from . import page
