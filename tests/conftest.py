@@ -1,6 +1,7 @@
 """Fixtures of all rooms: real kernels, started as clients start them."""
 
 import contextlib
+import gc
 import json
 import os
 import queue
@@ -34,6 +35,8 @@ hypothesis.settings.load_profile("holdfast")
 # Score-P's ask for it.
 os.environ.setdefault("HOLDFAST_RECORDER", "builtin")
 
+gc.disable()  # until all are collected: what that makes stays
+
 SUPPORT = Path(__file__).parent / "support"
 # Threads that the test runner has before the first test: by one of them, which `threading` doesn't
 # know, a process of pytest-xdist hears from the one that directs it. That of reruns begins late.
@@ -43,6 +46,7 @@ _SHARED_THREADS = set()  # of clients that live on after the test that was the f
 
 def pytest_collection_modifyitems(config, items):
     """Leave out what is marked `long`, unless this is a long run (effort.py)."""
+    gc.enable()
     _RUNNERS_THREADS.update(set(sys._current_frames()) - {threading.get_ident()})
     if effort.IS_LONG:
         return

@@ -12,8 +12,8 @@ from needed import needed
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
-nbformat = pytest.importorskip("nbformat")
-pytest.importorskip("nbclient")
+nbformat = needed("nbformat")
+needed("nbclient")
 needed("sklearn")
 report = pytest.importorskip("holdfast.report")
 if shutil.which("holdfast-kernel", path=os.path.dirname(sys.executable)) is None:

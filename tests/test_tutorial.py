@@ -8,14 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from needed import needed
 
-nbformat = pytest.importorskip("nbformat")
-pytest.importorskip("nbclient")
+nbformat = needed("nbformat")
+needed("nbclient")
 
 ROOT = Path(__file__).resolve().parent.parent
-spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs" / "notebooks.py")
-notebooks = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(notebooks)
 
 FIGURES = re.compile(r"[-+]?[\d,]*\d(\.\d+)?")
 TABLE = re.compile(r"^function  ", re.MULTILINE)
@@ -26,22 +24,31 @@ def code(notebook):
 
 
 @pytest.fixture(scope="module")
-def stored():
+def notebooks():
+    """The program by which the tutorial is made."""
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs" / "notebooks.py")
+    notebooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(notebooks)
+    return notebooks
+
+
+@pytest.fixture(scope="module")
+def stored(notebooks):
     return nbformat.read(notebooks.NOTEBOOK, as_version=4)
 
 
 @pytest.fixture(scope="module")
-def shown(stored):
+def shown(stored, notebooks):
     return [notebooks.outputs(cell, "nowhere") for cell in code(stored)]
 
 
-def test_the_notebook_is_the_page(stored):
+def test_the_notebook_is_the_page(stored, notebooks):
     built = notebooks.build(notebooks.PAGE)
     assert [cell.source for cell in stored.cells] == [cell.source for cell in built.cells]
     assert [cell.execution_count for cell in code(stored)] == list(range(1, len(code(built)) + 1))
 
 
-def test_the_page_and_the_readme_quote_it(shown):
+def test_the_page_and_the_readme_quote_it(shown, notebooks):
     page = notebooks.PAGE.read_text("utf-8")
     assert page.count("```text\n") == 7 and notebooks.quoted(page, shown) == page
     readme = notebooks.README.read_text("utf-8")
@@ -71,7 +78,7 @@ def plain(text):
     return re.sub(r"^(cell In\[\d+\]: wall time).*", r"\1", text)
 
 
-def test_a_run_gives_the_same(stored, shown, tmp_path, monkeypatch):
+def test_a_run_gives_the_same(shown, notebooks, tmp_path, monkeypatch):
     if shutil.which("holdfast-kernel", path=str(Path(sys.executable).parent)) is None:
         pytest.skip("the package isn't installed here")
     command = [sys.executable, "-m", "holdfast.install", "--no-check"]

@@ -6,10 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+from needed import needed
 
 from holdfast import store
 
-pa = pytest.importorskip("pyarrow")
+pa = needed("pyarrow")
 pytestmark = pytest.mark.skipif(
     not (sys.platform == "linux" and platform.machine() == "x86_64"),
     reason="done for the C++ ABI of Linux on x86-64",

@@ -5,8 +5,9 @@ import io
 import json
 
 import pytest
+from needed import needed
 
-nbformat = pytest.importorskip("nbformat")
+nbformat = needed("nbformat")
 
 CELLS = [
     "import numpy as np\nvalues = np.arange(200_000.0)\nclass Mine:\n    pass\nmine = Mine()",

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from needed import needed
 from store_process import hand_over
 
-pa = pytest.importorskip("pyarrow")
+pa = needed("pyarrow")
 # A fork is faster than a start with them; the test that asks `main.fresh` starts one.
 LIBRARIES = ("pyarrow",)
 MANY = 20_000

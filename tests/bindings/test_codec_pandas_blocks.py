@@ -3,13 +3,14 @@
 import effort
 import numpy as np
 import pytest
+from needed import needed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import holdfast
 from holdfast import store
 
-pd = pytest.importorskip("pandas")
+pd = needed("pandas")
 
 # A fork is faster than a start with them; the test that asks `main.fresh` starts one.
 LIBRARIES = ("pandas",)

@@ -1,11 +1,12 @@
 """Polars: columns are mapped; what Arrow doesn't carry unchanged goes by Polars's own pickling."""
 
 import pytest
+from needed import needed
 
 import holdfast
 
-pl = pytest.importorskip("polars")
-pa = pytest.importorskip("pyarrow")
+pl = needed("polars")
+pa = needed("pyarrow")
 
 LIBRARIES = ("polars", "pyarrow")  # a fork is faster than a start with them
 IMPORTS = ""

@@ -1,8 +1,9 @@
 """SciPy's sparse matrices, trees and curves: arrays inside of objects, shared as before."""
 
 import pytest
+from needed import needed
 
-sp = pytest.importorskip("scipy.sparse")
+sp = needed("scipy.sparse")
 
 # A fork is faster than a start with them; the test that asks `main.fresh` starts one.
 LIBRARIES = ("scipy.sparse",)

@@ -1,11 +1,11 @@
 """SymPy's quantities and dimensions, encoded and decoded."""
 
-import pytest
+from needed import needed
 
 import holdfast
 
-sympy = pytest.importorskip("sympy")
-units = pytest.importorskip("sympy.physics.units")
+sympy = needed("sympy")
+units = needed("sympy.physics.units")
 
 
 def test_how_they_are_shown_is_kept():

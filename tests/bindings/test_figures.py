@@ -5,10 +5,11 @@ import types
 
 import pytest
 from IPython.core import formatters, pylabtools
+from needed import needed
 
-pytest.importorskip("matplotlib")
-from holdfast.worker.settings import figures  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+from holdfast.worker.settings import figures
+
+figure = needed("matplotlib.figure")
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def test_printers_that_ipython_has_made(make):
     assert found.keys() == {"image/svg+xml", "image/png"}
     figures._set_printers(found, other)
     assert figures._printers(other) == found
-    png = other.display_formatter.formatters["image/png"].type_printers[Figure]
+    png = other.display_formatter.formatters["image/png"].type_printers[figure.Figure]
     assert png.func is pylabtools.retina_figure
     figures._set_printers({}, other)
     assert not figures._printers(other)
@@ -35,9 +36,9 @@ def test_printers_of_the_notebook_are_left_to_the_registry(make):
     one = make()
     png = one.display_formatter.formatters["image/png"]
     for printer in (repr, functools.partial(repr)):
-        png.for_type(Figure, printer)
+        png.for_type(figure.Figure, printer)
         figures._set_printers({}, one)
-        assert png.type_printers[Figure] is printer
+        assert png.type_printers[figure.Figure] is printer
 
 
 def test_arguments_that_are_no_plain_values_are_not_carried(make):

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from needed import needed
 
-pytest.importorskip("nbclient")
+needed("nbclient")
 from holdfast import report  # noqa: E402
 from holdfast.report import page, traces  # noqa: E402
 

@@ -1,7 +1,7 @@
 """Large libraries that a module of tests is about, imported when its tests run.
 
 Every process of the test runner collects all modules, and few run their tests: importing
-TensorFlow and JAX in each takes some ten seconds of processor time.
+TensorFlow and JAX in each takes some ten seconds of processor time, nbformat three.
 """
 
 import importlib
@@ -25,7 +25,7 @@ class _Later:
 
 def needed(name):
     """As pytest.importorskip: without the library, the module of tests is skipped."""
-    if importlib.util.find_spec(name) is None:
+    if importlib.util.find_spec(name.partition(".")[0]) is None:  # that of a part imports the whole
         pytest.skip(f"{name} is not installed", allow_module_level=True)
     if name == "tensorflow" and importlib.util.find_spec("triton"):
         # Of PyTorch with GPUs: imported in a process that has TensorFlow, it crashes.
