@@ -23,46 +23,15 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
-import dataclasses
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from differential import compare, inventions, kernels, known, modes, notebooks  # noqa: E402
+from differential import inventions, kernels, known, modes, notebooks  # noqa: E402
+from differential.examine import Outcome, examine  # noqa: E402
 
 FOLDER = ROOT / "tests" / "oracle"
-
-
-@dataclasses.dataclass
-class Outcome:
-    """One notebook: in each mode what differs, and what of it nobody listed."""
-
-    notebook: notebooks.Notebook
-    differing: dict[str, dict[int, str]]
-    troubles: dict[str, str]
-    skipped: str = ""
-
-
-def examine(notebook, chosen, entries, reference, timeout, twice) -> Outcome:
-    """Run one notebook in ipykernel and in each mode."""
-    if notebook.missing:
-        return Outcome(notebook, {}, {}, f"needs {notebook.missing}")
-    expected = kernels.run(notebook, None, reference, timeout)
-    outcome = Outcome(notebook, {}, {})
-    if expected.trouble:
-        outcome.troubles["ipykernel"] = expected.trouble
-    if twice:
-        again = kernels.run(notebook, None, reference, timeout)
-        for cell, diff in compare.differing(notebook, expected, again).items():
-            outcome.troubles["ipykernel"] = f"not the same twice, cell {cell}:\n{diff}"
-    for mode in chosen:
-        found = kernels.run(notebook, mode, None, timeout)
-        differing = compare.differing(notebook, expected, found)
-        outcome.differing[mode.name] = differing
-        if trouble := known.trouble(entries, notebook.name, mode.name, differing):
-            outcome.troubles[mode.name] = trouble
-    return outcome
 
 
 def choose(options: argparse.Namespace, entries: list[known.Known]) -> list[notebooks.Notebook]:

@@ -1,8 +1,8 @@
 """What differs between an instrumented and a plain cell: the list in docs/carried.md.
 
 A test for each entry, so that the list stays true. Where one fails because the difference
-is gone, take the entry off the list. They are differences of isolated; those that are left
-on in-process have their tests below.
+is gone, take the entry off the list. They are differences of isolated; those that use `either` are
+left in-process. That nothing else differs is the subject of the notebooks in tests/oracle.
 """
 
 import sys
@@ -17,6 +17,12 @@ RECORD = "%%execute_with_scorep\n"
 def kernel(shared_isolated_kernel):
     """The same for all tests here but those that change more than variables."""
     return shared_isolated_kernel
+
+
+@pytest.fixture(params=["isolated", "in_process"])
+def either(request):
+    """For what differs in-process, too."""
+    return request.getfixturevalue(f"shared_{request.param}_kernel")
 
 
 def test_1_another_process(kernel):
@@ -102,13 +108,13 @@ def test_4_a_result_that_is_lost_is_no_last_result(kernel):
     assert kernel.run("__").result == "5"
 
 
-def test_5_what_libraries_keep_inside_stays_where_it_was_set(isolated_kernel):
-    kernel = isolated_kernel
+def test_5_what_libraries_keep_inside_stays_where_it_was_set(kernel):
     kernel.run("import json, sys, types; vars(json._default_encoder)['item_separator'] = ';'")
     assert kernel.run(RECORD + "json.dumps([1, 2])").result == "'[1, 2]'"
     kernel.run("sys.modules['made'] = types.ModuleType('made')")
     assert kernel.run(RECORD + "import sys; 'made' in sys.modules").result == "False"
     assert kernel.run("json.dumps([1, 2]), 'made' in sys.modules").result == "('[1;2]', True)"
+    kernel.run("vars(json._default_encoder)['item_separator'] = ', '; del sys.modules['made']")
 
 
 def test_6_what_changed_is_a_new_object_in_the_main_worker(kernel):
@@ -119,8 +125,8 @@ def test_6_what_changed_is_a_new_object_in_the_main_worker(kernel):
     )
 
 
-def test_7_a_second_line_is_the_trace(kernel):
-    outcome = kernel.run(RECORD + "print('mine')")
+def test_7_a_second_line_is_the_trace(either):
+    outcome = either.run(RECORD + "print('mine')")
     mine, where = outcome.stream().splitlines()
     assert mine == "mine" and where.startswith("Instrumentation results can be found in ")
     assert len(outcome.summaries) == 1  # what it cost: test_summary.py
@@ -138,28 +144,28 @@ def test_8_a_cache_with_what_cannot_be_carried_begins_empty(kernel):
     assert kernel.run(size + ", lock.mark").result == "(0, 2, 1)"
 
 
-def test_9_the_frames_around_a_cell_are_others(kernel):
+def test_9_the_frames_around_a_cell_are_others(either):
     names = "import traceback\n[frame.name for frame in traceback.extract_stack()]"
-    main, cell = (eval(kernel.run(head + names).result) for head in ("", RECORD))
+    main, cell = (eval(either.run(head + names).result) for head in ("", RECORD))
     assert main[-1] == cell[-1] == "<module>"
     assert main != cell
 
 
-def test_10_a_cell_of_comments_is_reported_so(kernel):
-    assert "there is no code" in kernel.run(RECORD + "# only this").stream("stderr")
-    assert kernel.run("# only this").stream("stderr") == ""
+def test_10_a_cell_of_comments_is_reported_so(either):
+    assert "there is no code" in either.run(RECORD + "# only this").stream("stderr")
+    assert either.run("# only this").stream("stderr") == ""
 
 
-def test_11_exit_ends_the_cells_process_only(kernel):
+def test_11_exit_ends_the_cells_process_only(either):
     for leave in ("exit", "quit", "kept = 1; exit()"):
-        outcome = kernel.run(RECORD + leave)
+        outcome = either.run(RECORD + leave)
         assert outcome.status == "ok" and outcome.result is None
         assert [payload["source"] for payload in outcome.content["payload"]] == ["ask_exit"]
-    assert kernel.run("kept").result == "1"
+    assert either.run("kept").result == "1"
 
 
 def test_12_the_graph_of_a_tensor_stays_where_it_was_computed(isolated_kernel):
-    kernel = isolated_kernel
+    kernel = isolated_kernel  # with PyTorch each cell would take longer
     needed("torch")
     kernel.run("import torch\nx = torch.ones(3, requires_grad=True)\ny = x * 2")
     outcome = kernel.run(RECORD + "print(y.tolist())\ny.sum().backward()", timeout=120)
@@ -270,74 +276,6 @@ def test_24_own_modules_are_loaded_again(kernel, tmp_path):
     kernel.run("del sys.modules['hf_loads'], hf_loads")
 
 
-def test_little_tensors_can_be_resized(kernel):
-    needed("torch")
-    kernel.run("import torch; little, out = torch.ones(2), torch.ones(3)")
-    assert kernel.run(RECORD + "out.add_(1); little.resize_(4).shape").result == "torch.Size([4])"
-    assert kernel.run("torch.ones(7, out=out).shape").result == "torch.Size([7])"
-
-
-def test_what_does_cross(isolated_kernel, tmp_path):
-    check_what_does_cross(isolated_kernel, tmp_path)
-
-
-def check_what_does_cross(kernel, tmp_path):
-    """The state beside variables that is carried both ways: no difference."""
-    (tmp_path / "elsewhere").mkdir()
-    kernel.run(
-        "import os, sys, random, warnings\n"
-        "os.environ['HF_ONE'] = '1'; sys.path.append('/hf/one'); random.seed(3)\n"
-        "expected = random.Random(3); warnings.simplefilter('ignore', UserWarning)"
-    )
-    outcome = kernel.run(
-        RECORD + "import os, sys, random, warnings\n"
-        "print(os.environ['HF_ONE'], '/hf/one' in sys.path, random.random() == expected.random())\n"
-        "warnings.warn('unseen')\n"
-        "os.environ['HF_TWO'] = '2'; del os.environ['HF_ONE']; sys.path.append('/hf/two')\n"
-        "os.chdir('elsewhere')"
-    )
-    assert outcome.stream().splitlines()[0] == "1 True True"
-    assert "unseen" not in outcome.stream("stderr")
-    assert (
-        kernel.run(
-            "(os.environ.get('HF_ONE'), os.environ['HF_TWO'], sys.path.count('/hf/one'),"
-            " sys.path.count('/hf/two'), os.path.basename(os.getcwd()),"
-            " random.random() == expected.random())"
-        ).result
-        == "(None, '2', 1, 1, 'elsewhere', True)"
-    )
-
-
-# ---- on in-process
-
-NO_DIFFERENCE = {
-    "1": ("import os; main = os.getpid()", "os.getpid() == main", "True"),
-    "2": (
-        "import threading, time; go = threading.Event(); done = threading.Event()",
-        "threading.Thread(target=lambda: (go.wait(), done.set())).start(); done.is_set()",
-        "False",
-    ),
-    "3": ("steps = (i for i in range(3)); next(steps)", "next(steps)", "1"),
-    "4": ("", "made = (i for i in range(3)); next(made)", "0"),
-    "5": (
-        "import json; json.mark = 'main'",
-        "json.mark",
-        "'main'",
-    ),
-    "5 magics": ("%alias_magic say pwd", "%say", None),
-    "6": ("rows = [1]; where = id(rows)", "rows.append(2); id(rows) == where", "True"),
-    "8": (LOCKED, "lock.cache_info().currsize", "1"),
-}
-
-AFTERWARDS = {
-    "2": ("go.set(); done.wait(10)", "True"),
-    "3": ("next(steps)", "2"),
-    "4": ("next(made)", "1"),
-    "6": ("rows, id(rows) == where", "([1, 2], True)"),
-    "8": ("lock.cache_info().currsize", "1"),
-}
-
-
 DEEP = """
 import sys
 before = sys.getrecursionlimit()
@@ -352,43 +290,7 @@ depth"""
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the frame-evaluation hook is 3.11's")
-def test_13_recorded_recursion_ends_earlier(kernel):
-    assert kernel.run(DEEP).result == "30000"
-    outcome = kernel.run(RECORD + DEEP)
+def test_13_recorded_recursion_ends_earlier(either):
+    assert either.run(DEEP).result == "30000"
+    outcome = either.run(RECORD + DEEP)
     assert outcome.status == "ok" and "C stack" in outcome.result
-
-
-@pytest.mark.parametrize("entry", NO_DIFFERENCE)
-def test_in_process_there_is_no_difference(shared_in_process_kernel, entry):
-    before, code, result = NO_DIFFERENCE[entry]
-    shared_in_process_kernel.run(before)
-    outcome = shared_in_process_kernel.run(RECORD + code)
-    assert outcome.status == "ok" and outcome.stream("stderr") == ""
-    assert result is None or outcome.result == result
-    after, result = AFTERWARDS.get(entry, ("1", "1"))
-    assert shared_in_process_kernel.run(after).result == result
-
-
-def test_7_at_main_worker_a_second_line_is_the_trace(shared_in_process_kernel):
-    test_7_a_second_line_is_the_trace(shared_in_process_kernel)
-
-
-def test_9_at_main_worker_the_frames_around_a_cell_are_others(shared_in_process_kernel):
-    test_9_the_frames_around_a_cell_are_others(shared_in_process_kernel)
-
-
-def test_10_at_main_worker_a_cell_of_comments_is_reported_so(shared_in_process_kernel):
-    test_10_a_cell_of_comments_is_reported_so(shared_in_process_kernel)
-
-
-def test_11_at_main_worker_exit_ends_nothing(shared_in_process_kernel):
-    test_11_exit_ends_the_cells_process_only(shared_in_process_kernel)
-
-
-def test_in_process_the_process_is_one(in_process_kernel, tmp_path):
-    check_what_does_cross(in_process_kernel, tmp_path)
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the frame-evaluation hook is 3.11's")
-def test_13_at_main_worker_recorded_recursion_ends_earlier(shared_in_process_kernel):
-    test_13_recorded_recursion_ends_earlier(shared_in_process_kernel)

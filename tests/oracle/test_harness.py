@@ -1,15 +1,16 @@
 """The oracle itself: what it reads, what it compares, and when it fails."""
 
 import pytest
-from differential import compare, inventions, kernels, known, modes, notebooks
+from differential import compare, inventions, kernels, known, modes, notebooks, random_objects
 
 TEXT = """about these
-=== first loose needs=json
+=== first loose needs=json core=clean
 a comment
 # %%
 x = 1
 # %% plain
 print(x)
+# %% again
 
 === second
 # %%
@@ -19,13 +20,26 @@ print(x)
 
 def test_notebooks_are_read():
     first, second = notebooks.read_text(TEXT)
-    assert first.cells == (notebooks.Cell("x = 1"), notebooks.Cell("print(x)", plain=True))
+    plain = notebooks.Cell("print(x)", plain=True)
+    assert first.cells == (notebooks.Cell("x = 1"), plain, plain)
     assert (first.words, first.needs, first.missing) == ({"loose"}, ("json",), None)
+    assert (first.core, second.core) == ("clean", "")
     assert second.cells == (notebooks.Cell("%%time"),)
-    with pytest.raises(ValueError, match="unknown words"):
-        notebooks.read_text("=== third tight\n# %%\npass")
-    with pytest.raises(ValueError, match="has no cells"):
-        notebooks.read_text("=== third\npass")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tight\n# %%\npass", "unknown words"),
+        ("cores=plain\n# %%\npass", "unknown words"),
+        ("\npass", "no cells"),
+        ("\n# %% again", "a cell marked 'again'"),
+        ("\n# %%\npass\n# %% again\nmore", "a cell marked 'again'"),
+    ],
+)
+def test_a_notebook_that_cannot_be_read_is_an_error(text, said):
+    with pytest.raises(ValueError, match=f"place: third: .*{said}"):
+        notebooks.read_text(f"=== third {text}", "place")
 
 
 def test_modes_put_heads_before_cells():
@@ -73,6 +87,13 @@ def test_a_hidden_word_hides_and_nothing_else_does():
     assert compare.outputs(cell, run(cell)) == ["[stdout]\n<A at 0x7f00aabbccdd>"]
     hidden = compare.outputs(cell, run(cell), frozenset({"addresses"}))
     assert hidden == ["[stdout]\n<A at 0xADDRESS>"]
+
+
+def test_messages_to_widgets_are_compared_if_a_word_says_so():
+    cell = [message("comm_open", target_name="jupyter.widget"), message("comm_msg", data={})]
+    assert compare.outputs(cell, run(cell)) == []
+    shown = ["[comm_open]\njupyter.widget", "[comm_msg]\nto a widget"]
+    assert compare.outputs(cell, run(cell), frozenset({"comms"})) == shown
 
 
 def test_cells_that_differ_are_found_also_after_a_death():
@@ -149,8 +170,9 @@ def test_the_list_is_written_anew(tmp_path):
 
 
 def test_random_notebooks_are_the_same_each_time_and_compile():
-    for seed in range(50):
-        notebook = inventions.notebook(seed)
-        assert notebook == inventions.notebook(seed)
-        for cell in notebook.cells:
-            compile(cell.code, notebook.name, "exec")
+    for make in (inventions.notebook, random_objects.objects, random_objects.tensors):
+        for seed in range(50):
+            notebook = make(seed)
+            assert notebook == make(seed)
+            for cell in notebook.cells:
+                compile(cell.code, notebook.name, "exec")

@@ -237,9 +237,22 @@ def digest(namespace, names):
     return repr([(name, shape(namespace[name], seen)) for name in names if name in namespace])
 
 
+def parts(namespace, names):
+    """The digest of those of `names` that are bound: each name with its text, a long one shortened."""
+    seen = {}
+    for name in names:
+        if name in namespace:
+            text = repr(shape(namespace[name], seen))
+            yield name, text if len(text) < 200 else f"{text[:150]} {_checksum(text)}"
+
+
+def _checksum(text):
+    return hashlib.sha1(text.encode()).hexdigest()[:12]
+
+
 def each_name(namespace):
     """The digest of every name that the user has bound, alone."""
     own = {"In", "Out", "exit", "quit", "open", "get_ipython"}
     names = sorted(name for name in namespace if name not in own and not name.startswith("_"))
     texts = {name: repr(shape(namespace[name], {})) for name in names}
-    return {name: hashlib.sha1(text.encode()).hexdigest()[:12] for name, text in texts.items()}
+    return {name: _checksum(text) for name, text in texts.items()}

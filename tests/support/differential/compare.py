@@ -76,6 +76,8 @@ def outputs(messages: list[dict], run: Run, words: frozenset[str] = frozenset())
             events.append(["traceback", trace])
         elif kind == "clear_output":
             events.append([kind, str(content["wait"])])
+        elif kind.startswith("comm_") and "comms" in words:
+            events.append([kind, content.get("target_name", "to a widget")])
     texts = [(name, _text(_TRACE.sub("", text), run, words)) for name, text in events]
     if errors:
         texts.append(("stderr", _text("".join(errors), run, words)))

@@ -1,7 +1,7 @@
 """How Holdfast runs the cells of a notebook: a table, and a way to add to it.
 
 A mode's heads are put before the cells in turn: one head for every cell, two for every other one.
-`mixed` takes for each cell any head, by a hash of the notebook's name and the cell's number.
+`mixed` and `shuffled` take for each cell any head, by a hash of the notebook's name and the cell's number.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ MODES = {
         Mode("alternating", (PLAIN, ISOLATE)),
         Mode("reversed", (ISOLATE, PLAIN)),
         Mode("mixed", (PLAIN, RECORD, ISOLATE), at_random=True),
+        Mode("shuffled", (PLAIN, RECORD, ISOLATE, CLEAN), {"HOLDFAST_VERIFY": "1"}, True),
     )
 }
 

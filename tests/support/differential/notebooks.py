@@ -5,10 +5,14 @@
     x = 1
     # %% plain
     print(x)
+    # %% again
 
 A cell begins at a line `# %%`; what stands between the name and the first cell is a comment.
-`# %% plain` is a cell that is run as a plain one in every mode. The words after the name:
+`# %% plain` is a cell that is run as a plain one in every mode, `# %% again` is the cell before it once
+more. The words after the name:
 
+core=MODE  the tests' core runs the notebook in this mode (a long run: each notebook in each mode)
+comms      compare the messages to widgets, too, without their data
 loose      output of different kinds may come in any order (text written to descriptors)
 addresses  hide addresses (0x7f...)
 times      hide durations
@@ -24,7 +28,7 @@ import importlib.util
 import json
 from pathlib import Path
 
-WORDS = {"loose", "addresses", "times", "numbers", "ids"}
+WORDS = {"comms", "loose", "addresses", "times", "numbers", "ids"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Notebook:
     cells: tuple[Cell, ...]
     words: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
+    core: str = ""
     folder: Path | None = None  # of an .ipynb file: its cells run beside it
 
     @property
@@ -51,25 +56,42 @@ class Notebook:
         return next((name for name in self.needs if not importlib.util.find_spec(name)), None)
 
 
+def _cell(mark: str, code: str, before: list[Cell]) -> Cell:
+    """A cell by the word after its `# %%`."""
+    if mark == "again" and before and not code.strip():
+        return before[-1]
+    if mark not in ("", "plain"):
+        raise ValueError(f"a cell marked {mark!r}")
+    return Cell(code.strip("\n"), mark == "plain")
+
+
+def _notebook(text: str) -> Notebook:
+    """A notebook, from its name to its last cell."""
+    head, _, body = text.partition("\n")
+    name, *words = head.split()
+    valued = [word.partition("=")[::2] for word in words if "=" in word]
+    plain_words = {word for word in words if "=" not in word}
+    if unknown := plain_words - WORDS | {key for key, _ in valued} - {"core", "needs"}:
+        raise ValueError(f"unknown words {sorted(unknown)}")
+    needs = tuple(value for key, value in valued if key == "needs")
+    cells: list[Cell] = []
+    for piece in ("\n" + body).split("\n# %%")[1:]:
+        mark, _, code = piece.partition("\n")
+        cells.append(_cell(mark.strip(), code, cells))
+    if not cells:
+        raise ValueError("it has no cells")
+    core = dict(valued).get("core", "")
+    return Notebook(name, tuple(cells), frozenset(plain_words), needs, core=core)
+
+
 def read_text(text: str, place: str = "") -> list[Notebook]:
     """The notebooks of a text in the compact format, in their order."""
     notebooks = []
     for part in ("\n" + text).split("\n=== ")[1:]:
-        head, _, body = part.partition("\n")
-        name, *words = head.split()
-        needs = tuple(word[6:] for word in words if word.startswith("needs="))
-        plain_words = {word for word in words if not word.startswith("needs=")}
-        if unknown := plain_words - WORDS:
-            raise ValueError(f"{place}: {name}: unknown words {sorted(unknown)}")
-        cells = []
-        for piece in ("\n" + body).split("\n# %%")[1:]:
-            mark, _, code = piece.partition("\n")
-            if mark.strip() not in ("", "plain"):
-                raise ValueError(f"{place}: {name}: a cell marked {mark.strip()!r}")
-            cells.append(Cell(code.strip("\n"), mark.strip() == "plain"))
-        if not cells:
-            raise ValueError(f"{place}: {name} has no cells")
-        notebooks.append(Notebook(name, tuple(cells), frozenset(plain_words), needs))
+        try:
+            notebooks.append(_notebook(part))
+        except ValueError as error:
+            raise ValueError(f"{place}: {part.split(maxsplit=1)[0]}: {error}") from None
     return notebooks
 
 
