@@ -23,7 +23,7 @@ MODES = [
     for name in ("plain", "recorded", "isolated", "verified", "forked", "clean", "turns")
 ]
 RANDOM = 40  # of each kind
-CORE = {"invention_0", "random_objects_0", "random_objects_1", "random_tensors_0"}
+CORE = {"invention_0", "random_objects_0", "random_objects_1"}
 SCRIPTS = [
     (project, path) for project, paths in galleries.SCRIPTS.items() for path in paths.split()
 ]
@@ -94,20 +94,21 @@ def test_script_of_a_gallery(project, path, reference):
     check(notebook, modes_of_examples(), reference)
 
 
-@pytest.mark.parametrize("name", effort.core(galleries.DOCSTRINGS, {"pandas.DataFrame.merge"}))
+@pytest.mark.long
+@pytest.mark.parametrize("name", galleries.DOCSTRINGS)
 def test_docstring(name, reference):
     pytest.importorskip(name.partition(".")[0])
     check(galleries.docstring(name), modes_of_examples(), reference)
 
 
 def test_there_are_enough():
-    assert len(NOTEBOOKS) >= 900
+    assert len(NOTEBOOKS) >= 880
 
 
 def test_the_core_has_each_file_and_each_mode():
     used = [notebook.core for notebook in NOTEBOOKS if notebook.core]
     assert set(used) == {mode.name for mode in MODES} and 80 <= len(used) <= 120
-    assert all(used.count(mode.name) >= 8 for mode in MODES)
+    assert all(used.count(mode.name) >= 6 for mode in MODES)
     for path in (HERE / "notebooks").glob("*.txt"):
         assert any(notebook.core for notebook in notebooks.read_text(path.read_text())), path.name
 

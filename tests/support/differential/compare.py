@@ -15,7 +15,8 @@ _HEAD = re.compile(r"(?:# )?%%(?:isolated|execute_with_scorep)(?: --run=[a-z-]+)
 _CELL_FILE = re.compile(r"ipykernel_\d+/\d+\.py|\b\d{6,}\.py")
 _HIDDEN = {
     "ids": (re.compile(r"[0-9a-f]{8}(-?)(?:[0-9a-f]{4}\1){3}[0-9a-f]{12}"), "UUID"),
-    "addresses": (re.compile(r"0x[0-9a-f]{6,}"), "0xADDRESS"),
+    # One that is cut off at its beginning stands in tables of HTML.
+    "addresses": (re.compile(r"0x[0-9a-f]{6,}|(?<=\.)x[0-9a-f]{12}(?=&gt;)"), "0xADDRESS"),
     "times": (re.compile(r"[\d.]+(?:e[+-]\d+)? ?(?:ns|us|µs|μs|ms|s|min)\b"), "TIME"),
     "numbers": (re.compile(r"\d{5,}"), "NUMBER"),
 }
