@@ -201,6 +201,9 @@ react(fake *at, const msgpack_object *map) {
         hfi_frame_add_integer(&frame, "generation",
                               hfi_map_integer(map, "generation", 0));
         tell(at->control, &frame);
+    } else if (hfi_part_equal(op, hfi_part_text("adopt"))) {
+        if (hfi_map_integer(map, "id", 0) != 0)
+            answer(at, map, 0);
     } else if (hfi_part_equal(op, hfi_part_text("wake"))) {
         at->role = HFI_MAIN;
         say_ready(at->control, at->pid);
