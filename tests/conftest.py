@@ -362,7 +362,8 @@ class Shared:
         """A kernel with these variables, as a new notebook in the directory."""
         key = tuple(sorted(env.items()))
         notebook, begun = self.kernels.pop(key, None) or self._begin(env)
-        if self._stays(notebook, place, begun):
+        if stays := self._stays(notebook, place, begun):
+            print("another kernel, since of the former one stays:", stays)
             notebook.close()
             notebook, begun = self._begin(env)
             renewal.renew(notebook, place, begun)

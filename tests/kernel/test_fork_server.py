@@ -11,7 +11,7 @@ from pathlib import Path
 import effort
 import psutil
 import pytest
-from processes import kill, name, oldest, state
+from processes import kill, name, state
 from waiting import at_rest, begun, complete, until
 
 PLAIN, ISOLATED, RECORDED = "", "%%isolated\n", "%%execute_with_scorep\n"
@@ -51,11 +51,11 @@ def go(kernel, sent, path="go"):
 
 
 @pytest.fixture
-def start(start_kernel, tmp_path):
-    """A function that starts a kernel with a state that no commit can have."""
+def start(lend, tmp_path):
+    """A function that gives a kernel with a state that no commit can have."""
 
     def start(**env):
-        kernel = start_kernel(env={"HOLDFAST_KEEP_SECONDS": "30", **env})
+        kernel = lend(**env)
         kernel.place = tmp_path
         assert kernel.run(STATE).status == "ok"
         return kernel
@@ -147,9 +147,10 @@ def test_the_rollback_wakes_after_it(start):
 def test_the_rollback_wakes_without_it(start):
     """Both are killed in a cell, the fork server first."""
     kernel = start()
+    main = int(kernel.run("mine").result)
     sent = begun(kernel, ISOLATED + "shared.append(2)" + WAIT)
     kill(kernel.fork_server())
-    kill(oldest(kernel.workers()))
+    kill(main)
     outcome = kernel.finish(sent)
     assert "its variables are as they were before the cell" in outcome.content["evalue"]
     assert kernel.run("shared, next(numbers)").result == "([1], 1)"
@@ -160,8 +161,8 @@ def test_a_fork_that_commits(start):
     """The rollback of a notebook with a thread commits when it wakes; meanwhile the server dies."""
     kernel = start()
     kernel.run("stop = threading.Event(); threading.Thread(target=stop.wait, daemon=True).start()")
+    main = int(kernel.run("mine").result)
     sent = begun(kernel, ISOLATED + "shared.append(2)" + WAIT)
-    main = oldest(kernel.workers())
     kill(main)
     kill(kernel.fork_server())
     outcome = kernel.finish(sent)
@@ -187,7 +188,7 @@ BLOCKED = {
 )
 def test_a_killed_frontend_leaves_its_reaper(start, way, kind):
     head = {"plain": PLAIN, "in-process": ISOLATED, "clean": CLEAN}[way]
-    kernel = start()
+    kernel = start(HOLDFAST_KEEP_SECONDS="30")
     complete(kernel)
     begun(kernel, head + BLOCKED[kind])
     kill_server(kernel)
@@ -277,7 +278,7 @@ def test_the_next_one_imports_the_same(kernel):
 def test_at_any_moment(start):
     """Of a notebook that runs: no variable is lost, and no cell fails."""
     kernel, choose, expected = start(), random.Random(7), [1]
-    for turn in range(10):
+    for turn in range(20 if effort.IS_LONG else 5):
         head = choose.choice([PLAIN, ISOLATED, RECORDED, CLEAN])
         sent = kernel.client.execute(head + f"shared.append({turn}); time.sleep(0.02)")
         time.sleep(choose.random() * 0.1)

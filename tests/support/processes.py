@@ -18,12 +18,6 @@ def state(pid):
     return (fields_of(pid) or "Z")[0]
 
 
-def oldest(pids):
-    """That which began first of those that are still there."""
-    began = {pid: int(fields[19]) for pid in pids if (fields := fields_of(pid))}
-    return min(began, key=lambda pid: (began[pid], pid))
-
-
 def forks_for_another(pid):
     """Whether it is a helper (bindings/src/fork.c), which a worker's program makes for each fork, and
     which ends at once. All that could interrupt it is blocked, but its alarm."""

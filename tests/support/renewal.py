@@ -6,6 +6,8 @@ a test that changes one says that it needs a fresh kernel, or takes it back.
 """
 
 import ast
+import contextlib
+import queue
 import re
 import sys
 
@@ -65,7 +67,12 @@ def begin(kernel):
 
 def renew(kernel, place, begun):
     """Make it another notebook in a directory; what of the former one stays, by the kind of it."""
+    for one in kernel.control("list_subshell_request")["content"]["subshell_id"]:
+        kernel.control("delete_subshell_request", {"subshell_id": one})
     now = _run(kernel, place=str(place), begun=begun)
+    with contextlib.suppress(queue.Empty):  # a question that nobody has answered
+        while True:
+            kernel.client.get_stdin_msg(timeout=0)
     return {kind: (begun[kind], one) for kind, one in now.items() if one != begun[kind]}
 
 
