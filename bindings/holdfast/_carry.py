@@ -682,7 +682,14 @@ def _dump(value, notes):
     if namespace is not None:
         pickler.memo = {id(namespace): (0, namespace), id(_BUILTINS): (1, _BUILTINS)}
         file.write(_REMEMBERED_FIRST)
-    pickler.dump(value)
+    # Many new objects, of which none is garbage: the collector would look at all of them again and again.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        pickler.dump(value)
+    finally:
+        if collects:
+            gc.enable()
     return file.getbuffer(), pickler
 
 
@@ -692,7 +699,13 @@ def decode(data, buffers, hooked=False):
     try:
         if hooked:
             _trial.try_to_load(functools.partial(pickle.loads, data, buffers=buffers))
-        return pickle.loads(data, buffers=buffers)
+        collects = gc.isenabled()
+        gc.disable()  # as in `_dump`
+        try:
+            return pickle.loads(data, buffers=buffers)
+        finally:
+            if collects:
+                gc.enable()
     except BaseException:
         _restore.forget_unfilled()
         raise

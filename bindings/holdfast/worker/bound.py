@@ -86,12 +86,19 @@ class Bound:
     ----------
     unserializable : mapping of str to str
         Why each could not be carried.
-    shell : IPython.core.interactiveshell.InteractiveShell
-        Whose variables they are.
+    namespace : dict
+        The notebook's variables.
+    attributes : Patches, optional
+        Attributes of modules that the notebook has set.
     """
 
-    def __init__(self, unserializable: t.Mapping[str, str], shell: t.Any):
-        self._namespace, self._attributes = shell.user_ns, shell.patches
+    def __init__(
+        self,
+        unserializable: t.Mapping[str, str],
+        namespace: dict[str, t.Any],
+        attributes: t.Any = None,
+    ):
+        self._namespace, self._attributes = namespace, attributes
         self._calls = _calls_of_functions()
         budget = Budget()
         self._before = {}

@@ -189,7 +189,8 @@ class Forked:
             before = (
                 Bound(
                     (instrument.get("unserializable") or {}) | unstorable(main.shell.user_ns),
-                    main.shell,
+                    main.shell.user_ns,
+                    main.shell.patches,
                 ),
                 census.Census(main.shell, code),
                 results.own_entries(main.shell),
