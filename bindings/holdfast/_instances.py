@@ -158,7 +158,8 @@ def _way_of(cls):
     if issubclass(cls, (type, enum.Enum)):  # classes, and members that their class has
         return None
     if not _trial.is_own(module):
-        fails = _home(cls, "__class__") is not object or _guards_slots(cls)  # pickle's way
+        asks = any(_home(cls, name) not in _ITEMS for name in ("__getattr__", "__getattribute__"))
+        fails = _home(cls, "__class__") is not object or _guards_slots(cls) or asks  # pickle's way
         base = _builtin_base(cls) if fails and _has_no_ways(cls) else None
         return None if base is None else _ByBase(cls, base)
     base, home = _builtin_base(cls), _home(cls, "__reduce_ex__")

@@ -1,5 +1,6 @@
 """Objects and classes that are made again without what their classes do when they are used."""
 
+import collections
 import dataclasses
 import subprocess
 import sys
@@ -72,3 +73,20 @@ def test_slots_that_their_class_guards(one, monkeypatch):
     slot = Guarded.a if type(one) is Guarded else Slots.a
     assert type(again) is type(one) and slot.__get__(again) == [7]
     assert getattr(again, "x", 3) == 3
+
+
+def test_objects_of_libraries_that_answer_any_attribute():
+    """pickle asks such a half-made object for `__setstate__`."""
+    import xmlrpc.client
+
+    one = xmlrpc.client.ServerProxy("http://localhost:1/here")
+    again = holdfast.loads(holdfast.dumps(one))
+    assert type(again) is type(one) and repr(again) == repr(one)
+    assert vars(again)["_ServerProxy__handler"] == "/here"
+
+
+def test_wrappers_of_libraries():
+    utils = pytest.importorskip("tqdm.utils")
+    one = utils.DisableOnWriteError(collections.UserList(), None)
+    again = holdfast.loads(holdfast.dumps(one))
+    assert type(again) is type(one) and vars(again).keys() == vars(one).keys()
