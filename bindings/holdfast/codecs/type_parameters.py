@@ -9,8 +9,10 @@ process, by a number that they get when they are first carried, as classes are.
 from __future__ import annotations
 
 import contextlib
+import keyword
 import sys
 import typing as t
+import uuid
 
 from cloudpickle import cloudpickle as _rules
 
@@ -81,6 +83,54 @@ class _NewTypes(Codec):
         return _make_new_type, args, dict(vars(value)), None, None, _fill_new_type
 
 
+# By number, and the numbers by id. No weak reference leads to an alias, so those that were carried stay.
+# With each the globals in which it finds its value, if it was made here.
+_aliases: dict[str, tuple[t.Any, dict[str, t.Any]]] = {}
+_numbers: dict[int, str] = {}
+
+
+def _keep_alias(number, made, space):
+    _aliases[number], _numbers[id(made)] = (made, space), number
+    return made
+
+
+def _make_alias(number, name, module):
+    """It finds its value when somebody asks for that, and so the value may refer to it."""
+    if number in _aliases:
+        return _aliases[number][0]
+    space = {"__name__": module}
+    exec(f"type {name} = _holdfast_value", space)
+    return _keep_alias(number, space[name], space)
+
+
+def _fill_alias(made, value):
+    _, space = _aliases[_numbers[id(made)]]
+    space.setdefault("_holdfast_value", value)
+
+
+def _make_generic_alias(number, kind, name, module, value, parameters):
+    if number in _aliases:
+        return _aliases[number][0]
+    space = {"__name__": module}  # of the code that makes it: the alias has this module's name
+    made = eval("lambda make, *args, **options: make(*args, **options)", space)(
+        kind, name, value, type_params=parameters
+    )
+    return _keep_alias(number, made, {})
+
+
+def _refers_to_itself(alias):
+    seen, left = set(), [alias.__value__]
+    while left:
+        one = left.pop()
+        if one is alias:
+            return True
+        if id(one) not in seen:
+            seen.add(id(one))
+            left += one if type(one) is list else (t.get_origin(one), *t.get_args(one))
+            left.append(getattr(one, "__value__", None))
+    return False
+
+
 class _Aliases(Codec):
     """The object that a `type` statement makes (Python 3.12)."""
 
@@ -89,9 +139,17 @@ class _Aliases(Codec):
     def reduce(self, value, pickler):
         if _is_of_a_module(value):
             return NotImplemented
-        args, options = (value.__name__, value.__value__), {"type_params": value.__type_params__}
-        number = _rules._get_or_create_tracker_id(value)
-        return _make_parameter, (type(value), number, value.__module__, args, options)
+        name, parameters = value.__name__, value.__type_params__
+        number = _numbers.get(id(value)) or uuid.uuid4().hex
+        if number not in _aliases:
+            _keep_alias(number, value, {})
+        if not parameters and name.isidentifier() and not keyword.iskeyword(name):
+            args = number, name, value.__module__
+            return _make_alias, args, value.__value__, None, None, _fill_alias
+        if _refers_to_itself(value):
+            raise TypeError("an alias with type parameters that refers to itself can't be carried")
+        args = number, type(value), name, value.__module__, value.__value__, parameters
+        return _make_generic_alias, args
 
 
 for _codec in (_Parameters(), _NewTypes(), _Aliases()):
