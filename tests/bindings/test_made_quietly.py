@@ -59,7 +59,7 @@ class Shadowed(Slots):
 
 def made(cls, *args):
     one = cls(*args)
-    Slots.a.__set__(one, [7]) if isinstance(one, Slots) else Guarded.a.__set__(one, [7])
+    Slots.a.__set__(one, 7) if isinstance(one, Slots) else Guarded.a.__set__(one, 7)
     return one
 
 
@@ -71,7 +71,7 @@ def test_slots_that_their_class_guards(one, monkeypatch):
     monkeypatch.setattr(sys.modules["__main__"], type(one).__name__, type(one), raising=False)
     again = holdfast.loads(holdfast.dumps(one))
     slot = Guarded.a if type(one) is Guarded else Slots.a
-    assert type(again) is type(one) and slot.__get__(again) == [7]
+    assert type(again) is type(one) and slot.__get__(again) == 7
     assert getattr(again, "x", 3) == 3
 
 
