@@ -83,7 +83,7 @@ def test_the_programs_arguments_are_its_own(python, tmp_path, arguments, argv):
         (["-m", "no.such.module"], "no module to run named no.such.module"),
         (["-c"], "no program"),
         (["--verbose"], "no program"),
-        (["directory"], "can't read directory: Is a directory"),
+        (["directory"], "can't find '__main__' module in directory"),
     ],
 )
 def test_misuse_leaves_no_experiment(python, tmp_path, arguments, words):

@@ -316,6 +316,7 @@ class WorkerApp(IPKernelApp):
         super().init_path()
         if not self.ahead:
             super().init_extensions()
+        self.shell.user_ns_hidden.update(self.shell.user_ns)  # which are no variables of the notebook's
 
     def run_files(self) -> None:
         """Run the user's startup files and lines. They are the notebook's, as its cells are: other processes get
