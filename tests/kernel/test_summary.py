@@ -297,6 +297,7 @@ def test_what_ipythons_history_writes_isnt_the_cells(in_process_kernel, tmp_path
     assert 3000 <= number(rf"wrote {BYTES}", text) < 3100
 
 
+@pytest.mark.fresh  # after %reset no process can be spawned, in ipykernel neither
 @pytest.mark.parametrize("way", ["fork", "spawn"])
 def test_what_recorders_in_children_write_isnt_the_cells(in_process_kernel, tmp_path, way):
     """A child leaves its events in files when it ends, and its parent counts what it wrote."""
