@@ -12,8 +12,8 @@ ISOLATED = "%%isolated\n"
 
 
 @pytest.fixture
-def notebook(shared_isolated_kernel):
-    return shared_isolated_kernel
+def notebook(isolated_kernel):
+    return isolated_kernel
 
 
 def ok(notebook, code):

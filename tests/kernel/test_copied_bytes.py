@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 CELL = "%%execute_with_scorep\n"
 CLEAN = "%%execute_with_scorep --run=isolated\n"
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -13,6 +15,7 @@ def ok(kernel, code):
     return outcome
 
 
+@pytest.mark.fresh
 def test_a_touched_element_costs_pages(kernel):
     ok(kernel, "import numpy as np\na = np.ones(1 << 22)")  # 32 MiB
     ok(kernel, CLEAN + "a[0]")
@@ -34,6 +37,7 @@ def test_a_touched_element_costs_pages(kernel):
     )
 
 
+@pytest.mark.fresh
 def test_what_is_born_in_a_cell_is_not_copied(kernel):
     ok(kernel, "import numpy as np")
     outcome = ok(kernel, CLEAN + "made = np.full(1 << 22, 7.0)")
@@ -42,8 +46,7 @@ def test_what_is_born_in_a_cell_is_not_copied(kernel):
     assert outcome.cost["bytes_mapped"] == 8 << 22 and outcome.cost["bytes_copied"] <= 8 * PAGE
 
 
-def test_the_cost_does_not_grow_with_the_state(shared_kernel):
-    kernel = shared_kernel
+def test_the_cost_does_not_grow_with_the_state(kernel):
     copied = []
     ok(kernel, "import numpy as np")
     for size in (1 << 20, 1 << 24, 1 << 26):

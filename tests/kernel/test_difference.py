@@ -6,23 +6,24 @@ left in-process. That nothing else differs is the subject of the notebooks in te
 """
 
 import sys
+from pathlib import Path
 
 import pytest
 from needed import needed
+from waiting import until
 
 RECORD = "%%execute_with_scorep\n"
 
 
 @pytest.fixture
-def kernel(shared_isolated_kernel):
-    """The same for all tests here but those that change more than variables."""
-    return shared_isolated_kernel
+def kernel(isolated_kernel):
+    return isolated_kernel
 
 
 @pytest.fixture(params=["isolated", "in_process"])
 def either(request):
     """For what differs in-process, too."""
-    return request.getfixturevalue(f"shared_{request.param}_kernel")
+    return request.getfixturevalue(f"{request.param}_kernel")
 
 
 def test_1_another_process(kernel):
@@ -32,19 +33,16 @@ def test_1_another_process(kernel):
 
 
 def test_2_threads_tasks_and_timers_end_with_the_cell(kernel):
-    kernel.run(
-        RECORD + "import asyncio, threading, time, pathlib\n"
-        "def later(name):\n"
-        "    time.sleep(0.3); pathlib.Path(name).touch()\n"
-        "threading.Thread(target=later, args=('thread',)).start()\n"
-        "async def soon():\n"
-        "    await asyncio.sleep(0.3); pathlib.Path('task').touch()\n"
-        "_task = asyncio.ensure_future(soon())"
+    outcome = kernel.run(
+        RECORD + "import asyncio, os, threading\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "threading.Timer(1000, print).start()\n"
+        "_task = asyncio.ensure_future(asyncio.sleep(1000))\n"
+        "print(os.getpid())"
     )
-    kernel.run("import time; time.sleep(0.8)")
-    assert kernel.run("import os; [n for n in ('thread', 'task') if os.path.exists(n)]").result == (
-        "[]"
-    )
+    assert "threads that it started" in outcome.stream("stderr")
+    pid = outcome.stream().splitlines()[0]
+    until(lambda: not Path("/proc", pid).exists())
 
 
 def test_3_what_no_codec_carries_stays_in_the_main_worker(kernel):
@@ -164,8 +162,8 @@ def test_11_exit_ends_the_cells_process_only(either):
     assert either.run("kept").result == "1"
 
 
-def test_12_the_graph_of_a_tensor_stays_where_it_was_computed(isolated_kernel):
-    kernel = isolated_kernel  # with PyTorch each cell would take longer
+@pytest.mark.fresh  # with PyTorch each cell of others would take longer
+def test_12_the_graph_of_a_tensor_stays_where_it_was_computed(kernel):
     needed("torch")
     kernel.run("import torch\nx = torch.ones(3, requires_grad=True)\ny = x * 2")
     outcome = kernel.run(RECORD + "print(y.tolist())\ny.sum().backward()", timeout=120)

@@ -5,11 +5,6 @@ import pytest
 CELL = "%%execute_with_scorep\n"
 
 
-@pytest.fixture
-def kernel(shared_kernel):
-    return shared_kernel
-
-
 def ok(kernel, code):
     outcome = kernel.run(code)
     assert outcome.status == "ok", (code, outcome.content)
@@ -53,9 +48,9 @@ def test_a_cell_that_dies_has_not_happened(kernel, code, words):
     assert ok(kernel, "l, d['l'] is l").result == "([1, 3], True)"
 
 
-def test_a_cell_that_finds_no_memory(start_kernel):
+@pytest.mark.fresh  # others would have the limit, too
+def test_a_cell_that_finds_no_memory(kernel):
     """When malloc() fails, glibc tries again in an arena of its own, which takes 64 MiB of addresses."""
-    kernel = start_kernel()  # others would have the limit, too
     ok(kernel, STATE)
     code = (
         "import resource; used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"

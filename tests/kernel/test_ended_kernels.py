@@ -88,8 +88,7 @@ def test_a_kernel_that_ends_leaves_nothing(start_kernel, what):
         until(lambda: not marked(marker), lambda: marked(marker))
 
 
-def test_garbage_collection_spares_the_living(shared_kernel):
-    kernel = shared_kernel
+def test_garbage_collection_spares_the_living(kernel):
     ok(kernel, STATE)
     ok(kernel, CELL + "a[0] = 5")
     ours = segment_of(kernel.pid)

@@ -58,6 +58,7 @@ SHOW = "\n".join(f"print({expression})" for _, expression, _ in CASES)
 SHOWN = [expected for _, _, expected in CASES]
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("head", ["", ISOLATED], ids=["plain", "isolated"])
 def test_a_later_main_worker_has_them(isolated_kernel, tmp_path, head):
     (tmp_path / "lib").mkdir()
@@ -69,6 +70,7 @@ def test_a_later_main_worker_has_them(isolated_kernel, tmp_path, head):
     assert isolated_kernel.run(SHOW).stream().splitlines() == SHOWN
 
 
+@pytest.mark.fresh
 def test_arguments_that_cannot_be_carried_end_with_their_main_worker(isolated_kernel):
     isolated_kernel.run("import sys, threading; sys.argv[:] = [threading.Lock()]; x = 5")
     isolated_kernel.settle()
@@ -76,11 +78,11 @@ def test_arguments_that_cannot_be_carried_end_with_their_main_worker(isolated_ke
     assert isolated_kernel.run("x").result == "5"
 
 
-def test_attributes_of_modules_go_back_with_the_history(shared_isolated_kernel):
+def test_attributes_of_modules_go_back_with_the_history(isolated_kernel):
     def shown(code):
-        return shared_isolated_kernel.run(f"print({code})").stream().strip()
+        return isolated_kernel.run(f"print({code})").stream().strip()
 
-    run = shared_isolated_kernel.run
+    run = isolated_kernel.run
     run("import json, textwrap; json.mark = kept = [1]; original = textwrap.fill")
     run(ISOLATED + "kept.append(2); textwrap.fill = lambda text: text + '!'")
     run("kept.append(3); del json.mark; textwrap.fill = original")
@@ -91,6 +93,7 @@ def test_attributes_of_modules_go_back_with_the_history(shared_isolated_kernel):
     run("del json.mark; textwrap.fill = original")
 
 
+@pytest.mark.fresh
 def test_patches_are_withdrawn_when_a_save_fails(isolated_kernel):
     """What stands for them in the namespace while it is saved isn't seen by the notebook's code."""
     isolated_kernel.run("import json; json.my_flag = 1")
@@ -101,8 +104,8 @@ def test_patches_are_withdrawn_when_a_save_fails(isolated_kernel):
     assert isolated_kernel.run("[n for n in globals() if not n.isidentifier()]").result == "[]"
 
 
-def test_the_recorders_own_extension_greets_once(shared_isolated_kernel):
-    assert shared_isolated_kernel.run("%load_ext jumper_extension").stream()
-    outcome = shared_isolated_kernel.run("%%execute_with_scorep\n1")
+def test_the_recorders_own_extension_greets_once(isolated_kernel):
+    assert isolated_kernel.run("%load_ext jumper_extension").stream()
+    outcome = isolated_kernel.run("%%execute_with_scorep\n1")
     (line,) = outcome.stream().splitlines()
     assert "Instrumentation results" in line and not outcome.stream("stderr")
