@@ -2,6 +2,7 @@
 
 import time
 
+import effort
 import pytest
 from processes import kill
 from waiting import until
@@ -63,7 +64,9 @@ class Client:
         return {each["name"]: each["value"] for each in found["variables"]}
 
 
-@pytest.mark.parametrize("run_mode", ["plain", "isolated", "in-process"])
+@pytest.mark.parametrize(
+    "run_mode", effort.core(["plain", "isolated", "in-process"], ["plain", "isolated"])
+)
 def test_a_cell_stops_at_its_breakpoint(kernel, run_mode):
     debugger = Client(kernel)
     debugger.start()

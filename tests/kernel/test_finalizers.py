@@ -14,9 +14,9 @@ CLASS = (
 
 
 @pytest.fixture
-def notebook(start_kernel, tmp_path):
+def notebook(isolated_kernel, tmp_path):
     """A kernel whose directory has what ended, in a file."""
-    kernel = start_kernel(env={"HOLDFAST_RUN": "isolated"})
+    kernel = isolated_kernel
 
     def ended():
         kernel.run(ISOLATED + "pass")  # the cell's process before this one has ended

@@ -40,8 +40,8 @@ def wait_gone(pids):
 
 
 @pytest.mark.parametrize("how", ["message", "SIGTERM", "SIGHUP", "SIGKILL"])
-def test_no_process_and_no_segment_is_left(plain_kernel, how):
-    kernel = plain_kernel
+def test_no_process_and_no_segment_is_left(start_plain, how):
+    kernel = start_plain(env={"HOLDFAST_KEEP_SECONDS": "60"})  # its reaper looks often
     kernel.run("%%execute_with_scorep\n1")
     complete(kernel)
     below, pid = children(kernel.pid), kernel.pid

@@ -64,6 +64,7 @@ def test_lines_of_cells_and_of_ones_own_modules(kernel, tmp_path, way):
     assert found[f"In[{number + 1}]"][3][1] == "b = own.work(300_000)"
 
 
+@pytest.mark.fresh
 def test_the_view_and_the_file_have_it_later(kernel, tmp_path):
     ok(kernel, DEFINED)
     outcome = ok(kernel, f"{CELL}\nwork(300_000)")
@@ -86,20 +87,21 @@ def test_the_view_and_the_file_have_it_later(kernel, tmp_path):
 @pytest.mark.parametrize("way", ["in-process", "forked", "isolated"])
 def test_a_cell_that_raises_or_dies(kernel, way):
     ok(kernel, DEFINED + "\nimport os, signal")
+    first, last = f"In[{kernel.before + 1}]", f"In[{kernel.before + 4}]"
     raised = kernel.run(f"{CELL} --run={way}\nwork(300_000)\n1 / 0")
     assert raised.content["ename"] == "ZeroDivisionError"
     _, found = tables(kernel)
-    assert found["In[1]"][4][0] > 20
+    assert found[first][4][0] > 20
     died = kernel.run(f"{CELL} --run={way}\nwork(300_000)\nos.kill(os.getpid(), signal.SIGKILL)")
     assert died.content["ename"] == "CellDied"
     _, found = tables(kernel)
-    assert found["In[1]"][4][0] > 20
+    assert found[first][4][0] > 20
     if way == "in-process":
-        assert found["In[4]"][2][1] == "work(300_000)"
+        assert found[last][2][1] == "work(300_000)"
 
 
-def test_time_magics_have_their_lines(either_kernel):
-    kernel = either_kernel
+def test_time_magics_have_their_lines(any_kernel):
+    kernel = any_kernel
     ok(kernel, DEFINED)
     number = int(ok(kernel, "len(In) - 1").result) + 1
     ok(kernel, f"{CELL}\n%%time\na = 1\nb = work(300_000)")
@@ -136,6 +138,7 @@ def test_sources_that_cant_be_written_cost_themselves_alone(kernel):
     assert ok(kernel, f"{CELL}\nf()").stream("stderr") == ""
 
 
+@pytest.mark.fresh
 def test_lines_of_every_cell_by_the_arguments(kernel):
     ok(kernel, "%%scorep_python_binding_arguments\n--lines")
     ok(kernel, DEFINED)

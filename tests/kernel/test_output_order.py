@@ -7,6 +7,7 @@ where the cell says so.
 import random
 import re
 
+import effort
 import pytest
 
 CELL = "%%execute_with_scorep\n"
@@ -25,7 +26,10 @@ def shown(outcome):
     return text.partition("Instrumentation results")[0]
 
 
-@pytest.fixture(params=[*HEADS, "rolled back", "rolled back and recorded"])
+WAYS = [*HEADS, "rolled back", "rolled back and recorded"]
+
+
+@pytest.fixture(params=effort.core(WAYS, [*HEADS, "rolled back and recorded"]))
 def run(request):
     head = HEADS.get(request.param, CELL if "recorded" in request.param else "")
     if request.param in HEADS:

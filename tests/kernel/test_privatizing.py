@@ -2,10 +2,11 @@
 
 import ast
 
+import effort
 import pytest
 
 ISOLATED = "%%execute_with_scorep --run=isolated\n"
-ROUNDS = 25
+ROUNDS = effort.examples(8)
 ROWS = 300  # of a page each: few of them change between two commits
 
 # Each writer adds one to its rows in turn and counts that in a list.
@@ -85,6 +86,7 @@ _refuse(TIMES); del _refuse
 """
 
 
+@pytest.mark.fresh
 def test_no_cell_runs_over_what_could_not_be_privatized(kernel):
     kernel.run("import numpy as np; rows = np.zeros((64, 512))")
     kernel.settle()

@@ -6,6 +6,7 @@ frame of the table is handled. Types of fields are compared where the source sho
 """
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -74,20 +75,26 @@ def _fields(rows, op):
     return set().union(*(fields for name, fields, _ in rows if name == op))
 
 
+@functools.cache
+def _nodes():
+    """All nodes of the package's code: the file, the node."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+
+
 def _calls(name):
     """Each call of a method, with its first argument a text: the file, that text, the call."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == name
-                and node.args
-                and isinstance(node.args[0], ast.Constant)
-                and isinstance(node.args[0].value, str)
-                and len(node.args) == 1
-            ):
-                yield path.name, node.args[0].value, node
+    for path, node in _nodes():
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == name
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, str)
+            and len(node.args) == 1
+        ):
+            yield path.name, node.args[0].value, node
 
 
 def _types_of(name, ops):

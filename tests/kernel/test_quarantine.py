@@ -1,5 +1,6 @@
 """Objects that end, or hold up, whoever saves or loads them: they cost themselves, and no more."""
 
+import effort
 import pytest
 from waiting import complete
 
@@ -83,8 +84,7 @@ def goes_on(kernel):
     return outcome
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("idle", [True, False], ids=["idle", "before a cell"])
+@pytest.mark.parametrize(("how", "idle"), effort.in_turn(HOW, [True, False]))
 def test_saved_in_the_main_worker(notebook, how, idle):
     pid = good(notebook, "os.getpid()").result
     poison(notebook, "Saved", how)
@@ -99,7 +99,7 @@ def test_saved_in_the_main_worker(notebook, how, idle):
     is_gone(notebook)
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", effort.core(HOW, ["exit", "exception"]))
 def test_saved_in_an_isolated_cell(notebook, how):
     outcome = poison(notebook, "Saved", how, "%%isolated\n")
     assert outcome.status == "ok", outcome.content
@@ -108,7 +108,7 @@ def test_saved_in_an_isolated_cell(notebook, how):
     assert WORDS[how] in notebook.run("poison").content["evalue"]
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", effort.core(HOW, ["segfault", "hang"]))
 def test_loaded_in_an_isolated_cell(notebook, how):
     assert poison(notebook, "Loaded", how).status == "ok"
     outcome = notebook.run("%%isolated\n" + WHOLE + "other.value = 5\npoison")
@@ -120,7 +120,7 @@ def test_loaded_in_an_isolated_cell(notebook, how):
     is_gone(notebook)
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", effort.core(HOW, ["exit", "exception"]))
 def test_loaded_at_adoption(notebook, how):
     pid = good(notebook, "os.getpid()").result
     outcome = poison(notebook, "Loaded", how, "%%isolated\n")
@@ -135,7 +135,7 @@ def test_loaded_at_adoption(notebook, how):
     is_gone(notebook)
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", effort.core(HOW, ["segfault", "exception"]))
 def test_loaded_by_a_new_main_worker(notebook, how):
     poison(notebook, "Loaded", how)
     notebook.settle()
@@ -148,7 +148,7 @@ def test_loaded_by_a_new_main_worker(notebook, how):
     good(notebook, WHOLE)
 
 
-@pytest.mark.parametrize("how", ["exit", "segfault", "hang"])
+@pytest.mark.parametrize("how", effort.core(["exit", "segfault", "hang"], ["exit", "hang"]))
 def test_a_new_main_worker_that_dies_of_it(untried, how):
     poison(untried, "Loaded", how)
     pid = int(good(untried, "os.getpid()").result)
@@ -165,7 +165,7 @@ def test_a_new_main_worker_that_dies_of_it(untried, how):
     is_gone(untried)
 
 
-@pytest.mark.parametrize("how", ["exit", "segfault", "hang"])
+@pytest.mark.parametrize("how", effort.core(["exit", "segfault", "hang"], ["segfault"]))
 def test_a_main_worker_that_dies_at_adoption(untried, how):
     untried.settle()
     assert poison(untried, "Loaded", how, "%%isolated\n").status == "ok"
@@ -177,7 +177,7 @@ def test_a_main_worker_that_dies_at_adoption(untried, how):
     is_gone(untried)
 
 
-@pytest.mark.parametrize("how", ["exit", "segfault"])
+@pytest.mark.parametrize("how", effort.core(["exit", "segfault"], ["exit"]))
 def test_a_main_worker_that_dies_of_saving(untried, how):
     good(untried, "first, last = Other(1), {'k': Other(2)}")
     untried.settle()

@@ -30,49 +30,52 @@ def line(outcome):
 
 
 @pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
-def test_each_run_is_one_of_the_list(start_kernel, run):
-    kernel = start_kernel()
+def test_each_run_is_one_of_the_list(kernel, run):
     kernel.run(SET_UP)
     outcome = kernel.run(f"{HEAD} --run={run}\nn += 1\nwork(1000)\nprint('run', n)")
-    assert outcome.status == "ok" and outcome.content["execution_count"] == 4
-    assert numbers(outcome) == [2, 3, 4]
+    runs = [kernel.before + number for number in (2, 3, 4)]
+    first, last = runs[0], runs[-1]
+    assert outcome.status == "ok" and outcome.content["execution_count"] == last
+    assert numbers(outcome) == runs
     assert states(outcome) == ["busy", "idle"], "one request, with one reply"
     assert re.findall(r"run (\d)", outcome.stream()) == ["1", "2", "3"]
     assert outcome.stream().count("Instrumentation results can be found in") == 3
-    assert len(outcome.summaries) == 4 and line(outcome).groups() == ("3", "2", "4")
-    assert "%trace 2-4 --view compare" in outcome.summaries[-1]["text/html"]
+    assert len(outcome.summaries) == 4 and line(outcome).groups() == ("3", str(first), str(last))
+    assert f"%trace {first}-{last} --view compare" in outcome.summaries[-1]["text/html"]
     assert kernel.run("n").result == "3", "as if the cell had been run three times"
-    for number in (2, 3, 4):
+    for number in runs:
         text = kernel.run(f"%trace {number} --text").stream()
         assert text.startswith(f"cell In[{number}]\n") and "__main__:work" in text
-    text = kernel.run("%trace 2-4 --view compare --text").stream()
-    assert re.match(rf"cells In\[2\] to In\[4\]: {TIME} \({TIME} to {TIME}, 3 runs\)\.\n", text)
-    assert re.search(r"\n__main__:work +([\d.]+ +){3}In\[1\]:2", text)
+    text = kernel.run(f"%trace {first}-{last} --view compare --text").stream()
+    assert re.match(
+        rf"cells In\[{first}\] to In\[{last}\]: {TIME} \({TIME} to {TIME}, 3 runs\)\.\n", text
+    )
+    assert re.search(rf"\n__main__:work +([\d.]+ +){{3}}In\[{first - 1}\]:2", text)
 
 
-def test_an_error_ends_the_runs(start_kernel):
-    kernel = start_kernel()
+def test_an_error_ends_the_runs(kernel):
     kernel.run("n = 0")
     outcome = kernel.run(HEAD + "\nn += 1\nif n == 2: raise ValueError(n)")
     assert outcome.status == "error" and outcome.content["ename"] == "ValueError"
-    assert numbers(outcome) == [2, 3] and line(outcome) is None
+    first = kernel.before + 2
+    assert numbers(outcome) == [first, first + 1] and line(outcome) is None
     assert states(outcome) == ["busy", "idle"]
     assert kernel.run("n").result == "2"
-    assert kernel.run("%trace 2 --text").stream().startswith("cell In[2]")
+    assert kernel.run(f"%trace {first} --text").stream().startswith(f"cell In[{first}]")
 
 
-def test_a_run_that_dies_is_the_last_one(start_kernel):
-    kernel = start_kernel()
+def test_a_run_that_dies_is_the_last_one(kernel):
     kernel.run("n = 0")
     outcome = kernel.run(
         HEAD + "\nimport os, signal\nn += 1\nif n == 2: os.kill(os.getpid(), signal.SIGKILL)"
     )
-    assert outcome.content["ename"] == "CellDied" and numbers(outcome) == [2, 3]
+    assert outcome.content["ename"] == "CellDied" and numbers(outcome) == [
+        kernel.before + number for number in (2, 3)
+    ]
     assert kernel.run("n").result == "1", "the run before is done, and this one is rolled back"
 
 
-def test_an_interrupt_ends_all_runs(start_kernel):
-    kernel = start_kernel()
+def test_an_interrupt_ends_all_runs(kernel):
     message = kernel.client.execute(
         HEAD + "\nimport time\nprint('begun', flush=True)\ntime.sleep(600)"
     )
@@ -83,18 +86,17 @@ def test_an_interrupt_ends_all_runs(start_kernel):
     assert numbers(outcome) == [], "no run follows the one whose number was seen"
 
 
-def test_other_cells_wait_for_the_last_run(start_kernel):
-    kernel = start_kernel()
+def test_other_cells_wait_for_the_last_run(kernel):
     kernel.run("n = 0")
     first = kernel.client.execute(HEAD + "\nn += 1")
     second = kernel.client.execute("n")
-    assert kernel.finish(first).content["execution_count"] == 4
+    assert kernel.finish(first).content["execution_count"] == kernel.before + 4
     outcome = kernel.finish(second)
-    assert outcome.result == "3" and outcome.content["execution_count"] == 5
+    assert outcome.result == "3" and outcome.content["execution_count"] == kernel.before + 5
 
 
-def test_two_sets_before_and_after_an_edit(start_kernel):
-    kernel = start_kernel()
+@pytest.mark.fresh
+def test_two_sets_before_and_after_an_edit(kernel):
     kernel.run(SET_UP)
     head = "%%execute_with_scorep --repeat 4"
     kernel.run(f"{head}\nwork(2_000_000)")

@@ -31,8 +31,9 @@ def shown(outcome):
     ]
 
 
-def test_a_cell_and_its_run_before(either_kernel, tmp_path):
-    kernel = either_kernel
+@pytest.mark.fresh
+def test_a_cell_and_its_run_before(any_kernel, tmp_path):
+    kernel = any_kernel
     assert "no instrumented cell has run yet" in kernel.run("%trace").stream("stderr")
     kernel.run(
         "def gone(): pass\ndef f(n):\n    if limit == 3 and not n: gone()\n"
@@ -86,13 +87,14 @@ def test_exports_are_read_back(kernel, tmp_path):
     assert (tmp_path / "h.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.fresh
 def test_what_is_wrong_is_one_line(kernel, tmp_path):
     kernel.run(CELL + "1")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "traces.otf2").write_bytes(b"x" * 300)
     (tmp_path / "kept").mkdir()
     for line, said in {
-        "77": "no instrumented cell that ran; those that did: 1",
+        "777": f"no instrumented cell that ran; those that did: {kernel.before + 1}",
         "--view nonsense": "invalid choice: 'nonsense'",
         "--colour": "unrecognized arguments",
         "--range 2:1": "is empty",
@@ -112,16 +114,15 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     assert "%trace [CELL" in kernel.run("%trace --help").stream()
 
 
-@pytest.mark.parametrize("run_mode", ["isolated", "in-process", "forked"])
-def test_cells_that_died_and_a_later_main_worker(start_kernel, run_mode):
-    kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
+def test_cells_that_died_and_a_later_main_worker(either_kernel):
+    kernel, before = either_kernel, either_kernel.before
     kernel.run("import os, signal\ndef f(): pass")
     kernel.run(CELL + "for _ in range(40): f()")
     kernel.run(CELL + "for _ in range(400): f()\nos.kill(os.getpid(), signal.SIGKILL)")
     title, found = text_of(kernel.run("%trace --text"))
-    assert title == "cell In[3]" and found["__main__:f"] == 400
-    assert text_of(kernel.run("%trace 2 --text"))[1]["__main__:f"] == 40
-    (data,) = shown(kernel.run("%trace 3"))
+    assert title == f"cell In[{before + 3}]" and found["__main__:f"] == 400
+    assert text_of(kernel.run(f"%trace {before + 2} --text"))[1]["__main__:f"] == 40
+    (data,) = shown(kernel.run(f"%trace {before + 3}"))
     assert "ended died" in data["text/plain"]
 
 
@@ -155,10 +156,11 @@ def test_a_directory_that_a_later_cell_took(kernel):
     assert text_of(kernel.run("%trace same --text"))[1]["__main__:f"] == 2
 
 
-def test_nothing_of_it_is_loaded_before_it_is_asked_for(either_kernel):
-    either_kernel.run(CELL + "1")
+@pytest.mark.fresh
+def test_nothing_of_it_is_loaded_before_it_is_asked_for(any_kernel):
+    any_kernel.run(CELL + "1")
     loaded = "[m for m in __import__('sys').modules if 'holdfast' in m and 'views' in m]"
-    assert either_kernel.run(loaded).result == "[]"
+    assert any_kernel.run(loaded).result == "[]"
 
 
 def test_a_page_holds_its_data_and_the_monitors(kernel):
@@ -223,8 +225,8 @@ def test_repeated_runs_are_compared_with_repeated_runs(kernel):
     assert "different code" in refused
 
 
-def test_cells_that_differ_are_compared_function_by_function(either_kernel):
-    kernel = either_kernel
+def test_cells_that_differ_are_compared_function_by_function(any_kernel):
+    kernel = any_kernel
     kernel.run("def f(): pass")
     kernel.run(CELL + "f()")
     kernel.run("# edited\n\ndef f(): return 1")
@@ -238,8 +240,8 @@ def test_cells_that_differ_are_compared_function_by_function(either_kernel):
     ], text
 
 
-def test_cells_that_differ_in_the_magic_line_are_runs_of_one(either_kernel):
-    kernel = either_kernel
+def test_cells_that_differ_in_the_magic_line_are_runs_of_one(any_kernel):
+    kernel = any_kernel
     kernel.run(CELL + "x = 1")
     kernel.run("%%execute_with_scorep --run=isolated\nx = 1")
     kernel.run("# a comment\n%%execute_with_scorep\nx = 1")
@@ -250,8 +252,8 @@ def test_cells_that_differ_in_the_magic_line_are_runs_of_one(either_kernel):
     assert f"in cell In[{count - 2}]" in kernel.run("%trace --view compare --text").stream()
 
 
-def test_marked_cells_are_called_by_what_the_user_knows(either_kernel):
-    kernel = either_kernel
+def test_marked_cells_are_called_by_what_the_user_knows(any_kernel):
+    kernel = any_kernel
     kernel.run("%%enable_multicellmode")
     kernel.run("def g(): return 1\ng()")
     kernel.run("y = sum(range(1000))\ng()")

@@ -5,46 +5,30 @@ arguments, plain cells, state carried both ways, multi-cell mode, write mode. Wh
 is what that kernel's tests compare: the lines of stdout, stderr and execute_result, stripped.
 """
 
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
+import effort
 import pytest
 
 from holdfast.worker import commands
+from tests.conftest import RUNS
 
-jupyter_client = pytest.importorskip("jupyter_client")
-
-PROGRAM = shutil.which("holdfast-kernel", path=os.path.dirname(sys.executable))
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
-TIMEOUT = 60
-
-needs_kernel = pytest.mark.skipif(PROGRAM is None, reason="holdfast is not installed here")
 
 
 class Ran:
     """What one cell brought."""
 
-    def __init__(self, reply, messages):
-        self.reply = reply
-        self.messages = messages
+    def __init__(self, outcome):
+        self.reply, self.messages = outcome.content, outcome.messages
+        self.out, self.err = outcome.stream(), outcome.stream("stderr")
 
     def _contents(self, kind):
         return [m["content"] for m in self.messages if m["msg_type"] == kind]
-
-    def stream(self, name):
-        return "".join(c["text"] for c in self._contents("stream") if c["name"] == name)
-
-    @property
-    def out(self):
-        return self.stream("stdout")
-
-    @property
-    def err(self):
-        return self.stream("stderr")
 
     @property
     def results(self):
@@ -82,45 +66,13 @@ class Ran:
 
 
 class Notebook:
-    """A client of one kernel, whose working directory is `directory`."""
+    """A kernel whose working directory is `directory`."""
 
-    def __init__(self, directory, run_mode="auto"):
-        self.directory = directory
-        connection = directory / "connection.json"
-        self.manager = jupyter_client.KernelManager(connection_file=str(connection))
-        command = [PROGRAM, "-f", "{connection_file}", "--python", sys.executable]
-        spec = jupyter_client.kernelspec.KernelSpec(
-            argv=command, display_name="test", language="python", interrupt_mode="message"
-        )
-        self.manager._kernel_spec = spec
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
-        environment |= {
-            "SCOREP_ENABLE_TRACING": "1",
-            "SCOREP_ENABLE_PROFILING": "0",
-            "SCOREP_TOTAL_MEMORY": "64M",
-            "SCOREP_EXPERIMENT_DIRECTORY": "traces",
-            "HOLDFAST_RUN": run_mode,
-            # The published kernel's own variables are set in many notebooks: not a word about them.
-            "SCOREP_JUPYTER_DISABLE_PROCESSING_ANIMATIONS": "1",
-        }
-        self.manager.start_kernel(cwd=str(directory), env=environment)
-        self.client = self.manager.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=TIMEOUT)
+    def __init__(self, kernel, directory):
+        self.kernel, self.directory = kernel, directory
 
     def run(self, code, **options):
-        request = self.client.execute(code, **options)
-        messages = []
-        while True:
-            message = self.client.get_iopub_msg(timeout=TIMEOUT)
-            if message["parent_header"].get("msg_id") != request:
-                continue
-            if message["content"].get("execution_state") == "idle":
-                break
-            messages.append(message)
-        reply = self.client.get_shell_msg(timeout=TIMEOUT)
-        assert reply["parent_header"]["msg_id"] == request
-        return Ran(reply["content"], messages)
+        return Ran(self.kernel.run(code, **options))
 
     def run_all(self, *cells):
         """Run cells that must not fail; the last one's outcome."""
@@ -129,36 +81,39 @@ class Notebook:
             assert not ran.errors, ran.traceback
         return ran
 
-    def close(self):
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=False)
-
 
 @pytest.fixture
-def notebook(tmp_path):
-    """A fresh kernel in an empty directory."""
-    notebook = Notebook(tmp_path)
-    yield notebook
-    notebook.close()
+def notebook_of(lend, tmp_path):
+    """A function that gives a notebook whose recorded cells take one run mode."""
+    given = []
+
+    def notebook_of(run_mode):
+        kernel = lend(
+            SCOREP_ENABLE_TRACING="1",
+            SCOREP_ENABLE_PROFILING="0",
+            SCOREP_TOTAL_MEMORY="64M",
+            SCOREP_EXPERIMENT_DIRECTORY="traces",
+            HOLDFAST_RUN=run_mode,
+            # The published kernel's own variables are set in many notebooks: not a word about them.
+            SCOREP_JUPYTER_DISABLE_PROCESSING_ANIMATIONS="1",
+        )
+        given.append(kernel)
+        return Notebook(kernel, tmp_path)
+
+    yield notebook_of
+    for kernel in given:
+        kernel.run("%%scorep_python_binding_arguments\n")
+        kernel.codes.clear()
 
 
-@pytest.fixture(scope="module", params=["isolated", "in-process", "forked"])
-def one_for_each_run_mode(tmp_path_factory, request):
-    notebook = Notebook(tmp_path_factory.mktemp(request.param), request.param)
-    yield notebook
-    notebook.close()
+@pytest.fixture(params=RUNS)
+def in_each_run_mode(notebook_of, request):
+    return notebook_of(request.param)
 
 
-@pytest.fixture
-def in_each_run_mode(tmp_path, one_for_each_run_mode):
-    """A kernel whose instrumented cells take one run_mode, as new, in an empty directory."""
-    notebook = one_for_each_run_mode
-    notebook.run_all(
-        f"%reset -f\n__import__('os').chdir({str(tmp_path)!r})",
-        "%%scorep_python_binding_arguments\n",
-    )
-    notebook.directory = tmp_path
-    return notebook
+@pytest.fixture(params=effort.core(RUNS, ["in-process"]))
+def notebook(notebook_of, request):
+    return notebook_of(request.param)
 
 
 TRACE = "Instrumentation results can be found in traces"
@@ -251,16 +206,14 @@ SESSIONS = {
 }
 
 
-@needs_kernel
 @pytest.mark.parametrize("session", SESSIONS)
-def test_session(in_each_run_mode, session):
+def test_session(notebook, session):
     for cell, wanted in SESSIONS[session]:
-        ran = in_each_run_mode.run(cell)
+        ran = notebook.run(cell)
         assert not ran.errors, ran.traceback
         assert ran.lines() == wanted, cell
 
 
-@needs_kernel
 def test_marshalling_says_what_it_means(notebook):
     ran = notebook.run("%%marshalling_settings")
     (note,) = ran.displayed
@@ -268,17 +221,15 @@ def test_marshalling_says_what_it_means(notebook):
     assert ran.lines() == [marshaller("dill", "memory")]
 
 
-@needs_kernel
-def test_environment_for_every_process(in_each_run_mode):
-    ran = in_each_run_mode.run("%%scorep_env\nHOLDFAST_TEST=a b\nnonsense")
+def test_environment_for_every_process(notebook):
+    ran = notebook.run("%%scorep_env\nHOLDFAST_TEST=a b\nnonsense")
     assert ran.out == "env: HOLDFAST_TEST=a b\n"
     assert "nonsense" in ran.err and ran.reply["status"] == "ok"
     show = "import os; print(os.environ['HOLDFAST_TEST'])"
-    assert in_each_run_mode.run(show).out == "a b\n"
-    assert in_each_run_mode.run("%%execute_with_scorep\n" + show).lines()[0] == "a b"
+    assert notebook.run(show).out == "a b\n"
+    assert notebook.run("%%execute_with_scorep\n" + show).lines()[0] == "a b"
 
 
-@needs_kernel
 def test_isolated_carries_state_and_records_nothing(in_each_run_mode):
     in_each_run_mode.run_all("import os\nmain = os.getpid()\nx = [1]")
     ran = in_each_run_mode.run("%%isolated\nx.append(2)\nfresh = os.getpid() != main")
@@ -288,16 +239,14 @@ def test_isolated_carries_state_and_records_nothing(in_each_run_mode):
     assert not (in_each_run_mode.directory / "traces").exists()
 
 
-@needs_kernel
 @pytest.mark.parametrize("head", ["%%execute_with_scorep", "\n# why\n%%isolated"])
-def test_line_numbers_stay_true(in_each_run_mode, head):
+def test_line_numbers_stay_true(notebook, head):
     line = head.count("\n") + 4
-    ran = in_each_run_mode.run(head + "\n\nx = 1\n1 / 0")
+    ran = notebook.run(head + "\n\nx = 1\n1 / 0")
     assert ran.reply["ename"] == "ZeroDivisionError"
     assert re.search(rf"-> {line} 1 / 0", ran.traceback), ran.traceback
 
 
-@needs_kernel
 def test_instrumented_cells_in_quick_succession(in_each_run_mode):
     """Each is sent before the process for it has had time to get ready."""
     in_each_run_mode.run_all("total = 0")
@@ -306,11 +255,10 @@ def test_instrumented_cells_in_quick_succession(in_each_run_mode):
         assert ran.results == [str(number)]
 
 
-@needs_kernel
-def test_magics_and_displays_in_an_instrumented_cell(in_each_run_mode):
-    ran = in_each_run_mode.run("%%execute_with_scorep\n%%capture held\nprint('inside')")
+def test_magics_and_displays_in_an_instrumented_cell(notebook):
+    ran = notebook.run("%%execute_with_scorep\n%%capture held\nprint('inside')")
     assert not ran.errors and "inside" not in ran.out
-    ran = in_each_run_mode.run_all(
+    ran = notebook.run_all(
         "%%execute_with_scorep\nfrom IPython.display import display\n"
         "display(1)\n!echo shell\n%time y = 2\ny"
     )
@@ -318,7 +266,6 @@ def test_magics_and_displays_in_an_instrumented_cell(in_each_run_mode):
     assert ran.results == ["2"]
 
 
-@needs_kernel
 @pytest.mark.skipif(shutil.which("otf2-print") is None, reason="otf2-print is not installed")
 @pytest.mark.parametrize(
     ("arguments", "seen"),
@@ -329,21 +276,18 @@ def test_magics_and_displays_in_an_instrumented_cell(in_each_run_mode):
     ],
 )
 @pytest.mark.parametrize("together", [False, True])
-def test_binding_arguments_reach_the_recorder(
-    in_each_run_mode, tmp_path, arguments, seen, together
-):
-    in_each_run_mode.run_all(f"%%scorep_python_binding_arguments\n{arguments}")
+def test_binding_arguments_reach_the_recorder(notebook, tmp_path, arguments, seen, together):
+    notebook.run_all(f"%%scorep_python_binding_arguments\n{arguments}")
     cell = "import time, scorep.user\ndef f(): time.sleep(0)\nwith scorep.user.region('r'): f()"
     if together:
-        in_each_run_mode.run_all("%%enable_multicellmode", cell, "%%finalize_multicellmode")
+        notebook.run_all("%%enable_multicellmode", cell, "%%finalize_multicellmode")
     else:
-        in_each_run_mode.run_all(f"%%execute_with_scorep\n{cell}")
+        notebook.run_all(f"%%execute_with_scorep\n{cell}")
     read = ["otf2-print", str(tmp_path / "traces" / "traces.otf2")]
     events = subprocess.run(read, capture_output=True, text=True, check=True).stdout
     assert {name: f'"{name}"' in events for name in seen} == seen
 
 
-@needs_kernel
 def test_a_command_ignores_and_tells(notebook):
     ran = notebook.run("%%enable_multicellmode\nx = 1")
     assert "ignored" in ran.err and ran.reply["status"] == "ok"
@@ -366,16 +310,15 @@ HARD_CELLS = {
 }
 
 
-@needs_kernel
 @pytest.mark.parametrize("together", [False, True])
-def test_any_cell_works_in_multicell_mode(in_each_run_mode, together):
+def test_any_cell_works_in_multicell_mode(notebook, together):
     """Every hard cell prints what it prints as a plain cell, alone and after the others."""
-    plain = {name: in_each_run_mode.run_all(cell) for name, cell in HARD_CELLS.items()}
-    in_each_run_mode.run_all("%reset -f")
+    plain = {name: notebook.run_all(cell) for name, cell in HARD_CELLS.items()}
+    notebook.run_all("%reset -f")
     groups = [list(HARD_CELLS)] if together else [[name] for name in HARD_CELLS]
     for group in groups:
-        in_each_run_mode.run_all("%%enable_multicellmode", *(HARD_CELLS[name] for name in group))
-        ran = in_each_run_mode.run_all("%%finalize_multicellmode")
+        notebook.run_all("%%enable_multicellmode", *(HARD_CELLS[name] for name in group))
+        ran = notebook.run_all("%%finalize_multicellmode")
         parts = re.split(r"^Executing cell \d+\n", ran.out, flags=re.MULTILINE)[1:]
         assert len(parts) == len(group)
         for name, part in zip(group, parts, strict=True):
@@ -386,13 +329,11 @@ def test_any_cell_works_in_multicell_mode(in_each_run_mode, together):
             assert part.startswith(f"{cell}\n{rule}\n{plain[name].out}\n\n"), name
 
 
-@needs_kernel
 def test_last_expressions_show_in_multicell_mode(notebook):
     notebook.run_all("%%enable_multicellmode", "6 * 7", "1;", "'b'")
     assert notebook.run_all("%%finalize_multicellmode").results == ["42", "'b'"]
 
 
-@needs_kernel
 def test_a_syntax_error_is_named_by_its_position(notebook):
     notebook.run_all("%%enable_multicellmode", "ran = True", "x = (", "y = 1")
     ran = notebook.run("%%finalize_multicellmode")
@@ -402,7 +343,6 @@ def test_a_syntax_error_is_named_by_its_position(notebook):
     assert notebook.run("'ran' in globals()").results == ["False"]
 
 
-@needs_kernel
 def test_an_exception_is_named_by_its_position(notebook):
     notebook.run_all("%%enable_multicellmode", "a = 1", "b = 2\na / 0", "c = 3")
     ran = notebook.run("%%finalize_multicellmode")
@@ -413,6 +353,7 @@ def test_an_exception_is_named_by_its_position(notebook):
     assert notebook.run("1").results == ["1"]
     assert notebook.run("%%enable_multicellmode").out == ENABLED + "\n"
     assert notebook.run("a").out == MARKED + "0\n"
+    notebook.run("%%abort_multicellmode")
 
 
 def record(notebook, name, *cells):
@@ -423,7 +364,6 @@ def record(notebook, name, *cells):
     return answers
 
 
-@needs_kernel
 def test_write_mode(notebook):
     here = notebook.directory
     (here / "out").mkdir()
@@ -462,21 +402,18 @@ def test_write_mode(notebook):
     assert (here / "else where" / "traces").is_dir()
 
 
-@needs_kernel
 def test_aborted_write_mode_leaves_nothing(notebook):
     notebook.run_all("%%start_writefile", "x = 1", "%%abort_writefile")
     assert not list(notebook.directory.glob("jupyter_to_script*"))
     assert notebook.run("'x' in globals()").results == ["False"]
 
 
-@needs_kernel
 def test_a_script_needs_a_directory(notebook):
     ran = notebook.run("%%start_writefile nowhere/x")
     assert f"no directory {notebook.directory}/nowhere" in ran.err and not ran.out
     assert notebook.run("1").results == ["1"], "the mode did not begin"
 
 
-@needs_kernel
 def test_the_shell_knows_the_commands(kernel):
     completed = kernel.client.complete("%%exe", 5, reply=True, timeout=60)["content"]["matches"]
     assert "%%execute_with_scorep" in completed
@@ -486,7 +423,6 @@ def test_the_shell_knows_the_commands(kernel):
     assert sorted(commands.COMMANDS) == sorted(re.findall(r'^    {"%%(\w+)"', known, re.M))
 
 
-@needs_kernel
 def test_magics_that_run_their_body_may_stand_above(kernel):
     outcome = kernel.run("# timed\n%%time\n%%execute_with_scorep --run=isolated\nmade = 1")
     assert outcome.cost["run"] == "isolated" and "Wall time" in outcome.stream()
@@ -499,6 +435,7 @@ def test_silent_requests_are_not_marked(notebook):
     notebook.run_all("%%enable_multicellmode")
     assert notebook.run("marked = 1", silent=True).out == ""
     assert notebook.run("x = 1").out == MARKED + "0\n"
+    notebook.run("%%abort_multicellmode")
 
 
 @pytest.mark.parametrize("name", ["multicell_program.py.golden", "written_script.py.golden"])
@@ -535,16 +472,16 @@ def test_generated_script_runs(tmp_path):
     assert ran.stderr == ""
 
 
-def test_what_a_setting_doesnt_do_is_said_once(either_kernel):
+def test_what_a_setting_doesnt_do_is_said_once(any_kernel):
     """In whatever process the next cell runs."""
-    either_kernel.run("%%scorep_env\nSCOREP_NONSENSE=1\nSCOREP_ENABLE_TRACING=maybe")
-    either_kernel.run("%%scorep_python_binding_arguments\n--nonsense")
-    first, *others = [either_kernel.run("%%execute_with_scorep\n1 + 1") for _ in range(3)]
+    any_kernel.run("%%scorep_env\nSCOREP_NONSENSE=1\nSCOREP_ENABLE_TRACING=maybe")
+    any_kernel.run("%%scorep_python_binding_arguments\n--nonsense")
+    first, *others = [any_kernel.run("%%execute_with_scorep\n1 + 1") for _ in range(3)]
     for word in ("SCOREP_NONSENSE", "SCOREP_ENABLE_TRACING='maybe'", "--nonsense"):
         assert first.stream("stderr").count(word) == 1
     assert all(outcome.result == "2" and not outcome.stream("stderr") for outcome in others)
-    either_kernel.run("%env SCOREP_MORE_NONSENSE=1")
-    said = either_kernel.run("%%execute_with_scorep\n1 + 1").stream("stderr")
+    any_kernel.run("%env SCOREP_MORE_NONSENSE=1")
+    said = any_kernel.run("%%execute_with_scorep\n1 + 1").stream("stderr")
     assert said.rstrip().endswith("recorder: SCOREP_MORE_NONSENSE")
 
 

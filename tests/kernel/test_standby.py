@@ -5,6 +5,7 @@ import os
 import time
 from pathlib import Path
 
+import effort
 import pytest
 from processes import kill
 from waiting import until
@@ -36,7 +37,7 @@ def await_count(kernel, count):
 
 
 def test_they_are_given_back_until_a_client_asks_for_something(start_kernel):
-    kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "1"})
+    kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "0.3"})
     kernel.run("1")
     for ask in (kernel.client.complete, kernel.client.is_complete):
         await_count(kernel, 1)  # the main worker
@@ -54,7 +55,7 @@ def kill_standbys(kernel):
         kill(pid)
 
 
-@pytest.mark.parametrize("wait_s", [0, 0.002, 0.02, 0.5])
+@pytest.mark.parametrize("wait_s", effort.core([0, 0.002, 0.02, 0.5], [0, 0.02]))
 def test_those_that_were_killed_cost_nothing(plain_kernel, wait_s):
     kernel = plain_kernel
     for _ in range(3):
@@ -144,6 +145,7 @@ def test_the_fork_server_imports_what_startup_files_do(start_kernel, tmp_path):
     assert kernel.run(CELL + "'xxlimited' in globals()").result == "True"
 
 
+@pytest.mark.fresh
 def test_the_fork_server_imports_what_cells_do(kernel):
     """Modules of packages, too; what an instrumented cell imports as what a plain one does; and not
     what a library only looks for."""
@@ -159,6 +161,7 @@ def test_the_fork_server_imports_what_cells_do(kernel):
 IMPORT = "import os, time, xxlimited\nserver = f'/proc/{os.getpgrp()}/maps'\n"  # it leads the group
 
 
+@pytest.mark.fresh
 def test_the_fork_server_imports_while_nobody_uses_the_notebook(kernel):
     kernel.run(CELL + "1")
     server = kernel.fork_server()

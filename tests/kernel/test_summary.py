@@ -65,7 +65,8 @@ def test_it_says_what_the_cell_did(either_kernel, tmp_path):
     grown = number(rf"\(\+{BYTES}\)", text)
     assert (32 << 20) * 0.95 < grown < (32 << 20) * 1.3
     assert peak > grown + (60 << 20)
-    assert 0 < number(r"on ([\d.]+) cores", text) <= 1.2
+    cores = outcome.cost["cpu_ms"] / outcome.cost["run_ms"]
+    assert number(r"on ([\d.]+) cores", text) == pytest.approx(cores, abs=0.051)
     assert re.search(r"; in [\d.]+ m?s.*, out [\d.]+ m?s", text)
     assert outcome.cost["cpu_ms"] > 200
     last = [message["msg_type"] for message in outcome.everything[-2:]]
@@ -79,9 +80,9 @@ def explained(kernel):
     return head, [(term, " ".join(meaning.split())) for term, meaning in pairs]
 
 
-def test_each_term_is_explained(either_kernel):
+def test_each_term_is_explained(any_kernel):
     """Where it stands, and by %holdfast explain, in the same words."""
-    kernel = either_kernel
+    kernel = any_kernel
     kernel.run("import os\ndef f(): pass")
     code = "for _ in range(1000): f()\nchild = os.fork()\nif not child: f(); os._exit(0)\n_ = os.waitpid(child, 0)"
     outcome = kernel.run(CELL + code)
@@ -139,9 +140,9 @@ def wall(text):
         "Slow()",  # how long it takes to show a result is none of its code's time
     ],
 )
-def test_the_wall_time_is_one_figure_that_of_the_code(either_kernel, code):
+def test_the_wall_time_is_one_figure_that_of_the_code(any_kernel, code):
     """In the line, in the trace, in the monitor's history and in %holdfast last."""
-    kernel = either_kernel
+    kernel = any_kernel
     kernel.run(
         "import time\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
         "class Slow:\n    def __repr__(self): time.sleep(0.05); return 'slow'"
@@ -173,16 +174,16 @@ def test_the_wall_time_is_one_figure_that_of_the_code(either_kernel, code):
         pytest.fail(f"{traced} in the trace, {monitored} in the line")
 
 
-def test_the_trace_begins_with_the_code(either_kernel):
+def test_the_trace_begins_with_the_code(any_kernel):
     """Not when the recording was opened: IPython has some milliseconds of work after that."""
     waits = []
     while len(waits) < 5 and min(waits, default=1e9) > 1e6:  # another process may run meanwhile
-        number_ = either_kernel.run(CELL + "x = 1").content["execution_count"]
+        number_ = any_kernel.run(CELL + "x = 1").content["execution_count"]
         asked = (
             f"from holdfast import views; done = views.trace({number_}).read()\n"
             "min(row['begin'][0] for row in done.found['rows'] if row['begin']) - done.begin"
         )
-        waits.append(int(either_kernel.run(asked).result))
+        waits.append(int(any_kernel.run(asked).result))
     assert 0 <= min(waits) < 1e6, waits
 
 
@@ -220,7 +221,7 @@ def test_the_last_cell_is_shown_with_the_same_times(kernel, head):
 
 def test_a_long_way_in_has_its_cause(kernel):
     """Objects of a class are encoded and decoded one by one."""
-    kernel.run("class Thing: pass\nthings = [Thing() for _ in range(200_000)]")
+    kernel.run("class Thing: pass\nthings = [Thing() for _ in range(40_000)]")
     outcome = kernel.run(CELL[:-1] + " --run=isolated\nlen(things)")
     parts = {"saving variables": "commit_ms", "binding variables": "bind_ms"}
     (cause,) = re.findall(rf"; ({'|'.join(parts)}) [\d.]+ m?s\), out", summary(outcome))
@@ -230,8 +231,8 @@ def test_a_long_way_in_has_its_cause(kernel):
 def test_an_in_process_cell_saves_no_variables(in_process_kernel):
     """Where it waits until the notebook's process has made the fork, the line and the command say so."""
     kernel, causes = in_process_kernel, set()
-    kernel.run("import numpy as np; rows = np.ones(1 << 24)")
-    for number in range(10):
+    kernel.run("import numpy as np; rows = np.ones(1 << 22)")
+    for number in range(5):
         outcome = kernel.run(CELL + f"rows[::512] = {number}")
         causes.update(re.findall(r"\(([a-z' ]+) [\d.]+ m?s\), out", summary(outcome)))
     parts = ("waiting for the notebook's process", "the fork and the start")
@@ -260,8 +261,8 @@ def test_events_of_other_processes_are_counted(kernel):
     assert 2022 <= number(r"([\d,]+) events \(", text) < 2100, "fork() has functions of its own"
 
 
-def test_it_can_be_switched_off(either_kernel):
-    kernel = either_kernel
+def test_it_can_be_switched_off(any_kernel):
+    kernel = any_kernel
     kernel.run("%trace --summary off")
     assert summary(kernel.run(CELL + "1")) is None
     kernel.run("%trace --summary on")

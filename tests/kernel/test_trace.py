@@ -6,9 +6,12 @@ import stat
 import sys
 from pathlib import Path
 
+import effort
 import pytest
 from processes import fields_of
 from waiting import until
+
+from tests.conftest import RUNS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bindings"))
 from trace_reader import AVAILABLE, Trace  # noqa: E402
@@ -39,8 +42,7 @@ def fake_vampir(tmp_path, monkeypatch):
 ENABLE = "%%enable_vampir_launch_on_scorep_instrumented"
 
 
-@pytest.mark.parametrize("run_mode", ["isolated", "in-process", "forked"])
-@pytest.mark.parametrize("directory", [None, "here/trace"])
+@pytest.mark.parametrize(("run_mode", "directory"), effort.in_turn(RUNS, [None, "here/trace"]))
 def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory, run_mode):
     fake_vampir(tmp_path, monkeypatch)
     kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
@@ -76,12 +78,14 @@ def test_a_vampir_that_went_away_is_reported(start_kernel, tmp_path, monkeypatch
 
 
 @pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installed")
-@pytest.mark.parametrize("run_mode", ["isolated", "in-process", "forked"])
 @pytest.mark.parametrize(
-    "end", ["os.kill(os.getpid(), signal.SIGKILL)", "ctypes.string_at(0)", "os.abort()"]
+    ("end", "run_mode"),
+    effort.in_turn(
+        ["os.kill(os.getpid(), signal.SIGKILL)", "ctypes.string_at(0)", "os.abort()"], RUNS
+    ),
 )
-def test_a_cell_that_dies_leaves_its_trace(start_kernel, tmp_path, end, run_mode):
-    kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
+def test_a_cell_that_dies_leaves_its_trace(lend, tmp_path, end, run_mode):
+    kernel = lend(HOLDFAST_RUN=run_mode)
     kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
     kernel.run("import ctypes, os, signal\ndef f(): pass\ndef last(): pass")
     outcome = kernel.run(CELL + f"for _ in range(3000): f()\nlast()\n{end}")

@@ -257,6 +257,7 @@ def dump(value):
     return json.dumps(value, indent=1, default=repr, ensure_ascii=False).splitlines()
 
 
+@pytest.mark.fresh
 def test_same_outputs_as_ipykernel(kernel, expected):
     got = run_all(kernel.client)
     differences = []

@@ -48,8 +48,7 @@ def update(kernel, comm_id, value):
 
 
 @pytest.mark.parametrize("before", ["", "import ipywidgets, numpy as np"])
-def test_they_go_on_in_the_main_worker(start_kernel, before):
-    kernel = start_kernel()
+def test_they_go_on_in_the_main_worker(kernel, before):
     kernel.run(before)
     made = kernel.run(RECORD + MAKE)
     assert made.status == "ok" and "not carried" not in made.stream("stderr")
@@ -79,8 +78,7 @@ def test_they_go_on_in_the_main_worker(start_kernel, before):
     ]
 
 
-def test_a_cell_that_names_one_runs_where_it_is(start_kernel):
-    kernel = start_kernel()
+def test_a_cell_that_names_one_runs_where_it_is(kernel):
     kernel.run(RECORD + MAKE)
     for value in 3, 4:
         outcome = kernel.run(f"%%execute_with_scorep\nslider.value = {value}\nlen(seen)")
@@ -91,8 +89,7 @@ def test_a_cell_that_names_one_runs_where_it_is(start_kernel):
     assert "a widget stays in the notebook's own process" in apart.content["evalue"]
 
 
-def test_what_cannot_be_carried_in_one_is_reported(start_kernel):
-    kernel = start_kernel()
+def test_what_cannot_be_carried_in_one_is_reported(kernel):
     outcome = kernel.run(
         RECORD + "import ipywidgets\nvalues = (i for i in range(3))\nkept = ipywidgets.IntText()\n"
         "slider = ipywidgets.IntSlider()\nslider.observe(lambda change, v=values: next(v))"

@@ -13,8 +13,8 @@ import sys
 
 # Commands whose effect outlives the cell, where it isn't looked at below.
 LASTING = re.compile(
-    r"%(scorep_|enable_|abort_|finalize_|start_|end_|marshalling|perfmonitor|trace.*--summary"
-    r"|holdfast history +\d|load_ext|colors|autoawait|pprint|matplotlib)"
+    r"%(scorep_python_binding_arguments|enable_vampir|perfmonitor|trace.*--summary|holdfast (history +\d|verify o)"
+    r"|load_ext|colors|autoawait|pprint|matplotlib)"
 )
 
 # Puts back what is simple to put back, and prints the rest. It has `place`, `begun` and `roots`.
