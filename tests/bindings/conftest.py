@@ -34,8 +34,17 @@ def main(session, request):
     return main
 
 
+@pytest.fixture(scope="session")
+def servers():
+    """Those of all modules of tests, by their LIBRARIES: to start one with TensorFlow takes five seconds."""
+    servers = {}
+    yield servers
+    for server in servers.values():
+        server.close()
+
+
 @pytest.fixture(scope="module")
-def server(request):
+def server(request, servers):
     """A process that has imported the LIBRARIES of the module of tests, and forks for each source.
 
     Forking works as long as nothing of them ran there: the threads of PyTorch, TensorFlow and
@@ -43,9 +52,10 @@ def server(request):
     """
     from store_process import ForkServer
 
-    server = ForkServer("holdfast.store", *request.module.LIBRARIES)
-    yield server
-    server.close()
+    libraries = request.module.LIBRARIES
+    if libraries not in servers:
+        servers[libraries] = ForkServer("holdfast.store", *libraries)
+    return servers[libraries]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from store_process import hand_over
 
 pa = needed("pyarrow")
 # A fork is faster than a start with them; the test that asks `main.fresh` starts one.
-LIBRARIES = ("pyarrow",)
+LIBRARIES = ("pyarrow", "pandas")  # which `pa.array` imports
 MANY = 20_000
 
 KINDS = {

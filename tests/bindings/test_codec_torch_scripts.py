@@ -7,7 +7,7 @@ from store_process import hand_over
 needed("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-LIBRARIES = ("torch",)
+LIBRARIES = ("torch", "torch._dynamo")  # as test_codec_torch.py has them
 IMPORTS = "import torch"
 MODULES = """
 base = torch.nn.Sequential(torch.nn.Linear(90, 60), torch.nn.BatchNorm1d(60))

@@ -69,6 +69,7 @@ while True:
     for fd in descriptors:
         os.close(fd)
     channel.send(str(os.waitpid(pid, 0)[1]).encode())
+os._exit(0)  # TensorFlow is long about an ordinary end
 """
 
 
@@ -99,7 +100,7 @@ class ForkServer:
 
     def close(self):
         self._channel.close()
-        self._process.wait(timeout=60)  # on a busy machine TensorFlow is long about it
+        self._process.wait(timeout=60)
 
 
 class Main:
