@@ -12,7 +12,9 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"`[^`\n]+`")
-PICTURE = re.compile(r'<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img src="([^"]+)" alt="([^"]*)">\s*</picture>')
+PICTURE = re.compile(
+    r'<picture>\s*<source [^>]*srcset="([^"]+)">\s*<img src="([^"]+)" alt="([^"]*)">\s*</picture>'
+)
 OUTSIDE = re.compile(r"\]\((?:\.\./)+(ARCHITECTURE\.md|README\.md|examples)")
 
 

@@ -316,7 +316,8 @@ class WorkerApp(IPKernelApp):
         super().init_path()
         if not self.ahead:
             super().init_extensions()
-        self.shell.user_ns_hidden.update(self.shell.user_ns)  # which are no variables of the notebook's
+        # What a worker begins with is no variable of the notebook's.
+        self.shell.user_ns_hidden.update(self.shell.user_ns)
 
     def run_files(self) -> None:
         """Run the user's startup files and lines. They are the notebook's, as its cells are: other processes get
