@@ -71,7 +71,7 @@ def test_below_the_limit_a_sleeper_loses_nothing(kernel_with_backlog, slow):
     assert slow.shown(count - 1) == (list(range(count)), "")
 
 
-@pytest.mark.parametrize("size", effort.sample([PIECE, 4096], 2))
+@pytest.mark.parametrize("size", effort.core([PIECE, 4096], [PIECE]))
 def test_beyond_it_only_the_sleeper_misses_some_and_is_reported(kernel_with_backlog, slow, size):
     kernel = kernel_with_backlog
     kernel.run("1")

@@ -244,7 +244,7 @@ def test_commits_at_random_moments_are_refused(start_kernel):
     kernel = start_kernel()
     model = Model(kernel, 28)
     with strange(kernel) as stranger:
-        for _ in range(100 if effort.EFFORT > 1 else 12):
+        for _ in range(100 if effort.IS_LONG else 12):
             said, outcome = model.turn(stranger)
             assert said.startswith("AccessError") and outcome.status == "ok", (
                 said,
@@ -260,7 +260,7 @@ def test_generations_at_random_moments_are_taken_back(start_kernel, tmp_path):
     kernel = start_kernel()
     model, published = Model(kernel, 29), 0
     with strange(kernel, "force") as stranger:
-        for _ in range(100 if effort.EFFORT > 1 else 12):
+        for _ in range(100 if effort.IS_LONG else 12):
             said, outcome = model.turn(stranger)
             published += said.startswith("published")
             if outcome.status != "ok":

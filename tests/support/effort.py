@@ -10,7 +10,6 @@ import os
 
 import pytest
 
-TURN = 0
 EFFORT = int(os.environ.get("HOLDFAST_EFFORT", "1"))
 IS_LONG = EFFORT > 1
 
@@ -40,9 +39,3 @@ def in_turn(kinds, ways):
 
 def _parameter(case, marks):
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
-
-
-def sample(cases, step):
-    """Every `step`-th of them. Each use becomes `core`."""
-    cases = list(cases)
-    return cases if IS_LONG else cases[::step]
