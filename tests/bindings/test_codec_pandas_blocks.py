@@ -255,7 +255,7 @@ edits = st.tuples(
 
 @given(st.lists(st.lists(edits, min_size=1, max_size=8), min_size=2, max_size=5))
 @settings(
-    max_examples=effort.examples(60),
+    max_examples=effort.examples(20, 120),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

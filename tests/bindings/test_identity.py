@@ -5,6 +5,7 @@ import sys
 import types
 
 import numpy as np
+import effort
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -61,7 +62,9 @@ def namespaces(draw):
 
 @given(namespaces())
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=effort.examples(40, 150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_sharing_survives(namespace):
     with store.Session.create() as session:

@@ -7,6 +7,7 @@ import sys
 import threading
 
 import numpy as np
+import effort
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,7 +110,7 @@ def test_damaged_heads_do_not_crash():
     assert harmless < 3 * 2 * 64
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=effort.examples(50, 200))
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

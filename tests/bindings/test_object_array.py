@@ -2,6 +2,7 @@
 
 import decimal
 
+import effort
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -39,7 +40,7 @@ def same(one, other):
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=effort.examples(50, 200))
 @given(
     elements=st.lists(atoms | others, min_size=12, max_size=12),
     shape=shapes,
@@ -148,7 +149,7 @@ def test_hostile_bytes_are_refused(payload):
     assert list(array) == ["ab", "outside"]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=effort.examples(75, 300))
 @given(elements=st.lists(atoms | others, min_size=4, max_size=4), data=st.data())
 def test_mutated_bytes_never_crash(elements, data):
     meta, memory, outside = _store._pack_elements(array_of(elements, (4,)))

@@ -7,6 +7,7 @@ hook, with the interpreter's specialization under way, and a second time recorde
 
 import re
 
+import effort
 import pytest
 from trace_reader import AVAILABLE
 
@@ -121,7 +122,7 @@ def programs(draw):
 
 
 @settings(
-    max_examples=25,
+    max_examples=effort.examples(10, 50),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 
+import effort
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -75,7 +76,7 @@ def same(a, b):
     return a == b
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=effort.examples(100, 400))
 @given(value=values)
 def test_round_trip(plain, value):
     payload = plain.dumps(value)
@@ -152,7 +153,7 @@ def has_order_of_its_own(value):
     return nested and any(map(has_order_of_its_own, parts))
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=effort.examples(100, 400))
 @given(value=values)
 def test_canonical_unless_a_set_has_an_order(plain, value):
     meta, payload = plain.meta(value), plain.dumps(value)
@@ -220,7 +221,7 @@ def test_meta_that_lies(plain):
     assert not plain.is_canonical(b"\1\0") and not plain.is_canonical(b"")
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=effort.examples(100, 400))
 @given(value=values, data=st.data())
 def test_mutated_bytes_never_crash(plain, value, data):
     payload = bytearray(plain.dumps(value))
@@ -242,7 +243,7 @@ def test_mutated_bytes_never_crash(plain, value, data):
         assert same(back, value)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=effort.examples(50, 100))
 @given(value=values)
 def test_every_prefix_is_refused(plain, value):
     payload = plain.dumps(value)

@@ -14,9 +14,9 @@ EFFORT = int(os.environ.get("HOLDFAST_EFFORT", "1"))
 IS_LONG = EFFORT > 1
 
 
-def examples(count):
-    """The number of random examples, where the core tries `count`."""
-    return count * EFFORT
+def examples(count, in_long=0):
+    """The number of random examples, where the core tries `count`; at least `in_long` in a long run."""
+    return max(count * EFFORT, in_long if IS_LONG else 0)
 
 
 def core(cases, kept):
