@@ -133,7 +133,7 @@ TESTED_BY = {
     "tests/bindings/test_codec_plots.py": """
         bindings/holdfast/codecs/bokeh_models.py bindings/holdfast/codecs/holoviews_objects.py
         bindings/holdfast/codecs/plotly_figures.py bindings/holdfast/codecs/rich_consoles.py""",
-    "tests/kernel/test_made_objects.py": """
+    "tests/oracle/test_oracle.py": """
         bindings/holdfast/codecs/enumerations.py bindings/holdfast/codecs/type_parameters.py
         bindings/holdfast/codecs/wrapped_objects.py""",
     "tests/bindings/test_names.py": """

@@ -67,12 +67,6 @@ def kernel(start_kernel):
     return start_kernel(env={"HOLDFAST_KEEP_SECONDS": "60"})
 
 
-@pytest.fixture
-def kernel(start_kernel):
-    """A kernel whose reaper looks ten times a second."""
-    return start_kernel(env={"HOLDFAST_KEEP_SECONDS": "60"})
-
-
 def test_the_notebook_goes_on(kernel):
     kernel.run(STATE)
     kernel.run("numbers")
