@@ -1,5 +1,6 @@
 """Fixtures of all rooms: real kernels, started as clients start them."""
 
+import atexit
 import contextlib
 import gc
 import json
@@ -8,6 +9,7 @@ import queue
 import shutil
 import stat
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -30,6 +32,11 @@ LocalPortCache.find_available_port = lambda self, ip: ports.free_port(ip)
 # The core tries the same random examples each time; a long run (effort.py) gets others.
 hypothesis.settings.register_profile("holdfast", derandomize=not effort.IS_LONG)
 hypothesis.settings.load_profile("holdfast")
+
+# A history, and a configuration, of each process of the tests: a history that others write to is locked now and
+# then, and a fork waits until its own line is written, five seconds at most.
+os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="holdfast-ipython-")
+atexit.register(shutil.rmtree, os.environ["IPYTHONDIR"], ignore_errors=True)
 
 # A Score-P on PATH would record what the tests of the built-in recorder look at. Those of
 # Score-P's ask for it.
