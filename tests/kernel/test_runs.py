@@ -143,6 +143,7 @@ def test_processes_threads_and_multi_cell_mode(kernel):
     assert len(eval(rows)) >= 3
 
 
+@pytest.mark.fresh  # its cells are known by their numbers
 def test_a_directory_that_a_later_cell_took(kernel):
     kernel.run(
         "%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY=same\nSCOREP_OVERWRITE_EXPERIMENT_DIRECTORY=true"
@@ -225,6 +226,7 @@ def test_repeated_runs_are_compared_with_repeated_runs(kernel):
     assert "different code" in refused
 
 
+@pytest.mark.fresh
 def test_cells_that_differ_are_compared_function_by_function(any_kernel):
     kernel = any_kernel
     kernel.run("def f(): pass")

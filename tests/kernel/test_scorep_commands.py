@@ -214,6 +214,7 @@ def test_session(notebook, session):
         assert ran.lines() == wanted, cell
 
 
+@pytest.mark.fresh  # the settings are those of the start
 def test_marshalling_says_what_it_means(notebook):
     ran = notebook.run("%%marshalling_settings")
     (note,) = ran.displayed

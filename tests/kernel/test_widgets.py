@@ -78,6 +78,7 @@ def test_they_go_on_in_the_main_worker(kernel, before):
     ]
 
 
+@pytest.mark.fresh  # no client has a copy of the widget
 def test_a_cell_that_names_one_runs_where_it_is(kernel):
     kernel.run(RECORD + MAKE)
     for value in 3, 4:
