@@ -56,6 +56,15 @@ def test_hooks_of_the_notebook(start_kernel, said):
     assert said() == ""
 
 
+def test_a_line_of_the_history_that_waits_to_be_written(start_kernel, said):
+    """IPython's hook ends the thread that writes it, which waits for a lock that a fork of ours holds."""
+    kernel = start_kernel(env={"HOLDFAST_RUN": "forked"})
+    for number in range(3):
+        ok(kernel, f"x = {number}")
+        assert ok(kernel, "%%execute_with_scorep\nx").result == str(number)
+    assert said() == ""
+
+
 @pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
 def test_hooks_of_a_library(start_kernel, said, tmp_path, run):
     (tmp_path / "site-packages").mkdir()

@@ -81,9 +81,18 @@ class History(HistoryManager):
 
     @contextlib.contextmanager
     def at_rest(self) -> t.Iterator[None]:
-        """While no thread is in the database, nor holds a lock of it."""
+        """While no thread is in the database, nor holds a lock of it: for a fork. IPython's own hook for forks would
+        wait for the thread to end, which waits for these locks."""
         with self._writing, self.db_input_cache_lock, self.db_output_cache_lock, self._beginning:
-            yield
+            thread = self.save_thread
+            if thread is not None:
+                thread.stop = lambda: None
+            try:
+                yield
+            finally:
+                if thread is not None:
+                    del thread.stop
+                self.save_thread = thread
 
     def resume(self) -> None:
         """In a fork that goes on in its dead process's place: with a thread of its own. Lines that
