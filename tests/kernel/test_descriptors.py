@@ -3,6 +3,7 @@ notebook's data goes there, and the notebook goes on."""
 
 import pytest
 
+pytestmark = pytest.mark.fresh  # a session that lost its descriptor is opened again
 MIB = 1 << 20
 STEAL = """
 import os, numpy as np

@@ -215,6 +215,7 @@ HOME = {
 }
 
 
+@pytest.mark.fresh  # they change the process, and count results
 @pytest.mark.parametrize("code", HOME)
 def test_what_nobody_names_comes_back(kernel, code):
     ok(kernel, "import os; os.environ['SHOWN'] = 'x'")
@@ -417,6 +418,7 @@ def test_what_was_written_and_not_flushed_is_written_once(kernel, tmp_path):
     assert (tmp_path / "hidden").read_text() == "b"
 
 
+@pytest.mark.fresh  # gc.get_objects is replaced
 def test_a_fork_looks_at_all_objects_only_where_a_buffer_may_wait(kernel, tmp_path):
     """To do so takes 40 ms under PyTorch."""
     ok(
