@@ -146,6 +146,7 @@ def test_lines_of_every_cell_by_the_arguments(kernel):
     assert tables(kernel)[1]["In[2]"][4][0] > 20
 
 
+@pytest.mark.fresh  # the text of its cells is asked for by their numbers
 def test_what_a_trace_alone_knows(kernel):
     ok(kernel, "def f(n):\n    return n and f(n - 1)\n\ndef unused(): pass")
     ok(kernel, "%%execute_with_scorep\nf(3)")
