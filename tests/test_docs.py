@@ -93,6 +93,7 @@ def test_the_packages_are_those_that_run_installs():
 OWN_VARIABLES = {
     "HOLDFAST_CONNECTION_FILE": "from a kernel to its workers",
     "HOLDFAST_NVML": "a test's stand-in for the driver's library",
+    "HOLDFAST_RECORDING": "from a recorded program to the programs that it starts",
     "HOLDFAST_REST_SECONDS": "a test shortens the wait for a rest",
     "HOLDFAST_SCOREP_PRELOADED": "from a process to the one that it becomes",
     "HOLDFAST_SCOREP_SUBSYSTEMS": "from a process to its children",

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/limit.h"
+#include "session/timelimit.h"
 #include "session/workers.h"
 #include "session/request.h"
 #include "session/publish.h"

@@ -177,6 +177,11 @@ hfi_cell_repeat(hfi_cell *cell, int goes_on) {
 }
 
 void
+hfi_cell_adopt(hfi_cell *cell, long long id) {
+    cell->adoption = id;
+}
+
+void
 hfi_cell_finish(hfi_cell *cell, int failed) {
     cell->failed = failed;
 }

@@ -145,6 +145,8 @@ void hfi_cell_committed(hfi_cell *cell, double bytes_copied);
 void hfi_cell_explain(hfi_cell *cell, hfi_part reason);
 /* Its worker's reply came. */
 void hfi_cell_answered(hfi_cell *cell);
+/* Its end waits for the main worker's answer of this id to the adoption of its changes. */
+void hfi_cell_adopt(hfi_cell *cell, long long id);
 /* Whether it runs once more. */
 void hfi_cell_repeat(hfi_cell *cell, int goes_on);
 /* An error of ours ends it, which is static text. */

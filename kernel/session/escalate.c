@@ -28,7 +28,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "session/limit.h"
+#include "session/timelimit.h"
 #include "session/workers.h"
 #include "workers/program.h"
 

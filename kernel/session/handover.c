@@ -288,7 +288,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
         hfi_generations_note(kernel);
         hfi_generations_published(kernel, 0);
         if (!hfi_ends_will_report(kernel)) /* whose answer comes after the adoption */
-            kernel->cell.adoption = ++kernel->next_id;
+            hfi_cell_adopt(&kernel->cell, ++kernel->next_id);
     }
     hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));

@@ -28,7 +28,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "session/limit.h"
+#include "session/timelimit.h"
 #include "session/workers.h"
 #include "session/restart.h"
 #include "workers/program.h"

@@ -33,7 +33,7 @@
 #endif
 
 #include "session/commits.h"
-#include "session/limit.h"
+#include "session/timelimit.h"
 #include "session/restart.h"
 #include "session/workers.h"
 #include "workers/program.h"

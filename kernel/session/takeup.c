@@ -31,7 +31,7 @@
 #include <string.h>
 
 #include "session/commits.h"
-#include "session/limit.h"
+#include "session/timelimit.h"
 #include "session/publish.h"
 #include "wire/signature.h"
 

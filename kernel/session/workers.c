@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "session/publish.h"
-#include "session/limit.h"
+#include "session/timelimit.h"
 #include "workers/program.h"
 
 /* For the main worker to store the last cell and its history; clients wait five

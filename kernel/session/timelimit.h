@@ -1,4 +1,4 @@
-/* limit.h - how long something may take, which a variable of the environment may set. */
+/* timelimit.h - how long something may take, which a variable of the environment may set. */
 #ifndef HFI_SESSION_LIMIT_H
 #define HFI_SESSION_LIMIT_H
 

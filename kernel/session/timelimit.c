@@ -1,9 +1,9 @@
-/* limit.c - time limits that the environment sets.
+/* timelimit.c - time limits that the environment sets.
  *
  * They are few, and read when they are needed. Those who have slow disks raise them, and
  * tests lower them. One thread.
  */
-#include "session/limit.h"
+#include "session/timelimit.h"
 
 #include <stdlib.h>
 

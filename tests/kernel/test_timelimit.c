@@ -1,9 +1,9 @@
-/* test_limit.c - what the environment may say of a time limit. */
+/* test_timelimit.c - what the environment may say of a time limit. */
 #include "../support/check.h"
 
 #include <stdlib.h>
 
-#include "session/limit.h"
+#include "session/timelimit.h"
 
 #define SECOND  1000000000LL
 #define DAYS_30 (30 * 24 * 3600 * SECOND)
