@@ -1,6 +1,6 @@
 /* timelimit.h - how long something may take, which a variable of the environment may set. */
-#ifndef HFI_SESSION_LIMIT_H
-#define HFI_SESSION_LIMIT_H
+#ifndef HFI_TIMELIMIT_H
+#define HFI_TIMELIMIT_H
 
 /* The variable's value, in seconds, as nanoseconds: at most thirty days, and fractions
  * count. Without the variable, or if it is no such number, `seconds`. */

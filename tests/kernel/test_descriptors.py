@@ -18,10 +18,9 @@ def steal(path):
     else:
         raise LookupError("the session's descriptor")
     number = int(number)
-    os.closerange(number, number + 1)
     fd = os.open(path, os.O_RDWR | os.O_CREAT)
-    if fd != number:
-        os.dup2(fd, number)
+    os.dup2(fd, number)  # at once: the thread that writes the history opens files, too
+    os.close(fd)
     os.write(number, b"mine")
     return number
 """

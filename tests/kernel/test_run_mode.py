@@ -392,6 +392,7 @@ def test_what_plain_cells_did_before_it_is_kept(in_process_kernel):
     assert ok(in_process_kernel, "kept").result == "2"
 
 
+@pytest.mark.fresh  # as many objects as an earlier notebook had look like none that are new
 def test_twenty_in_turn_with_plain_cells(kernel):
     """Each changes what the one before made; nothing is saved before an idle moment."""
     first = ok(kernel, LARGE + "\nid(big)").result

@@ -60,7 +60,7 @@ _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
 _NAMES_SHOWN = 20
 _CHEAP_SECONDS = 0.05  # the last commit
-_CHEAP_BLOCKS = 20_000  # that were allocated since
+_CHEAP_BLOCKS = 8_000  # that were allocated since
 # Frames; a commit looks itself.
 _CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest", "shown"}
 
