@@ -130,13 +130,20 @@ hfi_names_follow(hfi_state *state, hfi_names *names) {
 }
 
 int
-hfi_names_take_published(hfi_names *names) {
+hfi_names_take_published(hfi_state *state, hfi_names *names) {
     if (!names->published)
         return 0;
     if (hfi_records_reserve(&names->records, names->pending.live) < 0)
         return -1;
-    hold(names, names->published);
-    names->published = NULL;
+    hf_snapshot *snapshot = hfi_names_named(
+        state, names, (const char *)&names->published_name, names->published_size);
+    if (!snapshot)
+        return -1;
+    if (hf_snapshot_generation(snapshot) != names->published) {
+        hf_snapshot_release(snapshot);
+        return 0;
+    }
+    hold(names, snapshot);
     int failed = hfi_records_merge(&names->records, &names->pending) < 0;
     hfi_names_drop_pending(names);
     return failed ? -1 : 0;
@@ -146,8 +153,7 @@ void
 hfi_names_drop_pending(hfi_names *names) {
     hfi_records_fini(&names->pending);
     names->is_pending = 0;
-    hf_snapshot_release(names->published);
-    names->published = NULL;
+    names->published = 0;
 }
 
 int

@@ -19,11 +19,13 @@ typedef struct hfi_names {
     hfi_records records; /* as of `snapshot` */
     hfi_records pending; /* what differs in what is prepared, if `is_pending` */
     int is_pending;
-    hf_snapshot *published;   /* the generation that `pending` is in, if it has been
-                               published and `records` don't have it yet; or NULL */
-    int is_busy;              /* with a save or a bind */
-    PyObject *reasons;        /* unserializable name -> why */
-    PyObject *unserializable; /* name -> its unserializable object */
+    uint64_t published; /* the generation that `pending` is in, if it has been published
+                           and `records` don't have it yet; or 0 */
+    hf_generation published_name; /* its name, if its publisher gave one */
+    Py_ssize_t published_size;    /* of the name, or 0 */
+    int is_busy;                  /* with a save or a bind */
+    PyObject *reasons;            /* unserializable name -> why */
+    PyObject *unserializable;     /* name -> its unserializable object */
     PyObject *beside;  /* set: names that share objects with unserializable values */
     PyObject *watched; /* the namespace whose functions are counted; or NULL */
     Py_ssize_t watched_base; /* references to it before there was user code; or -1 */
@@ -61,8 +63,9 @@ int hfi_names_begin_with_current(hfi_state *state, hfi_names *names);
 /* The same if it has just the entries of the one held: 1, else 0. */
 int hfi_names_follow(hfi_state *state, hfi_names *names);
 /* If the prepared commit was published, and there was no memory to note it: note it
- * now. */
-int hfi_names_take_published(hfi_names *names);
+ * now. Nothing, if its generation has no name and another one was published since: that
+ * is to be adopted. */
+int hfi_names_take_published(hfi_state *state, hfi_names *names);
 /* Forget what was prepared. */
 void hfi_names_drop_pending(hfi_names *names);
 

@@ -501,7 +501,7 @@ list_of(const hfi_keys *keys) {
 
 static int
 bind_what(binding *at) {
-    int done = at->wanted && at->in.is_later && at->budget <= 0 ? bind_wanted(at) : 0;
+    int done = at->in.asked && at->budget <= 0 ? bind_wanted(at) : 0;
     return done == 0 ? bind_all(at) : done;
 }
 
@@ -513,7 +513,7 @@ bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget
     if (binding_init(&at, self, namespace, wanted) == 0) {
         hfi_names *names = at.in.names;
         at.budget = budget;
-        at.in.is_later = names->records.live > 0;
+        at.in.asked = names->records.live > 0 ? at.wanted : NULL;
         if (hfi_names_begin_with_current(at.in.state, names) == 0 &&
             bind_in_order(&at, bind_what(&at) < 0) == 0 &&
             hfi_decoding_take_baselines(&at.in) == 0)
@@ -583,7 +583,7 @@ hfi_names_adopt(PyObject *self, PyObject *args) {
     int is_ready = binding_init(&at, self, namespace, NULL) == 0 && removed;
     at.name = name;
     at.name_size = size;
-    if (is_ready && hfi_names_take_published(at.in.names) == 0)
+    if (is_ready && hfi_names_take_published(at.in.state, at.in.names) == 0)
         result = adopt_and_report(&at, removed);
     adopt_end(&at, result != NULL);
     binding_fini(&at);

@@ -174,12 +174,16 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
     return hfi_keys_add(&at->bound, key);
 }
 
-/* Has the namespace bound the name anew, or deleted it, since it was met first? */
+/* Has the namespace bound a name anew, or deleted it, since it was met first, and isn't
+ * asked for its value in the store? */
 static int
 is_the_users(hfi_decoding *at, PyObject *name) {
-    const hfi_record *record = at->is_later ? record_of(at, name) : NULL;
+    const hfi_record *record = at->asked ? record_of(at, name) : NULL;
     if (!record || hfi_key_kind(name) != 'n')
         return 0;
+    int asked = PySet_Contains(at->asked, name);
+    if (asked)
+        return asked < 0 ? -1 : 0;
     return record->state == HFI_BOUND ? 1 : PyDict_Contains(at->namespace, name);
 }
 
@@ -217,6 +221,17 @@ take_members(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *values
     return failed ? -1 : 0;
 }
 
+/* Some of its names have no value: the next one that is asked for decodes it again. The
+ * exception that is set stays. */
+static void
+forget_decoded(hfi_decoding *at, PyObject *key) {
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    if (PyDict_DelItem(at->decoded, key) < 0)
+        PyErr_Clear();
+    PyErr_Restore(type, error, traceback);
+}
+
 /* A group: its dict, new reference. */
 static PyObject *
 decode_group(hfi_decoding *at, PyObject *key) {
@@ -237,8 +252,10 @@ decode_group(hfi_decoding *at, PyObject *key) {
     failed = failed || take_value(at, key, &entry, entry.codec, values, &source) < 0;
     if (values)
         hfi_entry_source_fini(&source);
-    if (failed || take_members(at, key, entry.codec, values) < 0)
+    if (failed || take_members(at, key, entry.codec, values) < 0) {
+        forget_decoded(at, key);
         Py_CLEAR(values);
+    }
     return values;
 }
 

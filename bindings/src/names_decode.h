@@ -29,7 +29,8 @@ typedef struct hfi_decoding {
     PyObject *before;    /* the value in holdfast._context before this one */
     PyObject *own;       /* set: classes encoded by value while a baseline is taken */
     PyObject *subject;   /* the name that is decoded now, or NULL. Borrowed */
-    int is_later;        /* a bind before this one has met all names */
+    PyObject *asked;     /* set: a bind before has met all names, and these are asked
+                          * for now; or NULL. Borrowed */
     /* results */
     PyObject *absent;  /* name -> reason */
     PyObject *decoded; /* key -> value: the groups and classes that were decoded */

@@ -98,7 +98,7 @@ report(const save *at, const hfi_names *names, PyObject *prepared,
 /* 0 with an exception. What was published, but not noted, is kept for the next try. */
 static int
 knows_current(hfi_state *state, hfi_names *names) {
-    if (hfi_names_take_published(names) < 0)
+    if (hfi_names_take_published(state, names) < 0)
         return 0;
     uint64_t now = hf_session_generation(names->attachment->session);
     uint64_t known = hf_snapshot_generation(names->snapshot);

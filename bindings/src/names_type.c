@@ -82,31 +82,36 @@ names_dealloc(PyObject *self) {
     hfi_records_fini(&hfi_names_of(self)->records);
     hfi_records_fini(&hfi_names_of(self)->pending);
     hf_snapshot_release(hfi_names_of(self)->snapshot);
-    hf_snapshot_release(hfi_names_of(self)->published);
     hfi_attachment_release(hfi_names_of(self)->attachment);
     type->tp_free(self);
     Py_DECREF(type);
 }
 
-/* The prepared commit is in this snapshot: its records hold now. -1 with an exception;
- * then the next save tries it again. */
+/* The prepared commit was published: its records hold now. -1 with an exception; then
+ * the next save tries it again. */
 static int
-take_prepared_consume(hfi_names *names, hf_snapshot *snapshot) {
-    if (hfi_names_begin(names) < 0) {
-        hf_snapshot_release(snapshot);
+take_prepared(hfi_state *state, hfi_names *names, uint64_t generation, const char *name,
+              Py_ssize_t size) {
+    if (hfi_names_begin(names) < 0)
         return -1;
-    }
-    hf_snapshot_release(names->published);
-    names->published = snapshot;
-    int failed = hfi_names_take_published(names) < 0;
+    names->published = generation;
+    names->published_size = size;
+    if (size)
+        memcpy(&names->published_name, name, sizeof names->published_name);
+    int failed = hfi_names_take_published(state, names) < 0;
     hfi_names_end(names);
-    return failed ? -1 : 0;
+    if (failed || !names->published)
+        return failed ? -1 : 0;
+    names->published = 0;
+    PyErr_Format(state->conflict_error,
+                 "generation %llu is not the session's current one",
+                 (unsigned long long)generation);
+    return -1;
 }
 
 static PyObject *
 names_published(PyObject *self, PyObject *args) {
     hfi_names *names = hfi_names_of(self);
-    hfi_state *state = hfi_state_of(Py_TYPE(self));
     unsigned long long generation;
     const char *name = NULL;
     Py_ssize_t size = 0;
@@ -116,16 +121,13 @@ names_published(PyObject *self, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "there is no prepared commit");
         return NULL;
     }
-    hf_snapshot *snapshot = hfi_names_named(state, names, name, size);
-    if (!snapshot)
+    if (size && size != (Py_ssize_t)sizeof(hf_generation)) {
+        PyErr_SetString(PyExc_ValueError, "these bytes name no generation");
         return NULL;
-    if (hf_snapshot_generation(snapshot) != generation) {
-        hf_snapshot_release(snapshot);
-        return PyErr_Format(state->conflict_error,
-                            "generation %llu is not the session's current one",
-                            generation);
     }
-    return take_prepared_consume(names, snapshot) < 0 ? NULL : Py_NewRef(Py_None);
+    hfi_state *state = hfi_state_of(Py_TYPE(self));
+    return take_prepared(state, names, generation, name, size) < 0 ? NULL
+                                                                   : Py_NewRef(Py_None);
 }
 
 /* ---- methods -------------------------------------------------------------------- */

@@ -666,3 +666,16 @@ def test_what_the_pickler_knows_is_forgotten_after_each_call(main):
     assert not _context.in_store() and _context.current_namespace() is None
     main.names.adopt(main.ns)
     assert not _context.in_store()
+
+
+def test_a_name_that_is_asked_for_again_gets_the_stored_value(main):
+    """Of names that share objects, too, whose other names keep what the namespace has bound anew."""
+    main.execute("a = [1]; b = [a]; c = (a,)")
+    main.commit()
+    answer = main.other(
+        "names.bind(ns, names=(), budget=-1)\n"
+        "ns['a'], ns['b'] = 'mine', 'mine too'\n"
+        "report = names.bind(ns, names=['a'])\n"
+        "answer(a=ns['a'], b=ns['b'], c=ns['c'], absent=report['absent'])"
+    )
+    assert answer == {"a": [1], "b": "mine too", "c": [[1]], "absent": {}}
