@@ -154,6 +154,11 @@ def for_dist():
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--dist"]:
-        for_dist()
+        try:
+            for_dist()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise SystemExit(
+                f"The views' program, a part of the distribution, isn't built: {error}"
+            ) from None
     else:
         for_meson(*sys.argv[1:])
