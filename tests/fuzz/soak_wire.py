@@ -71,7 +71,7 @@ class Junk:
 
     def throw_raw(self, channel: str) -> None:
         with socket.create_connection(("127.0.0.1", self.ports[channel]), timeout=60) as one:
-            one.settimeout(5)
+            one.settimeout(0.3)  # where nobody reads on, the rest is never sent
             try:
                 one.sendall(self.raw())
                 if self.draw.random() < 0.5:

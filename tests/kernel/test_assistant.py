@@ -18,22 +18,23 @@ def ask(kernel, sent):
 
 
 @pytest.fixture
-def busy(isolated_kernel, tmp_path):
+def busy(lend, tmp_path):
     """A function that starts a long cell in a notebook with variables."""
     os.mkfifo(tmp_path / "pipe")
 
-    def start(cell):
-        isolated_kernel.run(
+    def start(cell, patience="60"):
+        kernel = lend(HOLDFAST_RUN="isolated", HOLDFAST_ANSWER_SECONDS=patience)
+        kernel.run(
             "class Boat:\n    'It floats.'\n    def row_main(self): ...\n"
             "boat = Boat(); answers = [1, 2]; other = {}"
         )
-        isolated_kernel.run("%%execute_with_scorep\nanswers.append(3)")
-        sent = isolated_kernel.client.execute(cell)
+        kernel.run("%%execute_with_scorep\nanswers.append(3)")
+        sent = kernel.client.execute(cell)
         while True:  # until it has begun
-            message = isolated_kernel.client.get_iopub_msg(timeout=60)
+            message = kernel.client.get_iopub_msg(timeout=60)
             if message["parent_header"].get("msg_id") == sent:
                 break
-        return isolated_kernel, sent
+        return kernel, sent
 
     return start
 
@@ -60,8 +61,12 @@ def test_questions_are_answered_before_the_cell_ends(busy, cell, tmp_path):
     assert ask(kernel, client.is_complete("for x in y:"))["status"] == "incomplete"
     recent = ask(kernel, client.history(hist_access_type="search", pattern="*Boat*"))["history"]
     assert recent and all("Boat" in entry[2] for entry in recent)
-    own = ask(kernel, client.history(hist_access_type="range", session=0, start=1, stop=2))
-    assert [entry[1] for entry in own["history"]] == [1] and "Boat" in own["history"][0][2]
+    first = kernel.before + 1
+    own = ask(
+        kernel,
+        client.history(hist_access_type="range", session=0, start=first, stop=first + 1),
+    )
+    assert [entry[1] for entry in own["history"]] == [first] and "Boat" in own["history"][0][2]
     release(kernel, sent, tmp_path)
 
 
@@ -113,14 +118,23 @@ def test_a_question_behind_a_short_cell_sees_what_it_made(kernel):
     assert reply["content"]["matches"] == ["fresh_name"]
 
 
-def test_a_question_that_hangs_waits_for_the_main_worker(busy):
-    kernel, sent = busy("import time; time.sleep(0.1)")
+def test_a_question_that_hangs_waits_for_the_main_worker(busy, tmp_path):
+    kernel, sent = busy("pass", patience="0.5")
     assert kernel.finish(sent).status == "ok"
     kernel.run("class Trap:\n    def __dir__(self):\n        while True: pass")
     kernel.run("class Trap(Trap): pass\ntrap = Trap()")
     kernel.run("%%execute_with_scorep\n1")
-    kernel.client.execute("del Trap.__mro__[1].__dir__; import time; time.sleep(7)")
+    before = kernel.workers()
+    kernel.client.execute(f"del Trap.__mro__[1].__dir__; {RUNS}")
     question = kernel.client.complete("trap.__cla", 10)
+    seen = set()
+
+    def has_taken_too_long():
+        seen.update(kernel.workers() - before)
+        return seen - kernel.workers()
+
+    until(has_taken_too_long)
+    release(kernel, None, tmp_path)
     replies = {}
     while question not in replies:
         reply = kernel.client.get_shell_msg(timeout=60)

@@ -9,6 +9,8 @@ import signal
 import pytest
 from waiting import until
 
+from tests.conftest import kernel_starter
+
 CELL = "%%execute_with_scorep --run=isolated\n"
 
 SETUP = """
@@ -88,24 +90,14 @@ STATEMENTS = {
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
     """One kernel for all ways: none of them changes what the others see."""
-    import os
-
-    from jupyter_client.manager import KernelManager
-
-    from tests.conftest import Notebook, write_kernelspec
-
     directory = tmp_path_factory.mktemp("binding")
     (directory / "helper_of_cells.py").write_text(
         "def looks():\n    import __main__\n    return __main__.value\n"
     )
-    write_kernelspec(directory / "kernels")
-    manager = KernelManager(kernel_name="holdfast")
-    manager.kernel_spec_manager.kernel_dirs = [str(directory / "kernels")]
-    manager.start_kernel(cwd=str(directory), env=dict(os.environ))
-    kernel = Notebook(manager)
-    assert kernel.run(SETUP).status == "ok"
-    yield kernel
-    kernel.close()
+    with kernel_starter(directory) as start:
+        kernel = start()
+        assert kernel.run(SETUP).status == "ok"
+        yield kernel
 
 
 def same_in_both(kernel, code):

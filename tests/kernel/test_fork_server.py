@@ -250,6 +250,7 @@ def sleeping(kernel):
     return [one for one in psutil.Process(kernel.pid).children() if name(one.pid) == "sleep"]
 
 
+@pytest.mark.fresh
 def test_the_next_one_imports_the_same(kernel):
     def has_imported(pid):
         with contextlib.suppress(OSError):

@@ -1,14 +1,12 @@
 """The %perfmonitor commands in a notebook."""
 
 import json
-import os
 import zipfile
 
 import pandas
 import pytest
-from jupyter_client.manager import KernelManager
 
-from tests.conftest import Notebook, write_kernelspec
+from tests.conftest import kernel_starter
 
 CELL = "%%execute_with_scorep\n"
 BURN = "import time\nend = time.process_time() + {0}\nwhile time.process_time() < end: pass"
@@ -42,22 +40,18 @@ def complaint(kernel, line):
 def cells(tmp_path_factory):
     """A kernel that was monitored and isn't any more. Its cells are the numbers below."""
     place = tmp_path_factory.mktemp("cells")
-    write_kernelspec(place / "kernels")
-    manager = KernelManager(kernel_name="holdfast")
-    manager.kernel_spec_manager.kernel_dirs = [str(place / "kernels")]
-    manager.start_kernel(cwd=str(place), env={**os.environ, "HOLDFAST_RUN": "isolated"})
-    kernel = Notebook(manager)
-    kernel.place = place
-    assert "every 0.02 s, and PSS" in kernel.run("%perfmonitor_start 0.02 --pss").stream()
-    kernel.run(BURN.format(0.4))  # 1
-    kernel.run(BURN.format(0.02))  # 2
-    kernel.run("open('out', 'wb').write(bytes(50 << 20)); 1 / 0")  # 3
-    assert kernel.run(CELL + BURN.format(0.3)).status == "ok"  # 4
-    assert kernel.run(CELL + "import os; os.abort()").status == "error"  # 5
-    kernel.run("data = bytearray(b'x') * (300 << 20)")  # 6
-    assert "stopped" in kernel.run("%perfmonitor_stop").stream()  # 7
-    yield kernel
-    kernel.close()
+    with kernel_starter(place) as start:
+        kernel = start(env={"HOLDFAST_RUN": "isolated"})
+        kernel.place = place
+        assert "every 0.02 s, and PSS" in kernel.run("%perfmonitor_start 0.02 --pss").stream()
+        kernel.run(BURN.format(0.4))  # 1
+        kernel.run(BURN.format(0.02))  # 2
+        kernel.run("open('out', 'wb').write(bytes(50 << 20)); 1 / 0")  # 3
+        assert kernel.run(CELL + BURN.format(0.3)).status == "ok"  # 4
+        assert kernel.run(CELL + "import os; os.abort()").status == "error"  # 5
+        kernel.run("data = bytearray(b'x') * (300 << 20)")  # 6
+        assert "stopped" in kernel.run("%perfmonitor_stop").stream()  # 7
+        yield kernel
 
 
 def test_reports_after_the_stop(cells):

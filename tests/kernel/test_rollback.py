@@ -333,6 +333,19 @@ def test_the_history_has_no_cell_twice(start_kernel, tmp_path):
     assert lines.count("one = 1") <= 1 and lines.count("three = 3") == 1
 
 
+def test_a_cells_number_is_its_place_in_the_history(kernel):
+    """Also after cells that died or were refused, which are in no list."""
+    first = kernel.run("kept = 1").content["execution_count"]
+    kernel.run(ISOLATED + DIE)
+    assert kernel.run("%%isolated --lines\n1").content["ename"] == "UsageError"
+    kernel.run("kept = 2")
+    for head in ("", "%%isolated --run=isolated\n", "%%isolated --run=forked\n"):
+        number = kernel.run(head + "kept = 3").content["execution_count"]
+        shown = f"In[{first}], In[{first + 1}], In[{first + 3}], 'kept = 3' in In[{number}]"
+        assert kernel.run(shown).result == "('kept = 1', '', 'kept = 2', True)"
+        assert kernel.run(head + shown).result == "('kept = 1', '', 'kept = 2', True)"
+
+
 def test_the_notebook_outlives_many_deaths(kernel):
     kernel.run("kept = []; gen = iter(range(99))")
     for i in range(5):

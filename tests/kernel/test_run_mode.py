@@ -393,10 +393,10 @@ def test_what_plain_cells_did_before_it_is_kept(in_process_kernel):
 
 
 @pytest.mark.fresh  # as many objects as an earlier notebook had look like none that are new
-def test_twenty_in_turn_with_plain_cells(kernel):
+def test_many_in_turn_with_plain_cells(kernel):
     """Each changes what the one before made; nothing is saved before an idle moment."""
     first = ok(kernel, LARGE + "\nid(big)").result
-    for number in range(20):
+    for number in range(10):
         head = CELL if number % 2 else ""
         outcome = ok(kernel, head + f"big[{number}] = big.get({number} - 1, 0)\nid(big)")
         assert outcome.cost["run"] == ("in-process" if number % 2 else "plain")

@@ -120,9 +120,13 @@ class History(HistoryManager):
         if not self._due or self.db_input_cache:
             super().end_session()
 
-    def store_inputs(self, *args: t.Any, **kwargs: t.Any) -> None:
-        """As the original."""
-        super().store_inputs(*args, **kwargs)
+    def store_inputs(self, line_num: int, source: str, source_raw: str | None = None) -> None:
+        """As the original, where a cell's number is its place in `In`. A cell whose process died, or that
+        was refused, has an empty one."""
+        missing = [""] * (line_num - len(self.input_hist_raw))
+        self.input_hist_parsed.extend(missing)
+        self.input_hist_raw.extend(missing)
+        super().store_inputs(line_num, source, source_raw)
         self._wake()
 
     def store_output(self, *args: t.Any, **kwargs: t.Any) -> None:
