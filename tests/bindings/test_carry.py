@@ -8,6 +8,7 @@ import pytest
 
 import holdfast
 
+LIBRARIES = ("numpy",)
 # name -> source, what the reason must name, where it stands
 CULPRITS = {
     "generator": ("bad = (i for i in range(3))", "generator at bad"),

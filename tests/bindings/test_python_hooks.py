@@ -213,6 +213,7 @@ def test_the_first_call_reads_no_files(record):
     assert trace.output == "True\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="3.12 and later need no such hook")
 def test_beside_torch_compile(record):
     """Which sets a frame-evaluation hook as well: over ours, and under it."""

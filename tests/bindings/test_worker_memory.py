@@ -4,6 +4,7 @@ import os
 import re
 import signal
 
+import effort
 import pytest
 from test_worker_cell import kernel  # noqa: F401
 
@@ -222,8 +223,10 @@ def test_a_backend_without_pictures(kernel):  # noqa: F811
 # ---- the end
 
 
-@pytest.mark.parametrize("code", ["exit", "quit", "exit()", "quit()"])
-@pytest.mark.parametrize("head", ["", "# %%execute_with_scorep\n"])
+@pytest.mark.parametrize(
+    ("head", "code"),
+    effort.in_turn(["", "# %%execute_with_scorep\n"], ["quit()", "exit", "exit()", "quit"]),
+)
 def test_leaving(kernel, head, code):  # noqa: F811
     answer = kernel.instrumented(head + code)
     assert answer.status == "ok" and answer.result is None
