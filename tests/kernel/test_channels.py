@@ -144,10 +144,10 @@ def test_who_has_not_the_keys_hears_nothing(curve_kernel):
     right, wrong = kernel.manager.curve_publickey, zmq.curve_keypair()[0]
     with asking(kernel, None) as none, asking(kernel, wrong) as others:
         with asking(kernel, right) as ours:  # after them: all that they said is read by then
-            for channel, socket in ours.items():
-                assert socket.poll(60_000), channel
-        for channel, socket in (*none.items(), *others.items()):
-            assert not socket.poll(100), channel
+            for channel, asked in ours.items():
+                assert asked.poll(60_000), channel
+        for channel, asked in (*none.items(), *others.items()):
+            assert not asked.poll(100), channel
     assert kernel.run("1").status == "ok"
 
 
