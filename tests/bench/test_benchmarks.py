@@ -230,3 +230,40 @@ def test_each_reader_of_a_trace_has_a_row(tmp_path, environment):
     for name in rows:
         assert name in done.stdout
         assert rows[name][0] > 0
+
+
+# ---- bench/census ---------------------------------------------------------------------------
+
+
+def write_notebook(path, *cells):
+    path.parent.mkdir(parents=True)
+    cells = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    path.write_text(json.dumps({"cells": cells}))
+
+
+def test_a_census_counts_notebooks_and_repositories(tmp_path):
+    write_notebook(
+        tmp_path / "one" / "a.ipynb",
+        "%matplotlib inline\nimport numpy as np, zipfile",
+        "np.seterr(all='raise')\narchive = zipfile.ZipFile('x.zip')",
+        "archive.namelist()",
+    )
+    write_notebook(
+        tmp_path / "two" / "b.ipynb",
+        "from numpy import *\nfrom zipfile import ZipFile",
+        "seterr(all='raise')\narchive = ZipFile('x.zip')\narchive.namelist()",
+    )
+    write_notebook(tmp_path / "two" / "more" / "c.ipynb", "class Node(dict):\n    def a(self): ...")
+    expected = {
+        "call numpy.seterr": (2, 2),
+        "keep zipfile.ZipFile": (1, 1),
+        "magic matplotlib": (1, 1),
+        "base dict | import numpy": (3, 2),
+        "call numpy.*": (2, 2),
+        "def a": (1, 1),
+        "text x\\.zip": (2, 2),
+        "import pandas": (0, 0),
+    }
+    lines = bench("census.py", tmp_path, *expected, timeout=60).stdout.splitlines()
+    assert lines[0] == "3 notebooks, 2 repositories"
+    assert [tuple(map(int, line.split()[:2])) for line in lines[1:]] == list(expected.values())
