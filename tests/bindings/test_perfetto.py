@@ -61,7 +61,9 @@ def test_perfetto_finds_what_each_function_took(ask, tmp_path):
         assert count == recorded[name]["visits"], name
         if name in once:
             assert took == pytest.approx(recorded[name]["inclusive"], rel=0.01, abs=1e-6), name
-    threads = "select distinct thread.name from slice join thread_track on track_id = thread_track.id"
+    threads = (
+        "select distinct thread.name from slice join thread_track on track_id = thread_track.id"
+    )
     named = {name for (name,) in ask(file, f"{threads} join thread using (utid)")}
     assert {"MainThread", "other 0", "other 1"} <= named
 

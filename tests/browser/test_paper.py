@@ -171,6 +171,7 @@ def test_names_can_be_read_on_a_narrow_screen(page_of):
 
 def test_an_untrusted_notebook_shows_the_view_that_was_asked_for(browser, server):
     """JupyterLab takes the scripts out of outputs that nobody has trusted."""
+
     def cell(view):
         bundle = pages.bundle(data_of(), view)
         output = {"output_type": "display_data", "metadata": {}, "data": bundle}

@@ -233,7 +233,10 @@ class _Picture:
         else:
             return
         alone = bool(repeats) and len(repeats["runs"]) == 1
-        signed = [(time, name if alone else f"{'more' if time > 0 else 'less'}  {name}") for time, name in changes]
+        signed = [
+            (time, name if alone else f"{'more' if time > 0 else 'less'}  {name}")
+            for time, name in changes
+        ]
         self.bars([row for row in signed if row[0]], "function")
 
     def timeline(self) -> None:
