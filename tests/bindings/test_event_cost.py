@@ -11,7 +11,7 @@ MEASURE = """
 from holdfast import _recorder
 from holdfast.worker.event_cost import Counted, event_cost
 event_cost.measure(_recorder)
-kinds = "flat", "nested", "steps", "functions", "line_calls"
+kinds = "flat", "nested", "steps", "functions"
 print(all(event_cost.of(Counted(**{kind: 1000})) > 1e-9 for kind in kinds))
 """
 # It waits in the middle of a measurement until its input ends.
