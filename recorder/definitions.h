@@ -21,6 +21,7 @@
 
 typedef enum hfi_region_kind {
     HFI_REGION_FUNCTION,   /* a code object */
+    HFI_REGION_GENERATOR,  /* a code object, each call of which is a step */
     HFI_REGION_C_FUNCTION, /* a function of an extension module */
     HFI_REGION_USER,       /* named by the program */
     HFI_REGION_ARTIFICIAL  /* made by the profile */

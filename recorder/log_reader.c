@@ -312,7 +312,8 @@ typedef struct writing {
     hfi_event_reader reader;
     uint32_t *open;
     size_t depth, capacity;
-    uint64_t events, nested;
+    uint64_t events, nested, steps;
+    bool *is_step;   /* by region */
     uint32_t before; /* HFI_LOG_LEAVE if the last call's event was one */
     uint32_t run;    /* of its kind, which came before it in a row */
     bool is_damaged;
@@ -320,10 +321,22 @@ typedef struct writing {
 
 /* `kind`: HFI_LOG_LEAVE or 0. */
 static inline void
-count_run(writing *self, uint32_t kind) {
+count_run(writing *self, uint32_t kind, uint32_t region) {
     self->run = kind == self->before ? self->run + 1 : 0;
     self->before = kind;
-    self->nested += self->run >= HFI_NESTED_RUN;
+    bool is_nested = self->run >= HFI_NESTED_RUN;
+    self->nested += is_nested;
+    self->steps += !is_nested && self->is_step[region];
+}
+
+static bool *
+find_steps(const hfi_definitions *definitions) {
+    size_t count = hfi_definitions_count_regions(definitions);
+    bool *is_step = calloc(count + 1, sizeof *is_step);
+    for (uint32_t i = 0; is_step && i < count; i++)
+        is_step[i] =
+            hfi_definitions_get_region(definitions, i)->kind == HFI_REGION_GENERATOR;
+    return is_step;
 }
 
 /* The next event of those before `end`. */
@@ -356,13 +369,13 @@ follow(writing *self, const hfi_log_event *event) {
             self->depth == self->capacity)
             return false;
         self->open[self->depth++] = event->subject;
-        count_run(self, 0);
+        count_run(self, 0, event->subject);
         return true;
     case HFI_EVENT_LEAVE:
         if (!self->depth || self->open[self->depth - 1] != event->subject)
             return false;
         self->depth--;
-        count_run(self, HFI_LOG_LEAVE);
+        count_run(self, HFI_LOG_LEAVE, event->subject);
         return true;
     case HFI_EVENT_PARAMETER_STRING:
         if (event->value >= hfi_definitions_count_strings(self->definitions))
@@ -415,7 +428,7 @@ write_calls(writing *self, const uint64_t *end) {
             break;
         uint64_t time = base + (*at >> HFI_LOG_WHAT_BITS);
         last = time > last ? time : last;
-        count_run(self, what & HFI_LOG_LEAVE);
+        count_run(self, what & HFI_LOG_LEAVE, region);
         if (what & HFI_LOG_LEAVE) {
             depth--;
             refused = backend->leave(self->writer, last, region);
@@ -473,8 +486,9 @@ hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
     writing self = {.definitions = reader->definitions,
                     .backend = backend,
                     .writer = writer,
+                    .is_step = find_steps(reader->definitions),
                     .before = HFI_LOG_LEAVE};
-    hf_status status = HF_OK;
+    hf_status status = self.is_step ? HF_OK : HF_E_NOMEM;
     uint64_t id = reader->locations[location].id;
     for (size_t i = first_window(reader, id);
          i < reader->window_count && reader->windows[i].location == id &&
@@ -487,7 +501,11 @@ hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
         status = put(&self, &(hfi_log_event){.kind = HFI_EVENT_LEAVE,
                                              .subject = self.open[--self.depth],
                                              .time = self.reader.last});
+    free(self.is_step);
     free(self.open);
-    *ret_written = (hfi_events_written){self.events, self.nested, self.reader.last};
+    *ret_written = (hfi_events_written){.events = self.events,
+                                        .nested = self.nested,
+                                        .steps = self.steps,
+                                        .last_time = self.reader.last};
     return status;
 }

@@ -35,6 +35,7 @@ hfi_location_summary hfi_log_reader_location(const hfi_log_reader *reader,
 typedef struct hfi_events_written {
     uint64_t events;
     uint64_t nested;    /* that follow HFI_NESTED_RUN enters in a row, or leaves */
+    uint64_t steps;     /* of generators, and not nested */
     uint64_t last_time; /* of the last event; 0 without one */
 } hfi_events_written;
 

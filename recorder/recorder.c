@@ -213,6 +213,7 @@ write_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,
     status = hfi_log_reader_write(log, index, backend, writer, &written);
     location->events = written.events;
     location->nested = written.nested;
+    location->steps = written.steps;
     if (status != HF_OK)
         hf_error_set(reterr, status, "the archive takes no more events");
     hf_status closed = backend->writer_close(recorder->archive, writer,
@@ -303,6 +304,8 @@ sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
         const hfi_location *location = recorder->locations[i];
         totals->events += location->events;
         totals->nested += location->nested;
+        totals->steps += location->steps;
+        totals->made += location->made;
         totals->lost += location->lost;
         totals->rewound += location->rewound;
         totals->flushes += location->flushes;

@@ -73,6 +73,8 @@ typedef struct hfi_location {
     uint64_t lost;    /* events that there was no room for */
     uint64_t events;  /* in the trace; counted at the end, unless immediate */
     uint64_t nested;  /* of these, as hfi_events_written counts them; likewise */
+    uint64_t steps;   /* likewise */
+    uint64_t made;    /* generators: not events, but not free */
     uint64_t rewound; /* events that were taken back */
     char name[64];
     struct hfi_rewind *rewinds;      /* innermost first */
@@ -83,6 +85,8 @@ typedef struct hfi_location {
 typedef struct hfi_recording_totals {
     uint64_t events;
     uint64_t nested; /* of them: of deep calls (hfi_events_written) */
+    uint64_t steps;  /* of them: of generators */
+    uint64_t made;   /* see hfi_location */
     uint64_t others; /* events of other processes, in the same archive */
     uint64_t lost;
     uint64_t rewound;

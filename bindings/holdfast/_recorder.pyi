@@ -7,6 +7,8 @@ class _Result(TypedDict):
     profile: str | None
     events: int
     nested: int
+    steps: int
+    made: int
     lost: int
     others: int
     rewound: int

@@ -13,6 +13,7 @@ class _Row(TypedDict):
     id: int
     events: int
     calls: int
+    levels: int
     hidden: int
     pixel: int
     begin: bytes

@@ -205,6 +205,13 @@ is_no_call(const PyThreadState *thread, const _PyInterpreterFrame *frame) {
             frame->f_code->co_flags & ANY_GENERATOR);
 }
 
+/* What makes a generator is no call, but takes time, since it goes through C. */
+static inline void
+count_made(const _PyInterpreterFrame *frame) {
+    if (hfi_here.epoch == hfi_events.epoch && hfi_here.location)
+        hfi_here.location->made += (frame->f_code->co_flags & CO_COROUTINE) == 0;
+}
+
 RARE static hfi_location *
 find_location(const _PyInterpreterFrame *frame) {
     return hfi_thread_location((hfi_owner)frame, frame->f_code);
@@ -220,8 +227,10 @@ meet(const _PyInterpreterFrame *frame, const hfi_location *location) {
  * while the function runs. */
 ALONE static bool
 enter(const PyThreadState *thread, const _PyInterpreterFrame *frame, uint64_t slot) {
-    if (is_no_call(thread, frame))
+    if (is_no_call(thread, frame)) {
+        count_made(frame);
         return false;
+    }
     hfi_location *location =
         hfi_here.epoch == hfi_events.epoch ? hfi_here.location : find_location(frame);
     if (!location)

@@ -79,8 +79,9 @@ warn_of_replacement(void) {
     return PyErr_WarnEx(
         PyExc_RuntimeWarning,
         "another profiler (cProfile, sys.setprofile) took the place of "
-        "the recorder's: calls of that thread since then are not in the "
-        "trace",
+        "the recorder's, since --c-functions needs the interpreter's one: "
+        "calls of that thread since then are not in the trace. Without "
+        "--c-functions both see all calls",
         1);
 }
 

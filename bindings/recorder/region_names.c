@@ -190,7 +190,10 @@ define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
     char *path = cell ? strdup(cell) : join_file(file);
     char *name =
         join_name(chars_of(&module, "<unknown>"), chars_of(&qualname, "<unknown>"));
-    uint32_t region = define(definitions, name, path, line, HFI_REGION_FUNCTION);
+    hfi_region_kind kind = code->co_flags & (CO_GENERATOR | CO_ASYNC_GENERATOR)
+                               ? HFI_REGION_GENERATOR
+                               : HFI_REGION_FUNCTION;
+    uint32_t region = define(definitions, name, path, line, kind);
     free(path);
     Py_XDECREF(qualname.bytes);
     Py_XDECREF(module.bytes);

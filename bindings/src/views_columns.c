@@ -98,12 +98,13 @@ make_row(const hfi_archive *archive, const hfi_overview_row *row, int64_t origin
     const char *name = hfi_definitions_get_string(hfi_archive_definitions(archive),
                                                   row->location->name);
     PyObject *dict = Py_BuildValue(
-        "{ss,ss,ss,sK,sK,sK,sK,sK}", "host",
+        "{ss,ss,ss,sK,sK,sK,sK,sK,sK}", "host",
         hfi_archive_host(archive, row->location->process), "process",
         hfi_archive_process(archive, row->location->process), "thread", name, "id",
         (unsigned long long)row->location->id, "events",
         (unsigned long long)row->events, "calls", (unsigned long long)row->calls,
-        "hidden", (unsigned long long)row->hidden, "pixel",
+        "levels", (unsigned long long)row->levels, "hidden",
+        (unsigned long long)row->hidden, "pixel",
         (unsigned long long)((double)row->pixel * 1e9 /
                              (double)clock.ticks_per_second));
     if (dict && !row_slices(dict, archive, row, origin, used))

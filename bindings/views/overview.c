@@ -109,6 +109,7 @@ keep(hfi_overview *overview, hfi_archive *archive, size_t location, reading *rea
     if (read->slices) {
         status =
             hfi_slices_finish(read->slices, &row->slices, &row->count, &row->pixel);
+        row->levels = hfi_slices_count_levels(read->slices);
         row->hidden = hfi_slices_count_hidden(read->slices);
     }
     if (status == HF_OK)

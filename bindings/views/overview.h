@@ -17,6 +17,7 @@ typedef struct hfi_overview_row {
     uint64_t pixel;  /* ticks; shorter calls may be merged; 0: none is */
     uint64_t events; /* of all kinds, in the archive */
     uint64_t calls;  /* in the window */
+    uint64_t levels; /* of calls */
     uint64_t hidden; /* calls that lie too deep */
 } hfi_overview_row;
 

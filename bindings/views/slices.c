@@ -57,6 +57,7 @@ struct hfi_slices {
     size_t slices_max;
     open_call *stack; /* DEPTH_MAX */
     size_t depth;     /* may be beyond the stack */
+    size_t deepest;
     uint64_t calls, hidden;
     bool failed;
 };
@@ -194,6 +195,8 @@ hfi_slices_enter(hfi_slices *slices, uint64_t time, uint32_t region) {
     else
         slices->hidden++;
     slices->depth++;
+    if (slices->depth > slices->deepest)
+        slices->deepest = slices->depth;
     slices->calls++;
 }
 
@@ -245,6 +248,11 @@ hfi_slices_finish(hfi_slices *slices, const hfi_slice **ret_slices, size_t *ret_
 uint64_t
 hfi_slices_count_calls(const hfi_slices *slices) {
     return slices->calls;
+}
+
+uint64_t
+hfi_slices_count_levels(const hfi_slices *slices) {
+    return slices->deepest;
 }
 
 uint64_t

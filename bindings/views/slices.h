@@ -44,6 +44,8 @@ HF_CHECK hf_status hfi_slices_finish(hfi_slices *slices, const hfi_slice **ret_s
                                      size_t *ret_count, uint64_t *ret_pixel);
 
 uint64_t hfi_slices_count_calls(const hfi_slices *slices);
+/* Of calls, also of those that lie too deep to be shown. */
+uint64_t hfi_slices_count_levels(const hfi_slices *slices);
 /* Calls that lie too deep to be shown. */
 uint64_t hfi_slices_count_hidden(const hfi_slices *slices);
 

@@ -11,14 +11,14 @@ pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installe
 
 @pytest.mark.parametrize(
     "depth, warned",
-    [(100, []), (600, ["x.json"]), (3000, ["x.json", "x.speedscope.json"])],
+    [(100, []), (600, ["x.json"]), (3000, ["x.json"]), (4000, ["x.json", "x.speedscope.json"])],
 )
 def test_what_is_said(record_script, tmp_path, depth, warned):
     from holdfast.views.traces import Trace
 
     record_script(
         "import sys\nsys.setrecursionlimit(10000)\n"
-        f"def deep(n):\n    if n: deep(n - 1)\ndeep({depth})\n"
+        f"def deep(n):\n    if n > 1: deep(n - 1)\ndeep({depth})\n"
     )
     trace, said = Trace(tmp_path / "experiment"), []
     for name in ("x.json", "x.speedscope.json", "x.collapsed", "callgrind.out.1", "x.pstats"):

@@ -39,6 +39,7 @@ def test_one_that_takes_its_place(record_script, profile):
         "--c-functions",
     )
     assert warnings(trace) == 1
+    assert "Without --c-functions both see all calls" in trace.done.stderr
     assert trace.calls()[1] == "__main__:work"
 
 

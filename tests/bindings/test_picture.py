@@ -119,3 +119,40 @@ def test_nbconvert_makes_latex_of_it_without_inkscape(monkeypatch):
     (name,) = (name for name in resources["outputs"] if name.endswith(".pdf"))
     assert resources["outputs"][name].startswith(b"%PDF-1.4")
     assert name in text
+
+
+def test_each_view_has_a_picture_and_names_the_others():
+    deep = range(9)
+    row = {"begin": [BEGIN] * 9, "duration": [10**9] * 9, "depth": [*deep], "region": [*deep]}
+    table = {name: [*deep] for name in ("region", "visits", "inclusive")}
+    tree = {**table, "depth": [0, 1, 1] * 3, "inclusive": [10**9, 10**8, 3 * 10**8] * 3}
+    function = {"name": "fit", "line": 2, "last": 3, "calls": 1, "own": 0.75, "inclusive": 1.0}
+    lines = {"line": [3], "samples": [9], "own": [0.5], "inclusive": [0.5], "share": [1.0]}
+    file = {"name": "In[1]", "seconds": 1.0, "text": "a\nb\n  c = d()\n", "functions": [function]}
+    data = {
+        "begin": BEGIN,
+        "end": BEGIN + 10**9,
+        "regions": {"name": [f"m:f{at}" for at in deep]},
+        "locations": [row],
+        "paths": [{**tree, "name": "all"}],
+        "table": {**table, "exclusive": [at * 10**8 for at in deep]},
+        "source": {"kind": "called", "seconds": 1.0, "notes": [], "files": [file]},
+    }
+    data["previous"] = {"title": "run 1", "table": {**data["table"], "exclusive": [10**8] * 9}}
+    expected = {
+        "timeline": ["and 3 more levels"],
+        "flame": ["call paths, together 3.00 s"],
+        "callers": ["800 ms  m:f8"],
+        "table": ["800 ms  m:f8"],
+        "source": ["750 ms  In[1]:2  fit"],
+        "compare": ["700 ms  more  m:f8", "100 ms  less  m:f0"],
+    }
+    labels = ["Timeline", "Flame graph", "Callers and callees", "Table", "Source", "Compare"]
+    assert list(picture.offered(data).values()) == labels
+    for (view, wanted), own in zip(expected.items(), labels, strict=True):
+        shown = texts(picture.draw(data, view).svg())
+        assert set(wanted) <= set(shown), view
+        others = ", ".join(label for label in labels if label != own)
+        assert shown[-1] == f"a still picture; other views of this output: {others}"
+    file["lines"], data["source"]["kind"] = lines, "sampled"
+    assert "500 ms  In[1]:3  c = d()" in texts(picture.draw(data, "source").svg())

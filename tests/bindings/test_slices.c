@@ -139,6 +139,7 @@ test_depth_is_bounded_and_reported(void) {
     size_t count = finished(slices, &found, &pixel);
     CHECK(hfi_slices_count_calls(slices) == 2000);
     CHECK(count + hfi_slices_count_hidden(slices) == 2000);
+    CHECK(hfi_slices_count_levels(slices) == 2000);
     CHECK(found[count - 1].depth == count - 1);
     hfi_slices_close(slices);
 }

@@ -120,6 +120,8 @@ class Server:
 
 
 def notebook_of(cells):
+    """A notebook of such codes, or pairs of a code and its outputs."""
+    parts = [one if isinstance(one, tuple) else (one, []) for one in cells]
     return {
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -136,10 +138,10 @@ def notebook_of(cells):
                 "id": f"cell-{number}",
                 "metadata": {},
                 "source": code,
-                "outputs": [],
+                "outputs": outputs,
                 "execution_count": None,
             }
-            for number, code in enumerate(cells)
+            for number, (code, outputs) in enumerate(parts)
         ],
     }
 

@@ -34,6 +34,20 @@ def trace(tmp_path_factory):
     return Trace(record_in(tmp_path_factory.mktemp("readers"), program).path)
 
 
+def opened(browser, file):
+    """The page in which a file is opened, the rows of its functions, and what was said."""
+    page, said = browser.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(SPEEDSCOPE.resolve().as_uri())
+    chooser = page.locator("input[type=file]").first
+    chooser.wait_for(state="attached")
+    chooser.set_input_files(file)
+    page.get_by_text("Sandwich").click()
+    rows = page.locator("tr", has_text="__main__:")
+    rows.first.wait_for()
+    return page, rows, said
+
+
 @pytest.mark.parametrize(
     ("name", "reader"),
     [
@@ -45,15 +59,7 @@ def trace(tmp_path_factory):
 )
 def test_speedscope_shows_what_each_function_took(browser, trace, tmp_path, name, reader):
     file = trace.export(tmp_path / name)
-    page, said = browser.new_page(), []
-    page.on("console", lambda message: said.append(message.text))
-    page.goto(SPEEDSCOPE.resolve().as_uri())
-    chooser = page.locator("input[type=file]").first
-    chooser.wait_for(state="attached")
-    chooser.set_input_files(file)
-    page.get_by_text("Sandwich").click()
-    rows = page.locator("tr", has_text="__main__:")
-    rows.first.wait_for()
+    page, rows, said = opened(browser, file)
     shown = {}
     for row in rows.all_inner_texts():
         total, own, function = (part.strip() for part in row.split("\t"))
@@ -70,3 +76,12 @@ def test_speedscope_shows_what_each_function_took(browser, trace, tmp_path, name
         assert shown[function][1] == pytest.approx(own, rel=0.01, abs=2e-8), function
         if name != "callgrind.out.1":  # which has no call paths: recursion counts anew there
             assert shown[function][0] == pytest.approx(total, rel=0.01, abs=2e-8), function
+
+
+@pytest.mark.filterwarnings("error:.*levels of calls")
+def test_speedscope_opens_as_many_levels_as_are_not_warned_of(browser, trace, tmp_path):
+    deep = "import sys\nsys.setrecursionlimit(9999)\ndef deep(n):\n    n and deep(n - 1)\n"
+    recorded = Trace(record_in(tmp_path, f"{deep}record(lambda: deep(3400))\n").path)
+    page, rows, _ = opened(browser, recorded.export(tmp_path / "x.speedscope.json"))
+    assert any("__main__:deep" in row for row in rows.all_inner_texts())
+    page.close()

@@ -19,6 +19,29 @@ def test_the_mean_of_rounds_counts():
     assert probe["mean"](work, 4, 3000, lambda: times[0]) == 2.0
 
 
+def test_what_lines_take_is_in_it(shared_in_process_kernel):
+    """The calls that the sampler notices, in this process, and its own processor time."""
+    outcome = shared_in_process_kernel.run(
+        "%%execute_with_scorep --lines\n"
+        "from holdfast.scorep import lines\n"
+        "from holdfast.worker.event_cost import Counted, event_cost\n"
+        "end, of, seen = lines.end, event_cost.of, []\n"
+        "lines.end = lambda: seen.append(end()) or seen[0]\n"
+        "event_cost.of = lambda counted: seen.append(counted) or of(counted)\n"
+        "def f(): pass\n"
+        "for _ in range(3000): f()"
+    )
+    assert outcome.status == "ok"
+    shown = shared_in_process_kernel.run(
+        "lines.end = end; del event_cost.of; (calls, seconds), counted = seen\n"
+        "print(calls > 3000, counted.line_calls == calls, counted.flat > 6000, seconds > 0,"
+        " 1e3 * (of(counted) + seconds))"
+    )
+    *known, ms = shown.stream().split()
+    assert known == ["True"] * 4
+    assert outcome.cost["recorder_ms"] == pytest.approx(float(ms), rel=0.01)
+
+
 def test_its_share_is_one_of_processor_time(shared_in_process_kernel):
     outcome = shared_in_process_kernel.run(
         "%%execute_with_scorep\nimport time\ndef f(): pass\n"

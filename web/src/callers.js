@@ -91,7 +91,8 @@ export class Callers {
   graph(node, hanging) {
     const lines = hanging && ((block, share) => [["of the function's time", `${time(block.duration)} (${share})`], ["for so many visits", number(block.visits)]]);
     const select = (block) => this.choose(block.region);
-    const graph = new Weights(this.page, [node], { hanging, room: ROOM, select, lines });
+    const label = `${hanging ? "Callers" : "Callees"} of ${this.page.regions.name[this.region]}`;
+    const graph = new Weights(this.page, [node], { label, hanging, room: ROOM, select, lines });
     this.plots.push(graph);
     return graph;
   }
@@ -113,6 +114,10 @@ export class Callers {
 
   unfollow() {
     this.plots.forEach((plot) => plot.unfollow());
+  }
+
+  get unprinted() {
+    return this.plots.flatMap((plot) => plot.unprinted);
   }
 
   redraw() {

@@ -28,6 +28,12 @@ export function choice(label, names, chosen, callback) {
   return select;
 }
 
+/** What a screen reader says of a canvas, in the place of what is painted on it. */
+export function describeCanvas(canvas, label) {
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", label);
+}
+
 /** A note beside the mouse: one for an output. Lines are [label, value] or a heading alone. */
 export class Note {
   constructor(parent) {

@@ -13,7 +13,7 @@
  * Rejected: flame-chart-js, which drew here before. It keeps an object for each block, draws all tracks
  * with each movement, however many, and folds a track to nothing; more of it was replaced than used.
  */
-import { element } from "./dom.js";
+import { describeCanvas, element } from "./dom.js";
 import { BLOCK, LEVEL } from "./lanes.js";
 import { EDGE } from "./tracks.js";
 
@@ -27,6 +27,7 @@ const DRAWN_PX = 0.75; // a block, at least: neighbours leave no gap
 const BORDER_PX = 3; // around a marked block, at least
 const NEAR_PX = 2; // a narrower block is found beside the mouse, too
 const DRAGGED_PX = 3; // less is a click
+const PRINTED_PX = 16000; // high, at most: browsers have no much larger canvases
 
 /** What is drawn with, for one picture. */
 class Brush {
@@ -145,19 +146,19 @@ class Brush {
 
 export class Flame {
   /**
-   * lanes: tracks, or for one graph {row}. describe(block) is [heading, lines] for the note; select(block)
+   * lanes: tracks, or for one graph {row}. label: the name of the whole. describe(block) is [heading, lines] for the note; select(block)
    * is called for a click, range(from, to) for a selection. With `weights` the width is no time: it has no marks,
    * and more room. A `hanging` graph has its root at the bottom.
    */
-  constructor(context, view, lanes, host, { labels, describe, select, range, weights, hanging, room }) {
+  constructor(context, view, lanes, host, { label, labels, describe, select, range, weights, hanging, room }) {
     Object.assign(this, { context, view, lanes, labels, describe, select, range, weights, hanging });
     this.colours = [];
     this.frame = host.appendChild(element("div", { class: "rows" }));
-    this.frame.style.maxHeight = `${room}px`;
     this.stage = this.frame.appendChild(element("div", { class: "stage" }));
     this.canvas = this.stage.appendChild(element("canvas", { class: "flame" }));
+    describeCanvas(this.canvas, label);
     this.names = this.stage.appendChild(element("div", { class: "names" }));
-    this.room = room;
+    this.most = room;
     this.listen();
     this.arrange();
   }
@@ -168,6 +169,21 @@ export class Flame {
 
   get width() {
     return this.context.width - this.left - EDGE;
+  }
+
+  /** How high it is at most. Nobody scrolls on paper. */
+  get room() {
+    return this.context.printing ? PRINTED_PX : this.most;
+  }
+
+  /** What is too much for paper, or "". */
+  get unprinted() {
+    const tracks = ({ lane, process }) => (lane ? 1 : process.folded ? process.lanes.length : 0);
+    const cut = (place) => (place.y + place.height > PRINTED_PX ? tracks(place) : 0);
+    const [below, single] = this.lanes.places
+      ? [this.places.reduce((sum, place) => sum + cut(place), 0), "track"]
+      : [Math.ceil((this.height - PRINTED_PX) / LEVEL), "level"];
+    return below > 0 ? `${below.toLocaleString("en")} more ${single}${below === 1 ? "" : "s"}` : "";
   }
 
   /** After something was folded: the heights, and the names beside the canvas. */
@@ -361,6 +377,7 @@ export class Flame {
   }
 
   redraw() {
+    this.frame.style.maxHeight = `${this.room}px`;
     this.names.style.width = `${this.left}px`;
     this.canvas.style.marginLeft = `${this.left}px`;
     this.draw();
@@ -369,7 +386,7 @@ export class Flame {
   /** As large as what is seen. */
   size() {
     const height = Math.max(1, Math.min(this.height, this.room));
-    const ratio = devicePixelRatio || 1;
+    const ratio = this.context.printing ? 1 : devicePixelRatio || 1; // Chromium prints shapes, and others not to scale
     const [across, down] = [Math.round(this.width * ratio), Math.round(height * ratio)];
     if (this.canvas.width !== across || this.canvas.height !== down) {
       Object.assign(this.canvas, { width: across, height: down });

@@ -12,11 +12,12 @@ export const ROOM = 460; // px
 /** A graph of weights: one row, whose width is the sum of its roots. */
 export class Weights extends Plots {
   /** about(block) has further lines of the note, or replaces them all. */
-  constructor(page, nodes, { hanging, room = ROOM, select, lines }) {
+  constructor(page, nodes, { label = "Call paths", hanging, room = ROOM, select, lines }) {
     const [row, total] = leftHeavy(nodes);
     super(page, new View(0, total));
     Object.assign(this, { row, total, lines });
     this.flame = new Flame(page.context, this.view, { row }, this.host, {
+      label: `${label}: ${row.depth} ${row.depth === 1 ? "level" : "levels"}`,
       labels: page.regions.label,
       describe: (block) => this.describe(block),
       select: select ?? ((block) => this.show(block)),
@@ -46,7 +47,9 @@ class Ordered extends Plots {
     super(page, page.context.view);
     const axis = this.host.appendChild(element("div", {}));
     this.row = new Row(location, 1e-9);
+    const whose = [location.process, location.thread].filter(Boolean).join(" · ");
     this.flame = new Flame(page.context, this.view, { row: this.row }, this.host, {
+      label: `Calls of ${whose} in the order of time`,
       labels: page.regions.label,
       describe: (block) => [this.heading(block), [...this.times(block), ...page.regions.lines(block.region)]],
       select: (block) => this.show(block),
@@ -122,6 +125,10 @@ export class FlameGraph {
 
   get view() {
     return this.plots.view;
+  }
+
+  get unprinted() {
+    return this.plots.unprinted;
   }
 
   redraw() {

@@ -24,9 +24,11 @@ import { EDGE, extend, GUTTER, number } from "./tracks.js";
 import { time, View } from "./view.js";
 
 const NARROWEST_PX = 320;
+const PAPER_PX = 640; // fits any paper: how wide it is nobody says in time
 const TRACK_PX = 96;
 const LOW_TRACK_PX = 68; // below a timeline, which is to be seen, too
 const NAMES_PX = 216; // of tracks, at most, left of them
+const LEAST_NAMES_PX = 120; // and where the output is narrow, if they need it
 const LEAST_SHARE = 0.002; // of the time, for a package that the legend names
 const CHARACTER = 6.4; // px, about
 const HEAD_CHARACTERS = 13; // " · 28 threads" behind a process
@@ -40,15 +42,20 @@ const HINTS = {
 const pages = new Set();
 let watching = false;
 
+function each(act) {
+  for (const kept of pages) {
+    const page = kept.deref();
+    page ? act(page) : pages.delete(kept);
+  }
+}
+
 function watch(page) {
   pages.add(new WeakRef(page));
   if (!watching) {
     watching = true;
-    watchTheme(() => {
-      for (const kept of pages) {
-        kept.deref() ? kept.deref().retheme() : pages.delete(kept);
-      }
-    });
+    watchTheme(() => each((page) => page.retheme()));
+    addEventListener("beforeprint", () => each((page) => page.print(true)));
+    addEventListener("afterprint", () => each((page) => page.print(false)));
   }
 }
 
@@ -100,19 +107,39 @@ export class Page {
   }
 
   /** The first width that isn't 0 makes the page: an output may be drawn before it is seen. */
-  resized() {
-    const width = Math.floor(Math.max(this.place.clientWidth, NARROWEST_PX));
-    if (!this.place.clientWidth || width === this.context.width) {
+  resized(across = this.place.clientWidth) {
+    const width = Math.floor(Math.max(across, NARROWEST_PX));
+    if (!across || width === this.context.width) {
       return;
     }
     this.context.width = width;
-    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.25), this.namesWidth()));
+    const room = Math.min(NAMES_PX, Math.max(LEAST_NAMES_PX, Math.round(width * 0.25)));
+    this.context.gutter = Math.max(GUTTER, Math.min(room, this.namesWidth()));
     this.context.plotWidth = width - this.context.gutter - EDGE;
     if (this.theme) {
       this.panel?.redraw();
     } else {
       this.draw();
     }
+  }
+
+  /** For paper, also what wasn't seen yet, or for the screen again. */
+  print(printing) {
+    this.context.printing = printing;
+    this.context.width = null; // drawn anew, also if it is as wide
+    this.resized(printing ? PAPER_PX : this.place.clientWidth);
+    this.note();
+  }
+
+  /** What isn't on the paper. */
+  note() {
+    const { view, unprinted = [] } = this.panel ?? {};
+    const [low, high, first, last] = view ? [view.low, view.high, view.first, view.last].map((at) => time(at, 4)) : [];
+    const others = [...this.panels].filter(([name]) => name !== this.active).map(([, { label }]) => label);
+    const part = view && !view.whole ? `, ${low} to ${high} of ${first} to ${last}` : "";
+    const without = unprinted.map((more) => `, without ${more}`).join("");
+    const rest = others.length ? ` Other views of this output: ${others.join(", ")}.` : "";
+    this.printed?.replaceChildren(`Printed: ${this.panels.get(this.active).label}${part}${without}.${rest}`);
   }
 
   /** What the names of the tracks need, about. */
@@ -154,7 +181,8 @@ export class Page {
     for (const note of this.data.notes ?? []) {
       this.box.append(element("div", { class: "hint" }, note));
     }
-    this.hint = this.box.appendChild(element("div", { class: "hint" }));
+    this.hint = this.box.appendChild(element("div", { class: "hint keys" }));
+    this.printed = this.box.appendChild(element("div", { class: "hint printed" }));
     this.context.note = new Note(this.box);
     this.root.replaceChildren(element("style", {}, uplotStyle + style), this.box);
     this.panels.forEach((entry) => {
@@ -312,6 +340,7 @@ export class Page {
     const { view } = this.panel;
     const shown = view ? `, ${time(view.low, 5)} to ${time(view.high, 5)}${this.panel.state ?? ""}` : "";
     this.box.setAttribute("aria-label", `${this.panels.get(this.active).label}${shown}`);
+    this.note();
   }
 
   search() {

@@ -21,6 +21,11 @@ export class Plots {
     }
   }
 
+  /** What paper has no room for, in words. */
+  get unprinted() {
+    return this.plots.map((plot) => plot.unprinted).filter(Boolean);
+  }
+
   paint() {
     const colours = this.page.regions.colours(this.page.context.theme);
     this.plots.forEach((plot) => plot.paint?.(colours));

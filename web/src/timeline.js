@@ -48,6 +48,7 @@ export class Timeline extends Plots {
       this.lanes = new Lanes(data.locations, regions.running(data.locations));
       this.count?.replaceChildren(this.lanes.counted());
       this.flame = new Flame(context, this.view, this.lanes, this.frame, {
+        label: `Calls of ${this.lanes.counted()} over time`,
         labels: regions.label,
         describe: (block) => this.describe(block),
         select: (block) => this.show(block),

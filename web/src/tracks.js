@@ -5,7 +5,7 @@
  * too, is as wide as the context's gutter, and right of it EDGE, so that one time is one column.
  */
 import uPlot from "uplot";
-import { element } from "./dom.js";
+import { describeCanvas, element } from "./dom.js";
 import { time } from "./view.js";
 
 export const GUTTER = 64;
@@ -155,6 +155,7 @@ export class Axis {
       [[view.first, view.last], [null, null]],
       host,
     );
+    describeCanvas(this.plot.ctx.canvas, "Time axis");
   }
 
   redraw() {
@@ -176,6 +177,17 @@ export class Track {
     this.plot.over.addEventListener("mouseleave", () => context.note.hide());
     this.all = track.series.length <= CHIPS;
     this.legend();
+    this.describe();
+  }
+
+  /** For those who don't see the lines: the highest value of each. */
+  describe() {
+    const { name, series, unit = "" } = this.track;
+    const highest = ({ values }) => values.reduce((most, value) => (value > most ? value : most), -Infinity);
+    const ofSeries = (one) => `${one.name} at most ${number(highest(one))}`;
+    const shown = series.filter((one, index) => this.shown[index] && Number.isFinite(highest(one)));
+    const said = shown.slice(0, CHIPS).map(ofSeries).join(", ");
+    describeCanvas(this.plot.ctx.canvas, `${name}${unit && ` in ${unit}`} over time: ${said || "nothing was measured"}`);
   }
 
   colour(index) {
@@ -321,12 +333,14 @@ export class Track {
       this.plot.setSeries(edge + 1, { show: this.shown[index] }, false);
     }
     this.legend();
+    this.describe();
   }
 
   /** The track's samples are others. */
   refresh() {
     this.times = seconds(this.track.time);
     this.plot.setData(this.data(), false);
+    this.describe();
   }
 
   redraw() {

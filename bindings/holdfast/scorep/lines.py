@@ -103,8 +103,15 @@ def _begin_in_child() -> None:
         warn(f"lines of process {os.getpid()} aren't sampled: {error}")
 
 
-def end() -> None:
+def end() -> tuple[int, float]:
     """End what `begin` began, and write the sources; nothing happens if nothing is sampled.
+
+    Returns
+    -------
+    calls : int
+        The calls that were noticed, in all processes.
+    seconds : float
+        The processor time of the samplers themselves.
 
     Raises
     ------
@@ -114,19 +121,20 @@ def end() -> None:
     global _directory
     directory, _directory = _directory, ""
     _recorder.lines_end()
-    if directory:
-        _write_sources(directory)
+    return _write_sources(directory) if directory else (0, 0.0)
 
 
-def _write_sources(directory: str) -> None:
+def _write_sources(directory: str) -> tuple[int, float]:
     from holdfast.views import lines
 
-    files = {code.file for code in lines.codes(Path(directory))}
+    codes, total = lines.codes(Path(directory)), lines.total(Path(directory))
+    files = {code.file for code in codes}
     texts = {file: text for file in files if (text := _text(file, files)) is not None}
     part = os.path.join(directory, SOURCES + ".part")
     with open(part, "w", encoding="utf-8", errors="backslashreplace") as written:
         json.dump(texts, written)
     os.replace(part, os.path.join(directory, SOURCES))
+    return sum(code.calls for code in codes), total.processor_ns / 1e9 if total else 0.0
 
 
 def _text(file: str, files: t.Iterable[str]) -> str | None:

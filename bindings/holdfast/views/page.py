@@ -67,7 +67,22 @@ def _output(data: schema.Shown, action: str, key: str, inner: str, carried: bool
 
 def _still(svg: str, title: str) -> str:
     source = base64.b64encode(svg.encode()).decode("ascii")
-    return f'<img alt="{html.escape(title)}" src="data:image/svg+xml;base64,{source}">'
+    return (
+        f'<img alt="{html.escape(title)}" style="max-width: 100%" '
+        f'src="data:image/svg+xml;base64,{source}">'
+    )
+
+
+def _hint(data: schema.View) -> str:
+    """Say how to come from the picture to the views. They take its place if scripts run."""
+    if not is_built():
+        return ""
+    views = ", ".join(picture.offered(data).values())
+    return (
+        f"<p>This is a still picture, since scripts don't run here. The views ({views}) are there if you "
+        "run the cell again, or trust the notebook: <em>Trust Notebook</em> in JupyterLab's command "
+        "palette or in Notebook's menu <em>File</em>.</p>"
+    )
 
 
 def _checked(key: str) -> str:
@@ -99,11 +114,12 @@ def bundle(data: schema.View, view: str = "timeline", key: str = "") -> dict[str
         The key has a character that isn't a letter, a digit or a hyphen.
     """
     title = str(data.get("title", ""))
-    still = picture.draw(data)
+    still = picture.draw(data, view)
     svg = still.svg()
     page: schema.Shown = {**data, "view": view}
+    inner = _still(svg, title) + _hint(data)
     return {
-        "text/html": _output(page, "draw", _checked(key) if key else "", _still(svg, title), True),
+        "text/html": _output(page, "draw", _checked(key) if key else "", inner, True),
         "image/svg+xml": svg,
         "application/pdf": base64.b64encode(still.pdf()).decode("ascii"),
         "text/plain": _line(data),
@@ -141,7 +157,7 @@ def parts(data: schema.View, view: str = "timeline") -> tuple[str, str]:
         HTML: the output, which draws itself if it contains `program` too, or if another of the page
         does. Empty if this package doesn't contain the program.
     """
-    still = _still(picture.draw(data).svg(), str(data.get("title", "")))
+    still = _still(picture.draw(data, view).svg(), str(data.get("title", "")))
     page: schema.Shown = {**data, "view": view}
     return still, _output(page, "draw", "", "", False) if is_built() else ""
 

@@ -1,4 +1,6 @@
-"""A still picture of a view's data: for PDF, for mail, for pages without scripts.
+"""A still picture of one view of some data: for PDF, for mail, for pages without scripts.
+
+It says below what it leaves out, and which other views there are.
 
 Python only, and small: a line has at most a point for each pixel's lowest and highest value, and a row
 of the timeline a block for each two pixels, so that the picture of a million events is as small as that
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 WIDTH, LEFT, RIGHT = 800, 64, 14
 PLOT = WIDTH - LEFT - RIGHT
 TRACK, GAP, AXIS, HEAD = 70, 20, 22, 32
-ROW, DEPTHS, LOCATIONS, BARS, LINES = 13, 6, 8, 25, 8
+ROW, DEPTHS, LOCATIONS, BARS, LINES, LEVELS = 13, 6, 8, 25, 8, 40
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#a8437f", "#b07d00", "#3a8fc7", "#6b6b6b", "#7a4dbf")
 GRID, BAND, FAILED, OWN, BAR = "#e6e9ed", "#eef4fb", "#fbe9e9", "#f6cf9d", "#cfe0f3"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -111,7 +113,8 @@ class _Picture:
             x += 36 + width(str(series["name"]))
 
     def track(self, track: schema.Track) -> None:
-        shown = [one for one in enumerate(track["series"]) if not one[1].get("hidden")][:LINES]
+        seen = [one for one in enumerate(track["series"]) if not one[1].get("hidden")]
+        shown = seen[:LINES]
         unit = str(track.get("unit", ""))
         self.legend(f"{track['name']} ({unit})" if unit else str(track["name"]), shown)
         top = self.y + GAP
@@ -130,12 +133,18 @@ class _Picture:
             if lines := _lines(points, height):
                 self.page.add(Lines(SERIES[number % len(SERIES)], 1.3, lines))
         self.y = top + TRACK + 6
+        self.rest(len(seen) - LINES, "line")
 
     def location(self, location: schema.Location, colours: Sequence[str]) -> None:
         whose = [location.get("process"), location.get("thread")]
         self.page.text(LEFT, self.y + 12, " · ".join(str(name) for name in whose if name))
         self.y += GAP - 4
-        depth = min(DEPTHS, 1 + max(map(int, location["depth"]), default=0))
+        self.rows(location, colours, DEPTHS)
+
+    def rows(self, location: schema.Location, colours: Sequence[str], most: int) -> None:
+        """Draw nested calls, no more levels than `most`."""
+        deepest = 1 + max(map(int, location["depth"]), default=0)
+        depth = min(most, deepest)
         names = _short(self.data["regions"]["name"])
         fills: dict[str, list[tuple[float, float, float, float]]] = {}
         labels = []
@@ -153,26 +162,109 @@ class _Picture:
         for label in labels:
             self.page.text(*label)
         self.y += depth * (ROW + 1) + 4
+        self.rest(deepest - depth, "level")
+
+    def flame(self, tree: schema.Tree) -> None:
+        """Draw the call paths, the callees of each side by side."""
+        total, begins = _side_by_side(tree)
+        self.begin, self.span = 0, max(1, total)
+        self.line(f"call paths, together {_took(total)}")
+        row: schema.Location = {
+            "begin": begins,
+            "duration": tree["inclusive"],
+            "depth": tree["depth"],
+            "region": tree["region"],
+        }
+        self.rows(row, _colours(self.data["regions"]), LEVELS)
 
     def table(self, table: schema.Table) -> None:
-        """Draw the regions with the most time of their own as bars, if there is no timeline."""
+        """Draw the regions with the most time of their own."""
         names = self.data["regions"]["name"]
-        rows = sorted(zip(table["exclusive"], table["region"], strict=True), reverse=True)[:BARS]
-        most = max((int(time) for time, _ in rows), default=0) or 1
-        for time, region in rows:
-            self.page.fill(BAR, (LEFT, self.y, PLOT * 0.5 * int(time) / most, ROW))
-            seconds = max(int(time), 1) / 1e9
-            label = _time(seconds, 10.0 ** math.floor(math.log10(seconds) - 2), seconds)
-            self.page.text(LEFT + 3, self.y + 10, f"{label}  {names[int(region)]}")
+        self.line("own time")
+        rows = zip(table["exclusive"], table["region"], strict=True)
+        self.bars([(int(time), names[int(region)]) for time, region in rows], "function")
+
+    def bars(self, rows: Sequence[tuple[int, str]], noun: str) -> None:
+        """Draw times in ns with their names, the longest first."""
+        longest = sorted(rows, key=lambda row: -abs(row[0]))
+        most = max((abs(time) for time, _ in rows), default=0) or 1
+        for time, name in longest[:BARS]:
+            self.page.fill(BAR, (LEFT, self.y, PLOT * 0.5 * abs(time) / most, ROW))
+            self.page.text(LEFT + 3, self.y + 10, f"{_took(time)}  {name}")
             self.y += ROW + 2
+        self.rest(len(rows) - BARS, noun)
+
+    def source(self, source: schema.Source) -> None:
+        """Draw the lines with the most time of their own; if none were sampled, the functions."""
+        rows = []
+        for file in source["files"]:
+            texts = file.get("text", "").split("\n")
+            known = file.get("lines")
+            if known:
+                for number, own in zip(known["line"], known["own"], strict=True):
+                    code = texts[number - 1].strip() if number <= len(texts) else ""
+                    rows.append((round(own * 1e9), f"{file['name']}:{number}  {code}"))
+            else:
+                for one in file["functions"]:
+                    place = f"{file['name']}:{one['line']}"
+                    rows.append((round(one["own"] * 1e9), f"{place}  {one['name']}"))
+        self.line("own time")
+        noun = "line" if source["kind"] == "sampled" else "function"
+        self.bars([row for row in rows if row[0] > 0], noun)
+
+    def compare(self) -> None:
+        """Draw what changed most against the run before, or several runs."""
+        repeats, previous = self.data.get("repeats"), self.data.get("previous")
+        if repeats:
+            self.line(repeats["statement"])
+            changes = []
+            for one in repeats["functions"]:
+                now, before = one["now"]["median"], one.get("before", {}).get("median", 0.0)
+                said = f" ({one['outcome']})" if "outcome" in one else ""
+                changes.append((round((now - before) * 1e9), one["name"] + said))
+        elif previous:
+            self.line(f"own time compared with {previous.get('title', 'the run before')}")
+            names = self.data["regions"]["name"]
+            table, old = self.data["table"], previous["table"]
+            change = dict(zip(map(int, table["region"]), map(int, table["exclusive"]), strict=True))
+            for region, time in zip(old["region"], old["exclusive"], strict=True):
+                change[int(region)] = change.get(int(region), 0) - int(time)
+            changes = [(time, names[region]) for region, time in change.items()]
+        else:
+            return
+        alone = bool(repeats) and len(repeats["runs"]) == 1
+        signed = [
+            (time, name if alone else f"{'more' if time > 0 else 'less'}  {name}")
+            for time, name in changes
+        ]
+        self.bars([row for row in signed if row[0]], "function")
+
+    def timeline(self) -> None:
+        """Draw the tracks of threads, below them the samples, and cells behind both."""
+        top = self.y
+        tracks, locations = shown(self.data), self.data.get("locations", ())
+        if locations:
+            self.locations(locations)
+        for track in tracks:
+            self.track(track)
+        self.bands(top)
+        self.axis(top)
 
     def locations(self, locations: Sequence[schema.Location]) -> None:
         colours = _colours(self.data["regions"])
         for location in locations[:LOCATIONS]:
             self.location(location, colours)
-        if len(locations) > LOCATIONS:
-            self.page.text(LEFT, self.y + 12, f"and {len(locations) - LOCATIONS} more", True)
-            self.y += GAP
+        self.rest(len(locations) - LOCATIONS, "track")
+
+    def rest(self, count: int, noun: str) -> None:
+        """Say how many are left out."""
+        if count > 0:
+            self.line(f"and {count:,} more {noun}{'' if count == 1 else 's'}")
+
+    def line(self, text: str) -> None:
+        """Write a remark."""
+        self.page.text(LEFT, self.y + 12, text, True)
+        self.y += GAP
 
 
 def _short(names: Iterable[Any]) -> list[str]:
@@ -223,6 +315,22 @@ def _lines(points: Iterable[Point], height: Callable[[float], float]) -> list[li
         elif lines[-1]:
             lines.append([])
     return [line for line in lines if line]
+
+
+def _took(nanoseconds: int) -> str:
+    seconds = max(abs(nanoseconds), 1) / 1e9
+    return _time(seconds, 10.0 ** math.floor(math.log10(seconds) - 2), seconds)
+
+
+def _side_by_side(tree: schema.Tree) -> tuple[int, list[int]]:
+    """Where each path of a tree in preorder begins if those of one caller stand side by side."""
+    begins: list[int] = []
+    free = [0]  # of each level, where the next begins
+    for depth, inclusive in zip(map(int, tree["depth"]), map(int, tree["inclusive"]), strict=True):
+        begins.append(free[depth])
+        free[depth] += inclusive
+        free[depth + 1 :] = [begins[-1]]
+    return free[0], begins
 
 
 def _blocks(
@@ -276,13 +384,40 @@ def shown(data: schema.View) -> list[schema.Track]:
     return [track for track in tracks if level is None or track.get("level") == level]
 
 
-def draw(data: schema.View) -> Drawing:
+def offered(data: schema.View) -> dict[str, str]:
+    """Name the views that some data have, in the order in which a page offers them.
+
+    Parameters
+    ----------
+    data : holdfast.views.schema.View
+        The data of the views.
+
+    Returns
+    -------
+    dict of str to str
+        Labels by the views' names.
+    """
+    there = {
+        "timeline": ("Timeline", data.get("tracks") or data.get("locations")),
+        "flame": ("Flame graph", data.get("paths") or data.get("locations")),
+        "callers": ("Callers and callees", data.get("paths")),
+        "table": ("Table", "table" in data),
+        "source": ("Source", data.get("source")),
+        "compare": ("Compare", "table" in data and (data.get("previous") or data.get("repeats"))),
+    }
+    return {name: label for name, (label, present) in there.items() if present}
+
+
+def draw(data: schema.View, view: str = "timeline") -> Drawing:
     """Draw the still picture of a view.
 
     Parameters
     ----------
     data : holdfast.views.schema.View
         The argument of `holdfast.views.page.bundle`.
+    view : str
+        The view. If the data have nothing for it: the first view that they have. *Callers* is drawn as
+        the table, and *flame* as the timeline if there are no call paths.
 
     Returns
     -------
@@ -291,16 +426,19 @@ def draw(data: schema.View) -> Drawing:
     """
     picture = _Picture(data)
     picture.head()
-    top = picture.y
-    tracks, locations = shown(data), data.get("locations", ())
-    if locations:
-        picture.locations(locations)
-    for track in tracks:
-        picture.track(track)
-    if tracks or locations:
-        picture.bands(top)
-        picture.axis(top)
-    elif "table" in data:
+    views = offered(data)
+    view = view if view in views else next(iter(views), "")
+    if view == "flame" and data.get("paths"):
+        picture.flame(data["paths"][0])
+    elif view in ("timeline", "flame"):
+        picture.timeline()
+    elif view == "source":
+        picture.source(data["source"])
+    elif view == "compare":
+        picture.compare()
+    elif view:
         picture.table(data["table"])
+    if others := [label for name, label in views.items() if name != view]:
+        picture.line(f"a still picture; other views of this output: {', '.join(others)}")
     picture.page.height = picture.y + 4
     return picture.page

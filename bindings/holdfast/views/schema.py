@@ -90,6 +90,7 @@ class Row(Location):
 
     host: str
     events: int
+    levels: int
     hidden: int
 
 

@@ -1,7 +1,7 @@
 """What it costs to record an event.
 
 It is measured, not assumed: a process that waits for a cell calls an empty function some thousand
-times, and one that calls itself, with and without a recording; what an event of each costs is then
+times, one that calls itself, and generators, with and without a recording; what an event of each costs is then
 known to all forks of the fork server. The mean counts, not the best: the log takes new pages of its
 file all the time, which is a quarter of what an event costs. Once is enough: it is the same code on the same machine. If no
 process had time for it before the first recorded cell ends, that cell's does it then. Under Score-P
@@ -48,6 +48,20 @@ def deep(calls):
     for _ in range(calls // DEPTH):
         nested(DEPTH - 1)
 
+def made(count):
+    for number in range(count):
+        yield number
+
+def step(calls):
+    for _ in range(calls // DEPTH):
+        for _ in made(DEPTH - 1):
+            pass
+
+def make(calls):
+    for _ in range(calls):
+        for _ in made(0):
+            pass
+
 def mean(work, rounds, calls, clock):
     work(calls)
     started = clock()
@@ -55,8 +69,8 @@ def mean(work, rounds, calls, clock):
         work(calls)
     return (clock() - started) / rounds
 
-def both(*measured):
-    return [mean(work, *measured) for work in (flat, deep)]
+def each(*measured):
+    return [mean(work, *measured) for work in (flat, deep, step, make)]
 
 def once(functions, clock):
     started = clock()
@@ -64,7 +78,7 @@ def once(functions, clock):
         function(0)
     return clock() - started
 """,
-    "<what an event costs>",
+    "what an event costs",
     "exec",
 )
 # Functions that are called for the first time, with a file's name as long as a library's.
@@ -72,15 +86,28 @@ _FUNCTIONS = 200
 _FILE = os.path.join(os.path.dirname(os.__file__), "what", "a_function_costs.py")
 
 
-_COSTS = struct.Struct("ddd")  # of an event, of a nested one, of a function
+class Counted(t.NamedTuple):
+    """What takes time in a recording, or what one of each takes."""
+
+    flat: float = 0  # events, but for those of the next two kinds
+    nested: float = 0  # events of deep calls
+    steps: float = 0  # events of generators
+    made: float = 0  # generators
+    functions: float = 0  # that were met
+    line_calls: float = 0  # that the sampler of lines noticed
+
+
+_COSTS = struct.Struct("6d")  # in this order
 
 
 class EventCost:
     """Seconds that recording takes; of a fork server and its forks.
 
-    There are two kinds of events. On Python 3.11 each recorded call takes some of the C stack, so those
-    of a deep recursion cost up to twice as much as others. And each function takes its time when a
-    recording meets it first: a cell that calls hundreds of a library's a few times pays most for that.
+    There are three kinds of events. On Python 3.11 each recorded call takes some of the C stack, so those
+    of a deep recursion cost up to twice as much as others. The interpreter goes through C for each step
+    of a generator anyway, so these cost less; to make one takes its time instead. And each function takes its
+    time when a recording meets it first: a cell that calls hundreds of a library's a few times pays most
+    for that.
     """
 
     def __init__(self) -> None:
@@ -91,18 +118,17 @@ class EventCost:
         """Whether somebody has measured it."""
         return _COSTS.unpack_from(self._shared)[0] > 0
 
-    def of(self, events: int, nested: int, functions: int) -> float:
-        """Seconds that so many events took, of which some are nested ones, of so many functions."""
-        flat_cost, nested_cost, function_cost = _COSTS.unpack_from(self._shared)
-        events_cost = (events - nested) * flat_cost + nested * nested_cost
-        return events_cost + functions * function_cost
+    def of(self, counted: Counted) -> float:
+        """Seconds that all this took."""
+        costs = _COSTS.unpack_from(self._shared)
+        return sum(count * cost for count, cost in zip(counted, costs, strict=True))
 
     def measure(self, recorder: t.Any) -> None:
         """In a process that waits: a recording of nothing, in a directory of its own."""
         probe: dict[str, t.Any] = {"DEPTH": _DEPTH}
         exec(_PROBE, probe)  # noqa: S102
         measured = (_ROUNDS, _CALLS, time.thread_time)
-        plain = probe["both"](*measured)
+        plain = probe["each"](*measured)
         functions = _new_functions()
         known = probe["once"](functions, time.thread_time)
         settings = {name: os.environ.pop(name) for name in _measurement_settings()}
@@ -111,17 +137,37 @@ class EventCost:
                 recorder.open(directory, tracing=True, profiling=False)
                 try:
                     recorder.enable()
-                    recorded = probe["both"](*measured)
+                    recorded = probe["each"](*measured)
                     met = probe["once"](functions, time.thread_time)
+                    sampled = _with_lines(recorder, directory, probe, measured)
                 finally:
                     recorder.disable()
                     counted = recorder.close()
         finally:
             os.environ.update(settings)
-        if counted["events"] >= 4 * _CALLS * (_ROUNDS + 1):
-            costs = [max(a - b, 0) / (2 * _CALLS) for a, b in zip(recorded, plain, strict=True)]
+        if counted["events"] >= 8 * _CALLS * (_ROUNDS + 1):
+            costs = [(a - b) / (2 * _CALLS) for a, b in zip(recorded, plain, strict=True)]
+            costs[3] = 2 * (costs[3] - costs[2])  # one for each, which has a step
             costs.append((met - known) / _FUNCTIONS - 2 * costs[0])
+            costs.append(sampled / _CALLS)
             _COSTS.pack_into(self._shared, 0, *(max(cost, 1e-12) for cost in costs))
+
+
+def _with_lines(
+    recorder: t.Any, directory: str, probe: dict[str, t.Any], measured: tuple[t.Any, ...]
+) -> float:
+    """Seconds that flat calls take longer while lines are sampled, too; 0 where they can't be. The
+    sampler's thread counts for itself."""
+    measured = (measured[0] // 2, *measured[1:])
+    without = probe["mean"](probe["flat"], *measured)
+    try:
+        recorder.lines_begin(os.path.join(directory, "lines"), ())
+    except (OSError, RuntimeError):
+        return 0.0
+    try:
+        return probe["mean"](probe["flat"], *measured) - without
+    finally:
+        recorder.lines_end()
 
 
 @contextlib.contextmanager

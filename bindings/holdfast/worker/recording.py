@@ -23,7 +23,7 @@ from holdfast.scorep.children import follow
 
 from . import notices
 from .control import Frame
-from .event_cost import event_cost
+from .event_cost import Counted, event_cost
 from .ipython import frames
 from .settings import census, figures, tables, tensors
 from .usage import Usage
@@ -52,6 +52,8 @@ class Recording:
         self._shown = ""  # the same as the user wrote it
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
+        self._counted = Counted()  # of the last recording
+        self._lines = (0, 0.0)  # calls that the sampler of lines noticed, and its own seconds
 
     def prepare(self) -> None:
         """Do ahead of a cell what takes time: Score-P's installation is looked at."""
@@ -135,7 +137,7 @@ class Recording:
     def _end_lines(self) -> None:
         """Write the sources; the trace is written after this even if that fails."""
         try:
-            lines.end()
+            self._lines = lines.end()
         except (OSError, RuntimeError, MemoryError) as error:
             notices.say(f"the sources of the lines in {self._experiment} are missing: {error}")
 
@@ -157,7 +159,6 @@ class Recording:
             report |= usage.end(own_seconds, self._experiment)
             after = (time.monotonic_ns() - ended_ns) / 1e9
             counts, closing = self.close()
-            nested, functions = counts.pop("events_nested", 0), counts.pop("functions", 0)
         report["seconds_run"] = ran
         report["seconds_out"] = after + closing
         report["seconds_trace"] = closing
@@ -165,7 +166,7 @@ class Recording:
         report["recorder"] = self._recorded_by
         if self._recorded_by == "builtin" and counts["events"]:
             report["seconds_out"] += self._measure_now()
-        report["seconds_recorder"] = self._overhead(counts, nested, functions)
+        report["seconds_recorder"] = self._overhead(counts)
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
@@ -180,17 +181,19 @@ class Recording:
         self.measure()
         return time.perf_counter() - started
 
-    def _overhead(self, counts: Counts, nested: int, functions: int) -> float:
-        """Seconds that the cell stood still for its events; 0 if that isn't known."""
+    def _overhead(self, counts: Counts) -> float:
+        """Processor seconds that the recording took of the cell's; 0 if that isn't known."""
         if self._recorded_by != "builtin" or not event_cost.known:
             return 0.0
-        took = event_cost.of(counts["events"], nested, functions)
-        return took + counts.get("seconds_flushed", 0.0)
+        line_calls, sampler_seconds = self._lines
+        took = event_cost.of(self._counted._replace(line_calls=line_calls))
+        return took + sampler_seconds + counts.get("seconds_flushed", 0.0)
 
     def close(self) -> tuple[Counts, float]:
         """End the recording, if there is one: the report's counts, the seconds that it took."""
         started = time.perf_counter()
         counts: Counts = {"events": 0}
+        self._counted, self._lines = Counted(), (0, 0.0)
         if self._shell.recorder is not None:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
@@ -213,10 +216,15 @@ class Recording:
             notices.say(f"{result['collapsed']} calls have no path of their own in the profile")
         if result["lost"]:
             notices.say(f"{result['lost']} events could not be written to {self._experiment}")
+        self._counted = Counted(
+            result["events"] - result["nested"] - result["steps"],
+            result["nested"],
+            result["steps"],
+            result["made"],
+            max(result["regions"] - 1, 0),  # one is the cell
+        )
         return {
             "events": result["events"],
-            "events_nested": result["nested"],
-            "functions": max(result["regions"] - 1, 0),  # one is the cell
             "events_others": result["others"],
             "events_lost": result["lost"],
             "events_rewound": result["rewound"],

@@ -37,8 +37,6 @@ class Counts(t.TypedDict, total=False):
     """The part of a report that a recording gives when it is closed."""
 
     events: int
-    events_nested: int  # of deep calls; not in a report
-    functions: int  # that were met; likewise
     events_others: int
     events_lost: int
     events_rewound: int
