@@ -80,6 +80,41 @@ test_instrumented(void) {
     FEED_EXPECT(table, "/");
 }
 
+/* HOLDFAST_RECORD records each cell, or none, whatever stands above it. */
+static void
+test_record_all_or_none(void) {
+    static const feed_row all[] = {
+        {"x = 1", HFI_RUN_INSTRUMENTED, 0, 0, "x = 1", 0, false},
+        {"%%time\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, "%%time\nx = 1", 0, false},
+        {"%%execute_with_scorep\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, false},
+        {"%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, true},
+        {"%trace --text", HFI_RUN_PLAIN, 0, 0, "%trace --text", 0, false},
+        {"%holdfast undo", HFI_RUN_PLAIN, 0, 0, "%holdfast undo", 0, false},
+        {"# nothing\n", HFI_RUN_PLAIN, 0, 0, "# nothing\n", 0, false},
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"x = 1", HFI_ANSWER, MARKED "0\n", 0, 0, 0, false},
+        {"%%finalize_multicellmode", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, false},
+    };
+    static const feed_row none[] = {
+        {"x = 1", HFI_RUN_PLAIN, 0, 0, "x = 1", 0, false},
+        {"%%execute_with_scorep --run=forked --lines --repeat 3\nx = 1", HFI_RUN_PLAIN,
+         0, 0, "# %%execute_with_scorep --run=forked --lines --repeat 3\nx = 1", 0,
+         false},
+        {"%%time\n%%execute_with_scorep\nx = 1", HFI_RUN_PLAIN, 0, 0,
+         "\n%%time\nx = 1", 0, false},
+        {"%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, true},
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"x = 1", HFI_ANSWER, MARKED "0\n", 0, 0, 0, false},
+        {"%%finalize_multicellmode", HFI_RUN_PLAIN, 0, 0, 0, 0, false},
+    };
+
+    CHECK(setenv("HOLDFAST_RECORD", "all", 1) == 0);
+    FEED_EXPECT(all, "/");
+    CHECK(setenv("HOLDFAST_RECORD", "none", 1) == 0);
+    FEED_EXPECT(none, "/");
+    CHECK(unsetenv("HOLDFAST_RECORD") == 0);
+}
+
 static void
 test_multicell(void) {
     static const feed_row table[] = {
@@ -206,6 +241,7 @@ test_write_mode(void) {
 int
 main(void) {
     test_instrumented();
+    test_record_all_or_none();
     test_multicell();
     test_finalized_program();
     test_write_mode();
