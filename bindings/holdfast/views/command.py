@@ -14,7 +14,7 @@ import warnings
 
 from holdfast.tabular import align
 
-from . import repeats, runs, sources
+from . import kept, repeats, runs, sources
 from .comparison import seconds, title
 from .traces import ALIASES, VIEWS, Trace, ViewError, Window
 
@@ -32,7 +32,9 @@ USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last inst
   --export FILE         a file of another program, by its name's end: .json (Perfetto),
                         .speedscope.json, .callgrind, .pstats, .collapsed, .cubex, .html, .svg
   --yes                 write it also if it takes more than 100 MiB
-  --summary on|off      the line below each instrumented cell"""
+  --summary on|off      the line below each instrumented cell
+%trace ls                       the traces that there are: of which cell, when, how large
+%trace rm CELL|DIRECTORY ...    remove traces; %trace rm all: those that this kernel has named"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -75,9 +77,14 @@ def run(line: str, display: t.Callable[..., t.Any]) -> None:
         IPython's `display`.
     """
     try:
-        options = _parser().parse_args(shlex.split(line))
-        _obey(options, display)
-    except (ViewError, ValueError) as error:
+        words = shlex.split(line)
+        if words == ["ls"]:
+            print(kept.listing())
+        elif words[:1] == ["rm"]:
+            print(kept.remove(words[1:]))
+        else:
+            _obey(_parser().parse_args(words), display)
+    except (ViewError, ValueError, OSError) as error:
         print(f"%trace: {error}", file=sys.stderr)
 
 

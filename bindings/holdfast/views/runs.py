@@ -109,8 +109,24 @@ def several(which: str) -> list[Trace]:
     return found
 
 
+def is_set(which: str) -> bool:
+    """Return whether a word means cells.
+
+    Parameters
+    ----------
+    which : str
+        The word.
+
+    Returns
+    -------
+    bool
+        Whether it is like ``7``, ``7-11`` or ``7,9``.
+    """
+    return _SET.fullmatch(which) is not None
+
+
 def _split(which: str) -> list[str]:
-    if not _SET.fullmatch(which):
+    if not is_set(which):
         return [which] if os.path.exists(which) else which.split(",")
     numbers = []
     for part in which.split(","):
@@ -205,6 +221,11 @@ def _position(runs: list[Run], which: Which) -> int:
                 f"the trace of In[{runs[at]['number']}] is gone: In[{later['number']}] "
                 f"was recorded into the same directory, {later['trace']}"
             )
+    if not os.path.lexists(runs[at]["trace"]):
+        raise ViewError(
+            f"the trace of In[{runs[at]['number']}] is gone: {runs[at]['trace']} was removed or moved;"
+            " %trace ls lists what there is"
+        )
     return at
 
 
