@@ -11,6 +11,7 @@
 #define UNKNOWN                                                                        \
     " takes no argument but --run=auto|in-process|forked|isolated, --repeat N (2 to "  \
     "100) and --lines; this is unknown: "
+#define REPEAT ": --repeat takes how often the cell runs, 2 to 100"
 #define MARKED "Cell marked for multicell mode. It will be executed at position "
 
 static void
@@ -60,11 +61,17 @@ test_instrumented(void) {
          "is unknown: --run=map",
          0, 0, false},
         {"%%execute_with_scorep --repeat 1\nx", HFI_REFUSE, 0,
-         "%%execute_with_scorep" UNKNOWN "--repeat", 0, 0, false},
+         "%%execute_with_scorep" REPEAT ", and not 1", 0, 0, false},
         {"%%execute_with_scorep --repeat=101\nx", HFI_REFUSE, 0,
-         "%%execute_with_scorep" UNKNOWN "--repeat=101", 0, 0, false},
+         "%%execute_with_scorep" REPEAT ", and not 101", 0, 0, false},
         {"%%execute_with_scorep --repeat --lines\nx", HFI_REFUSE, 0,
-         "%%execute_with_scorep" UNKNOWN "--repeat", 0, 0, false},
+         "%%execute_with_scorep" REPEAT ", and not --lines", 0, 0, false},
+        {"%%execute_with_scorep --repeat\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT, 0, 0, false},
+        {"%%execute_with_scorep --repeat=\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT, 0, 0, false},
+        {"%%execute_with_scorep --lines --repeat 2.5\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT ", and not 2.5", 0, 0, false},
         {"%%execute_with_scorep --repeated\nx", HFI_REFUSE, 0,
          "%%execute_with_scorep" UNKNOWN "--repeated", 0, 0, false},
         {"%%isolated --repeat 2\nx", HFI_REFUSE, 0,
