@@ -333,3 +333,27 @@ def test_traces_are_listed_and_removed(kernel):
     assert kernel.run("%trace rm scorep-2020*").stream().startswith("1 trace removed, ")
     assert "mine stays, with a.txt" in kernel.run("%trace rm mine").stream()
     assert kernel.run("os.listdir('mine')").result == "['a.txt']"
+
+
+@pytest.mark.fresh
+def test_a_comparison_of_other_cells_is_doubted(kernel):
+    kernel.run("def f(n): return sum(range(n))\ndef g(): return 1")
+    kernel.run(CELL + "f(10)")  # 2
+    kernel.run(CELL + "f(20)")  # 3: an edit
+    kernel.run(CELL + "import json; json.dumps(g())")  # 4: another cell
+    kernel.run(CELL + "f(10)")  # 5
+    kernel.run(CELL + "f(10); 1 / 0")  # 6
+    for line, said in (
+        ("5 2", []),
+        ("3 2", ["cell In[3] and cell In[2] have different code\n"]),
+        ("4 2", ["neither a line nor a function in common. Are these the cells that you mean?"]),
+        ("2 5", ["cell In[5], given as the one before, ran after cell In[2]"]),
+        ("6 5", ["cell In[6] failed", "different code"]),
+    ):
+        outcome = kernel.run(f"%trace {line} --view compare --text")
+        text = outcome.stream("stderr")
+        assert [one for one in said if one not in text] == [] and text.count("\n") == len(said)
+        assert outcome.stream().startswith(f"cell In[{line[0]}]"), "it is shown all the same"
+    for line in ("5 5", "2,5 3,5"):
+        text = kernel.run(f"%trace {line} --view compare").stream("stderr")
+        assert "is on both sides" in text or "different code" in text

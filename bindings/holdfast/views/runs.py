@@ -12,6 +12,7 @@ import re
 import typing as t
 from pathlib import Path
 
+from . import repeats
 from .traces import Trace, ViewError, archive_path
 
 if t.TYPE_CHECKING:
@@ -158,12 +159,49 @@ def compared(now: str, before: str) -> Trace:
     Raises
     ------
     ViewError
-        See `several`.
+        See `several`; or a run is in both.
     """
     ours, theirs = several(now), several(before)
+    both = {trace.path for trace in ours} & {trace.path for trace in theirs}
+    if both:
+        twice = next(trace for trace in ours if trace.path in both)
+        raise ViewError(f"{twice.title} is on both sides of the comparison")
     trace = ours[-1]
     trace.before, trace.sets = theirs[-1], (ours, theirs)
+    trace.doubts = _doubts(ours, theirs)
     return trace
+
+
+def _doubts(now: list[Trace], before: list[Trace]) -> list[str]:
+    """Why these may not be the runs that are meant; nothing is known of runs of other notebooks."""
+    lines = [
+        f"{trace.title} {_ENDINGS[trace.run['outcome']]}: its time says little"
+        for trace in (*now, *before)
+        if trace.run is not None and trace.run["outcome"] in _ENDINGS
+    ]
+    mine, other = now[-1], before[-1]
+    if mine.run is None or other.run is None:
+        return lines
+    if mine.run["number"] < other.run["number"]:
+        lines.append(f"{other.title}, given as the one before, ran after {mine.title}: NOW BEFORE")
+    ours, theirs = (
+        {line.strip() for line in _plain(trace.run["code"]).split("\n")} - {""}
+        for trace in (mine, other)
+        if trace.run is not None
+    )
+    if ours != theirs:
+        names = [{row["name"] for row in trace.table()} for trace in (mine, other)]
+        shared = {name for name in names[0] & names[1] if not name.startswith("cell In[")}
+        text = f"{mine.title} and {other.title} have different code"
+        if not (ours & theirs or shared - {repeats.FLUSH}):
+            text += (
+                ", and neither a line nor a function in common. Are these the cells that you mean?"
+            )
+        lines.append(text)
+    return lines
+
+
+_ENDINGS = {"error": "failed", "died": "died"}
 
 
 def repeated(which: str) -> Trace:
