@@ -16,9 +16,9 @@ from . import kept, runs, texts
 from .traces import ALIASES, VIEWS, ViewError, Window
 
 USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last instrumented one if none is named
-  CELL                  a cell's number, or an experiment's directory; 7-11 or 7,9 are several runs,
-                        whose medians and ranges --view compare shows, alone or beside those of
-                        a second set
+  CELL                  a cell's number, or an experiment's directory; 7-11 or 7,9 are several. The
+                        medians and ranges of several runs, or of one cell's (--repeat), are shown
+                        by --view compare, alone or beside those of a second set
   --view VIEW           timeline, flame, callers (or sandwich), table, source or compare
   --range BEGIN:END     only this part, in seconds since the trace's begin
   --text                the view as text: the longest functions; with --view flame the tree of calls,
@@ -96,10 +96,10 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
         raise ViewError("--view compare is of whole recordings; --range can't be used with it")
     if len(names) == 2 and options.view == "compare":
         found = [runs.compared(*options.cells)]
-    elif len(options.cells) == 1 and options.view == "compare":
+    elif len(options.cells) < 2 and options.view == "compare":
         found = [runs.repeated(*options.cells)]
     elif options.cells and options.view != "compare":
-        found = [trace for name in options.cells for trace in runs.several(name)]
+        found = [trace for name in options.cells for trace in runs.each(name)]
     else:
         found = [runs.find(name) for name in names]
     if options.export and len(found) > 1:

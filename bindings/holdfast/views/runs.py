@@ -103,11 +103,48 @@ def several(which: str) -> list[Trace]:
     ViewError
         One of them isn't there, or they are cells of different code.
     """
-    found = [find(one) for one in _split(which)]
+    found = [trace for one in _split(which) for trace in _all_of(one)]
     codes = {_plain(trace.run["code"]) for trace in found if trace.run is not None}
     if len(codes) > 1:
         raise ViewError(f"{which} are cells of different code, and no repeated runs of one")
     return found
+
+
+def each(which: str) -> list[Trace]:
+    """Find the traces of cells: of one that was repeated its last run.
+
+    Parameters
+    ----------
+    which : str
+        As for `several`.
+
+    Returns
+    -------
+    list of Trace
+        One or more, in this order.
+
+    Raises
+    ------
+    ViewError
+        One of them isn't there.
+    """
+    return [find(one) for one in _split(which)]
+
+
+def _all_of(which: str) -> list[Trace]:
+    """The runs of a cell with this number: several, if it was repeated; or the trace of a directory."""
+    last = find(which)
+    if last.run is None:
+        return [last]
+    same = [run for run in known() if run["number"] == last.run["number"]]
+    texts = sources()
+    return [Trace(run["trace"], run=run, sources=texts) for run in same[:-1] if _is_there(run)] + [
+        last
+    ]
+
+
+def _is_there(run: Run) -> bool:
+    return bool(run["trace"]) and os.path.lexists(run["trace"])
 
 
 def is_set(which: str) -> bool:
@@ -204,13 +241,13 @@ def _doubts(now: list[Trace], before: list[Trace]) -> list[str]:
 _ENDINGS = {"error": "failed", "died": "died"}
 
 
-def repeated(which: str) -> Trace:
+def repeated(which: str | None = None) -> Trace:
     """Find a set of runs, to be shown with its medians and ranges.
 
     Parameters
     ----------
-    which : str
-        As for `several`.
+    which : str, optional
+        As for `several`. If it is left out: the last recorded cell.
 
     Returns
     -------
@@ -222,7 +259,10 @@ def repeated(which: str) -> Trace:
     ViewError
         See `several`.
     """
-    found = several(which)
+    ran = known()
+    if which is None and not ran:
+        return find()  # which says that there is none
+    found = several(str(ran[-1]["number"]) if which is None else which)
     if len(found) > 1:
         found[-1].before, found[-1].sets = None, (found, [])
     return found[-1]
@@ -272,7 +312,12 @@ def _before(runs: list[Run], at: int, texts: dict[int, str]) -> Trace | None:
     taken = {"", *(run["trace"] for run in runs[at:])}
     code = _plain(runs[at]["code"])
     for run in reversed(runs[:at]):
-        if code and code == _plain(run["code"]) and run["trace"] not in taken:
+        if (
+            run["number"] != runs[at]["number"]
+            and code
+            and code == _plain(run["code"])
+            and run["trace"] not in taken
+        ):
             try:
                 return Trace(archive_path(Path(run["trace"])), run=run, sources=texts)
             except ViewError:
