@@ -71,8 +71,8 @@ take_repeat(hfi_outcome *outcome, hfi_part word, hfi_part *rest) {
         return true;
     outcome->kind = HFI_REFUSE;
     hfi_textbuf_add_part(&outcome->err, outcome->head.name);
-    hfi_textbuf_format(&outcome->err, ": --repeat takes how often the cell runs, 2 to %d",
-                       REPEAT_MAX);
+    hfi_textbuf_format(&outcome->err,
+                       ": --repeat takes how often the cell runs, 2 to %d", REPEAT_MAX);
     if (number.size) {
         hfi_textbuf_add(&outcome->err, ", and not ");
         hfi_quote_excerpt(&outcome->err, number);

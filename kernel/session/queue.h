@@ -17,7 +17,7 @@ typedef struct hfi_request {
     long long id;       /* under which a worker was asked; 0: not yet */
     long long begin_ns; /* when it came */
     int begun; /* its "busy" was published, and it is the main worker's to answer */
-    long long number; /* of the cell, once it has begun; that of each run */
+    long long number;            /* of the cell, once it has begun; that of each run */
     struct hfi_repeats *repeats; /* runs of it that are over; NULL: none */
 } hfi_request;
 

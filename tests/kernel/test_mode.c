@@ -60,6 +60,23 @@ test_instrumented(void) {
          "%%isolated takes no argument but --run=auto|in-process|forked|isolated; this "
          "is unknown: --run=map",
          0, 0, false},
+        {"%%isolated --repeat 2\nx", HFI_REFUSE, 0,
+         "%%isolated: --repeat needs a recording, which %%execute_with_scorep --repeat "
+         "makes",
+         0, 0, false},
+        {"%%execute_with_scorep", HFI_ANSWER, 0,
+         "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},
+        {"%%isolated\n# nothing\n", HFI_ANSWER, 0,
+         "%%isolated: there is no code below it.\n", 0, 0, false},
+    };
+
+    FEED_EXPECT(table, "/");
+}
+
+/* How often a cell runs is a number from 2 to 100; what isn't is named. */
+static void
+test_repeat(void) {
+    static const feed_row table[] = {
         {"%%execute_with_scorep --repeat 1\nx", HFI_REFUSE, 0,
          "%%execute_with_scorep" REPEAT ", and not 1", 0, 0, false},
         {"%%execute_with_scorep --repeat=101\nx", HFI_REFUSE, 0,
@@ -74,14 +91,6 @@ test_instrumented(void) {
          "%%execute_with_scorep" REPEAT ", and not 2.5", 0, 0, false},
         {"%%execute_with_scorep --repeated\nx", HFI_REFUSE, 0,
          "%%execute_with_scorep" UNKNOWN "--repeated", 0, 0, false},
-        {"%%isolated --repeat 2\nx", HFI_REFUSE, 0,
-         "%%isolated: --repeat needs a recording, which %%execute_with_scorep --repeat "
-         "makes",
-         0, 0, false},
-        {"%%execute_with_scorep", HFI_ANSWER, 0,
-         "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},
-        {"%%isolated\n# nothing\n", HFI_ANSWER, 0,
-         "%%isolated: there is no code below it.\n", 0, 0, false},
     };
 
     FEED_EXPECT(table, "/");
@@ -107,8 +116,8 @@ test_record_all_or_none(void) {
         {"%%execute_with_scorep --run=forked --lines --repeat 3\nx = 1", HFI_RUN_PLAIN,
          0, 0, "# %%execute_with_scorep --run=forked --lines --repeat 3\nx = 1", 0,
          false},
-        {"%%time\n%%execute_with_scorep\nx = 1", HFI_RUN_PLAIN, 0, 0,
-         "\n%%time\nx = 1", 0, false},
+        {"%%time\n%%execute_with_scorep\nx = 1", HFI_RUN_PLAIN, 0, 0, "\n%%time\nx = 1",
+         0, false},
         {"%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, true},
         {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
         {"x = 1", HFI_ANSWER, MARKED "0\n", 0, 0, 0, false},
@@ -248,6 +257,7 @@ test_write_mode(void) {
 int
 main(void) {
     test_instrumented();
+    test_repeat();
     test_record_all_or_none();
     test_multicell();
     test_finalized_program();
