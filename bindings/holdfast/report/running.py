@@ -333,7 +333,7 @@ class _Runner:
             number = self._numbers[index]
             await written(f"cell {number} ({cell_title(cell.source)[:60]})")
             if self.ended_by:
-                return KeyboardInterrupt(self.ended_by)
+                return RuntimeError(f"{self.ended_by} ended the run")
             count = self.client.code_cells_executed + 1
             run = self.client.async_execute_cell(cell, index, execution_count=count)
             self._at = asyncio.ensure_future(run)

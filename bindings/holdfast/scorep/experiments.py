@@ -1,5 +1,4 @@
-"""The directories of recordings on the disk: which of them the recorder named, how large they are, and how
-they are removed.
+"""The directories of recordings on the disk: which there are, how large they are, how they are removed.
 
 A recording that isn't given a place gets a directory of its own, so an hour of work leaves many of them.
 `Kept` bounds those of one kernel: of the recordings that it named itself the oldest go, in bytes and in number.
@@ -12,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import typing as t
 
 from holdfast import _recorder
 

@@ -53,7 +53,7 @@ def longest(trace: Trace, rows: int = 20) -> str:
         A table, by exclusive time.
     """
     table = trace.table()
-    lines = [HEAD]
+    lines: list[tuple[str, ...]] = [HEAD]
     for row in table[:rows]:
         seconds = (f"{row['inclusive']:.6f}", f"{row['exclusive']:.6f}")
         lines.append((row["name"], f"{row['visits']:,}", *seconds, _place(row)))
@@ -123,7 +123,8 @@ def tree(trace: Trace, rows: int = 60) -> str:
     """
     nodes = _nodes(trace)
     least = _SHARE * sum(node.total for node in nodes if node.parent is None)
-    lines, hidden = [HEAD], 0
+    lines: list[tuple[str, ...]] = [HEAD]
+    hidden = 0
     for node in nodes:
         if node.total < least or len(lines) > rows:
             hidden += 1
@@ -158,7 +159,7 @@ def callers(trace: Trace, rows: int = 10) -> str:
             sums = found[node.name][node.parent]
             for at, value in enumerate((node.calls, node.total, node.own)):
                 sums[at] += value
-    lines = [HEAD]
+    lines: list[tuple[str, ...]] = [HEAD]
     for row in table[:rows]:
         times = _times(row["inclusive"], row["exclusive"])
         lines.append((row["name"], f"{row['visits']:,}", *times, _place(row)))
