@@ -345,10 +345,13 @@ def test_a_comparison_of_other_cells_is_doubted(kernel):
     kernel.run(CELL + "f(10); 1 / 0")  # 6
     for line, said in (
         ("5 2", []),
-        ("3 2", ["cell In[3] and cell In[2] have different code\n"]),
-        ("4 2", ["neither a line nor a function in common. Are these the cells that you mean?"]),
+        ("3 2", []),
+        (
+            "4 2",
+            ["have neither a line nor a function in common. Are these the cells that you mean?"],
+        ),
         ("2 5", ["cell In[5], given as the one before, ran after cell In[2]"]),
-        ("6 5", ["cell In[6] failed", "different code"]),
+        ("6 5", ["cell In[6] failed"]),
     ):
         outcome = kernel.run(f"%trace {line} --view compare --text")
         text = outcome.stream("stderr")

@@ -229,12 +229,11 @@ def _doubts(now: list[Trace], before: list[Trace]) -> list[str]:
     if ours != theirs:
         names = [{row["name"] for row in trace.table()} for trace in (mine, other)]
         shared = {name for name in names[0] & names[1] if not name.startswith("cell In[")}
-        text = f"{mine.title} and {other.title} have different code"
         if not (ours & theirs or shared - {repeats.FLUSH}):
-            text += (
-                ", and neither a line nor a function in common. Are these the cells that you mean?"
+            lines.append(
+                f"{mine.title} and {other.title} have neither a line nor a function in common. Are these"
+                " the cells that you mean?"
             )
-        lines.append(text)
     return lines
 
 

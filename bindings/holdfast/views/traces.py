@@ -462,7 +462,7 @@ class Trace:
             "begin": begin,
             "end": end,
             "facts": self._facts(),
-            "notes": self._notes(),
+            "notes": [*self.doubts, *self._notes()],
             "regions": {**regions, "cell": cells},
             "locations": found["rows"],
             "paths": [{"name": "all threads", **found["paths"]}],
@@ -535,7 +535,7 @@ class Trace:
 
     def _notes(self) -> list[str]:
         rows = self.read().found["rows"]
-        notes = [*self.doubts, f"Trace: {self.path.parent}"]
+        notes = [f"Trace: {self.path.parent}"]
         if pixel := max((row["pixel"] for row in rows), default=0):
             notes.append(
                 f"Calls below {exports.time(pixel / 1e6)} are joined; zooming in shows each while the "
@@ -547,7 +547,7 @@ class Trace:
                 f"{repeats.FLUSH}: the recorder's memory was full, and was written to the disk meanwhile. "
                 "SCOREP_TOTAL_MEMORY gives it more."
             )
-        if not self.read().found["table"]["region"]:
+        if not own:
             notes.append(self.emptiness())
         if hidden := sum(row["hidden"] for row in rows):
             notes.append(f"{hidden:,} calls lie too deep to be drawn.")
