@@ -33,6 +33,7 @@
 #include <time.h>
 
 #include "session/workers.h"
+#include "session/listeners.h"
 #include "session/request.h"
 #include "workers/program.h"
 
@@ -170,7 +171,8 @@ void
 hfi_generations_note(hf_kernel *kernel) {
     hfi_textbuf *cells = &kernel->generations->cells;
     if (kernel->cell.store_history &&
-        kernel->cell.directive.history.kind == HFI_HISTORY_NONE)
+        kernel->cell.directive.history.kind == HFI_HISTORY_NONE &&
+        (hfi_repeat_is_first(kernel) || cells->size == 0))
         hfi_textbuf_format(cells, "%s%lld", cells->size > 0 ? ", " : "",
                            kernel->cell.number);
 }

@@ -53,6 +53,9 @@ hfi_listener hfi_repeat_hear;
  * that is to be. Of a cell that isn't repeated it is both. */
 int hfi_repeat_is_first(const hf_kernel *kernel);
 int hfi_repeat_is_last(const hf_kernel *kernel);
+/* Whether the run that replies so has its own line: those of a set have one together, but
+ * for one that fails. */
+int hfi_repeat_is_told(const hf_kernel *kernel, const msgpack_object *reply);
 
 /* ---- observe.c: the frontend's part in the monitor ---- */
 

@@ -344,6 +344,7 @@ show(hf_kernel *kernel, const msgpack_object *reply) {
 
 void
 hfi_summary_hear(hf_kernel *kernel, const hfi_event *event) {
-    if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed)
+    if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed &&
+        hfi_repeat_is_told(kernel, event->map))
         show(kernel, event->map);
 }

@@ -48,12 +48,14 @@
       "Without `parent` it belongs to the request that the worker runs.")              \
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
-      "prepared?: bin, trace?: str, unserializable?: {str: str}, run?: str, "          \
+      "prepared?: bin, trace?: str, automatic?: bool, unserializable?: {str: str}, "   \
+      "run?: str, "                                                                    \
       "run_reason?: str, protected?: bool, main?: bool",                               \
       "Ends the request under `id`. For a request, `content` is that of Jupyter's "    \
       "reply. `prepared` is the token of a prepared commit, which the frontend "       \
       "publishes before the client sees the reply. `trace` is the directory of the "   \
-      "recording. Of a `commit` it has besides `unserializable`, the reason for "      \
+      "recording; `automatic`: nobody has named it. Of a `commit` it has besides "     \
+      "`unserializable`, the reason for "                                              \
       "each name that the commit doesn't have, and, if the frame asked how to run a "  \
       "cell, `run`: `in-process`, `forked` (in a fork of the main worker) or "         \
       "nothing (in a cell worker), with the reason; in-process nothing needs to be "   \
@@ -200,7 +202,8 @@
     X(MAIN, rest, 0, "", "Nobody uses the notebook: free spare memory.")               \
     X(MAIN, ran, 0, "run: str, listed: bool",                                          \
       "An instrumented cell has ended, in any process. JSON: number, code, trace (a "  \
-      "directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, end_ns, "   \
+      "directory), outcome (`ok`, `error` or `died`), multicell, automatic (the "      \
+      "trace's name is the recorder's own), begin_ns, end_ns, "                        \
       "wall and cost. Those with a trace are `listed`, and a new main worker gets "    \
       "all of these.")                                                                 \
     X(MAIN, shown, 0, "number: int, terms: [str]",                                     \

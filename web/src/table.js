@@ -1,7 +1,8 @@
 /* The regions as a table that is sorted by any of its columns, alone or beside the previous run.
  *
  * A table of ten thousand rows is of no use on a page: the first ROWS are shown, and the rest
- * when it's asked for. The bar behind a time is its part of the largest in the column.
+ * when it's asked for. The bar behind a time is its part of the largest in the column. Changes have no colours:
+ * beside a single run the noise is unknown, so nothing says that they are one (repeats.js).
  */
 import { element } from "./dom.js";
 import { number } from "./tracks.js";
@@ -97,8 +98,6 @@ export class Table {
     if (kind === "bar" && most > 0) {
       cell.className = "part";
       cell.style.setProperty("--part", `${((92 * one) / most).toFixed(1)}%`);
-    } else if (kind === "change" && one) {
-      cell.className = one > 0 ? "worse" : "better";
     }
     return cell;
   }

@@ -58,6 +58,8 @@ def trace(
     window = traces.Window(begin, end)
     if before is not None and which is not None:
         return runs.compared(os.fspath(_text(which)), os.fspath(_text(before))).view(view, window)
+    if before is None and view == "compare" and (which is None or isinstance(which, int)):
+        return runs.repeated(None if which is None else str(which)).view(view, window)
     return runs.find(which, before).view(view, window)
 
 

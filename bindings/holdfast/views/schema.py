@@ -325,6 +325,7 @@ class Run(TypedDict):
     trace: str
     outcome: str
     multicell: bool
+    automatic: NotRequired[bool]
     begin_ns: int
     end_ns: int
     wall: float

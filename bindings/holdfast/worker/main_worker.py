@@ -25,6 +25,7 @@ from holdfast._patches import is_patch
 from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
+from holdfast.scorep import experiments
 
 from . import notices, preparation, usage
 from .absent import report_absent
@@ -86,6 +87,7 @@ class MainWorker(Worker):
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []
+        self.kept = experiments.Kept()
         self.made_ready: Report = {}  # memory, before the cell that runs
         self.last_run = "{}"  # what the frontend reported of the last instrumented cell, as JSON
         self.last_line: Frame = {}  # the line below the last recorded cell: number, terms
@@ -298,6 +300,7 @@ class MainWorker(Worker):
     def begin_anew(self) -> None:
         """Be the main worker, which this process is the fork of; after `begin_fork`."""
         self.shell.runs = []  # the frontend reports all
+        self.kept = experiments.Kept()
         self.channel.send("ready", version=VERSION, pid=os.getpid())
 
     # ---- requests of the frontend without user code
@@ -584,6 +587,8 @@ class MainWorker(Worker):
         if frame.get("listed"):
             self.shell.runs.append(frame["run"])
             del self.shell.runs[:-_RUNS_MAX]
+            with contextlib.suppress(Exception):  # the notebook may have replaced what it calls
+                self.kept.note(frame["run"])
 
     def op_shown(self, frame: Frame) -> None:
         """The line below a recorded cell, as %holdfast explain reads it."""

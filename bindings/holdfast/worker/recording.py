@@ -50,6 +50,7 @@ class Recording:
         frames.leave_out(self._recorder)
         self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it
+        self._is_automatic = False  # nobody named it
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._counted = Counted()  # of the last recording
@@ -107,6 +108,7 @@ class Recording:
         if given.lines and not given.dummy:
             self._sample_lines()
         self._shown = wanted or self._experiment
+        self._is_automatic = not wanted
         ending.guard(self.close)
         self._shell.recorder = self._recorder
         if not has_scorep:
@@ -169,6 +171,7 @@ class Recording:
         report["seconds_recorder"] = self._overhead(counts)
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
+            reply["automatic"] = self._is_automatic
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
         return reply
 

@@ -68,15 +68,21 @@ def word(io: bool = True) -> Frame:
     }
 
 
+_looked = 0  # bytes that _read has read: they are no part of what a cell reads
+
+
 def _read(path: str) -> bytes:
+    global _looked
     try:
         fd = _open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""  # another system
     try:
-        return _read_some(fd, 512)
+        found = _read_some(fd, 512)
     finally:
         _close(fd)
+    _looked += len(found)
+    return found
 
 
 def resident() -> int:
@@ -123,22 +129,26 @@ class Aside:
             return read, written
 
     def io_of_others(self) -> tuple[int, int] | None:
-        """What the process has read and written but for them; None if the system doesn't say. Both are
-        counted one after the other: if a thread of ours did something meanwhile, look again."""
+        """What the process has read and written but for them and for `_read`; None if the system doesn't
+        say. Both are counted one after the other: if a thread of ours did something meanwhile, look again."""
         ours = self.io
         for _ in range(_LOOKS):
-            before, everything = ours, _transferred()
+            before, looked, everything = ours, _looked, _transferred()
             ours = self.io
             if ours == before:
                 break
-        return (everything[0] - ours[0], everything[1] - ours[1]) if any(everything) else None
+        read, written = everything[0] - ours[0] - looked, everything[1] - ours[1]
+        return (read, written) if any(everything) else None
 
     @contextlib.contextmanager
     def counted(self) -> t.Iterator[None]:
         """All that this thread does in the block."""
         thread = threading.get_native_id()
         with self._lock:
-            self._counting[thread] = before = _transferred("/proc/thread-self/io")
+            looked = _looked
+            before = _transferred("/proc/thread-self/io")
+            # This look is in the difference, and in _looked.
+            self._counting[thread] = before = (before[0] + _looked - looked, before[1])
         try:
             yield
         finally:
