@@ -14,6 +14,7 @@ import typing as t
 
 from . import alias, history, verify
 from .monitor import registration
+from ._patches import shown
 from .tabular import align, count, size
 
 if t.TYPE_CHECKING:
@@ -149,8 +150,13 @@ def render(words: list[str], worker: t.Any) -> str:
         name: reason for name, reason in worker.names.reasons.items() if not words or name in words
     }
     if words:
-        known = {row["name"] for row in chosen} | set(reasons)
+        lost = {name: why for name, why in getattr(worker, "lost", {}).items() if name in words}
+        known = {row["name"] for row in chosen} | set(reasons) | set(lost)
         lines = _name_lines(chosen, listing, reasons)
+        lines += [
+            f"{name} ended with the process of the cell that made it: {why}"
+            for name, why in sorted(lost.items())
+        ]
         missing = [word for word in dict.fromkeys(words) if word not in known]
         if missing:
             lines.append(
@@ -229,7 +235,7 @@ def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, st
         table.append((name, row.get("type") or "", carried, lives, bytes_, since))
     lines = align(table, right=(4, 5)) if rows else []
     return lines + [
-        f"{name} stays in the plain cells: {why}" for name, why in sorted(reasons.items())
+        f"{shown(name)} stays in the plain cells: {why}" for name, why in sorted(reasons.items())
     ]
 
 

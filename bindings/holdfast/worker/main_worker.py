@@ -20,7 +20,7 @@ import threading
 import time
 import typing as t
 
-from holdfast import _finalizers, _owned, _store, _trial, verify
+from holdfast import _finalizers, _owned, _store, _trial, _words, verify
 from holdfast._patches import is_patch
 from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
@@ -58,7 +58,6 @@ _LOADED_ANEW = "a module was loaded anew"
 _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
-_NAMES_SHOWN = 20
 _CHEAP_SECONDS = 0.05  # the last commit
 _CHEAP_BLOCKS = 8_000  # that were allocated since
 # Frames; a commit looks itself.
@@ -421,8 +420,8 @@ class MainWorker(Worker):
             if self._reported_stays.get(name) != why:
                 notices.say(
                     f"{name} stays in the notebook's own process, and is in no commit:"
-                    f" {why}. It isn't tried again until {name} is bound to another object, or by"
-                    f" `%holdfast retry {name}`; everything else is saved"
+                    f" {_words.brief(name, why)}. Everything else is saved;"
+                    f" `%holdfast retry {name}` tries it again"
                 )
         self._reported_stays = stays
 
@@ -637,13 +636,11 @@ def _listed(names: t.Any) -> list[str]:
 
 
 def _words_of_all_left(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return (
+    return _words.sentence(
         "the notebook's process ended several times by itself when it took over the variables, so"
-        f" none is loaded now. Their stored copies are kept: {shown}{more}."
-        " `%holdfast retry NAME ...` loads one, `del NAME` deletes it, and"
-        " `%holdfast save FILE` writes all of them to a file"
+        " none is loaded now. Their stored copies are kept: ",
+        names,
+        ". `%holdfast retry NAME ...` loads one, `del NAME` deletes it, `%holdfast save FILE` saves all",
     )
 
 
@@ -655,7 +652,4 @@ def _forget_last_error() -> None:
 
 def _report_apart(names: list[str]) -> None:
     if names:
-        notices.say(
-            f"values that stayed in the main worker go on with {', '.join(names)} as before the "
-            "cell: the new values can't replace the old ones there"
-        )
+        notices.not_replaced(names)
