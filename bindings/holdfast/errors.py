@@ -10,7 +10,7 @@ __all__ = ["NotCarriedError", "QuarantinedError"]
 
 
 class NotCarriedError(NameError):
-    """A variable of the notebook can't be carried into an instrumented cell.
+    """A variable of the notebook can't be carried into a cell's process.
 
     It is raised when a cell in a process of its own uses the name. The main worker keeps the variable.
 

@@ -22,8 +22,8 @@ if t.TYPE_CHECKING:
     from .worker.reports import CommitReport, Report
 
 _USAGE = (
-    """%holdfast            the session, its variables and the last instrumented cell
-%holdfast last       the cost of the last instrumented cell
+    """%holdfast            the session, its variables and the last recorded cell
+%holdfast last       the cost of the last recorded cell
 %holdfast explain    the meaning of each term of the line below it
 %holdfast NAME ...   only these variables
 %holdfast memory     the memory of each variable, here and in the store; memory NAME ...: only these
@@ -33,7 +33,7 @@ _USAGE = (
     + history.USAGE
 )
 
-_TRACE = "Show where the time of an instrumented cell went."
+_TRACE = "Show where the time of a recorded cell went."
 
 _RUN_MODES = {
     "in-process": "in the notebook's own process (in-process)",
@@ -137,7 +137,7 @@ def render(words: list[str], worker: t.Any) -> str:
         return "This kernel runs without a store: nothing is carried."
     if words == ["last"]:
         if not worker.last_report:
-            return "No instrumented cell has run yet."
+            return "No recorded cell has run yet."
         return "\n".join(_report_lines(worker.last_report, worker.last_run))
     listing = worker.names.listing()
     chosen = [
@@ -167,7 +167,7 @@ def render(words: list[str], worker: t.Any) -> str:
     if worker.session.generation == 0:
         lines.append(
             "Nothing is in the store yet: plain cells keep their variables, the first"
-            " instrumented cell commits them."
+            " recorded cell commits them."
         )
     lines += _name_lines(chosen, listing, reasons)
     commit: CommitReport | None = getattr(worker, "last_commit", None)
@@ -175,7 +175,7 @@ def render(words: list[str], worker: t.Any) -> str:
     if worker.last_report:
         lines += [
             "",
-            "The last instrumented cell:",
+            "The last recorded cell:",
             *_report_lines(worker.last_report, worker.last_run),
         ]
     lines += history.summary(getattr(worker, "history", None))

@@ -167,7 +167,7 @@ hfi_setting_enable_vampir(hfi_outcome *outcome) {
     }
     outcome->state.launch_vampir = true;
     hfi_textbuf_add(&outcome->out,
-                    "Vampir opens the trace of each instrumented cell from "
+                    "Vampir opens the trace of each recorded cell from "
                     "now on.\n");
 }
 

@@ -84,9 +84,7 @@ write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
 /* Which state the notebook has now, and what is not in it. */
 static void
 write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
-    hfi_textbuf_format(text,
-                       "; its variables are those of the last commit (generation %llu)",
-                       (unsigned long long)hf_session_generation(kernel->store));
+    hfi_textbuf_format(text, "; its variables are those of the last commit");
     if (hfi_commits_missing(kernel) > 0)
         hfi_textbuf_format(
             text, ", without what the %lld plain cell%s since then changed",

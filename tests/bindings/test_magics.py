@@ -88,7 +88,7 @@ def test_missing_fields_are_blank():
 
 def test_nothing_yet():
     assert "Nothing is in the store yet" in render([], worker(generation=0))
-    assert "No instrumented cell" in render(["last"], worker())
+    assert "No recorded cell" in render(["last"], worker())
 
 
 def test_last_report():

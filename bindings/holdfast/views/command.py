@@ -21,7 +21,7 @@ from .traces import ALIASES, VIEWS, Trace, ViewError, Window
 if t.TYPE_CHECKING:
     from .schema import Function
 
-USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last instrumented one if none is named
+USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last recorded one if none is named
   CELL                  a cell's number, or an experiment's directory; 7-11 or 7,9 are several runs,
                         whose medians and ranges --view compare shows, alone or beside those of
                         a second set
@@ -32,7 +32,7 @@ USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last inst
   --export FILE         a file of another program, by its name's end: .json (Perfetto),
                         .speedscope.json, .callgrind, .pstats, .collapsed, .cubex, .html, .svg
   --yes                 write it also if it takes more than 100 MiB
-  --summary on|off      the line below each instrumented cell"""
+  --summary on|off      the line below each recorded cell"""
 
 
 class _Parser(argparse.ArgumentParser):

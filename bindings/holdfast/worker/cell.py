@@ -1,4 +1,4 @@
-"""A cell worker: a fresh process for one instrumented (or isolated) cell.
+"""A cell worker: a fresh process for one recorded (or isolated) cell.
 
 It waits with its shell ready. Its one request goes through these steps, timed for the report:
 

@@ -1,7 +1,7 @@
 """The main worker: runs plain cells and keeps the live objects.
 
 A plain cell costs what it costs in ipykernel: nothing is saved after it. Only when an
-instrumented cell is about to run does the frontend ask for a commit: changed names go into the
+recorded cell is about to run does the frontend ask for a commit: changed names go into the
 store, and what is published is privatized while the cell worker runs. Afterwards `adopt` takes
 over what the cell changed, names and process state, and puts the cell into the history. A commit
 looks only at what the cells since the last one can have touched (touched.py). The main worker alone owns the
@@ -86,7 +86,7 @@ class MainWorker(Worker):
         self.names = None
         self.shell.runs = []
         self.made_ready: Report = {}  # memory, before the cell that runs
-        self.last_run = "{}"  # what the frontend reported of the last instrumented cell, as JSON
+        self.last_run = "{}"  # what the frontend reported of the last recorded cell, as JSON
         self.last_line: Frame = {}  # the line below the last recorded cell: number, terms
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
@@ -274,7 +274,7 @@ class MainWorker(Worker):
         return self.lost
 
     def _learn_writes(self, written: list[str]) -> None:
-        """Take the names that an instrumented cell wrote without showing it: its key, and the
+        """Take the names that a recorded cell wrote without showing it: its key, and the
         names."""
         if written:
             self._learnt = preparation.remember(self._learnt, written[0], written[1:])
@@ -578,7 +578,7 @@ class MainWorker(Worker):
         return adopted
 
     def op_ran(self, frame: Frame) -> None:
-        """An instrumented cell has run, or all that did, where this is a later main worker."""
+        """A recorded cell has run, or all that did, where this is a later main worker."""
         self.last_run = frame["run"]
         if frame.get("listed"):
             self.shell.runs.append(frame["run"])
