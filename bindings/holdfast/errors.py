@@ -32,7 +32,8 @@ class NotCarriedError(NameError):
     def __init__(self, name: str, reason: str):
         super().__init__(
             f"{name!r} can't be carried into this cell's process: {_words.brief(name, reason)}."
-            f" The notebook's own process has it: {_words.INSTEAD}",
+            " The notebook's own process has it: use a plain cell or"
+            " %%execute_with_scorep --run=in-process",
             name=name,
         )
         self.reason = reason

@@ -95,7 +95,7 @@ def test_each_other_message(capsys):
 def test_the_errors():
     assert str(NotCarriedError("pool", LOCK)) == (
         "'pool' can't be carried into this cell's process: RLock inside. The notebook's own process"
-        " has it: use a plain cell or --run=in-process"
+        " has it: use a plain cell or %%execute_with_scorep --run=in-process"
     )
     assert NotCarriedError("pool", LOCK).reason == LOCK
     assert str(QuarantinedError("x", "loading it took too long")) == (
