@@ -32,6 +32,7 @@ import sys
 import types
 import typing as t
 
+from . import _words
 from ._after_import import call_after_import
 
 Chain = tuple[str, ...]  # a name, and attributes from there
@@ -300,7 +301,7 @@ class Patches:
             else:
                 self._set(key, value)
         except Exception as error:  # what refuses it here costs one attribute, not the cell
-            print(f"holdfast: {shown(key)} couldn't be carried over: {error}", file=sys.stderr)
+            print(f"holdfast: {_words.not_carried_over(shown(key), error)}", file=sys.stderr)
 
     def _set(self, key: str, value: t.Any) -> None:
         owner = self._owner(key)

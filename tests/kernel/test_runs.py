@@ -34,7 +34,7 @@ def shown(outcome):
 @pytest.mark.fresh
 def test_a_cell_and_its_run_before(any_kernel, tmp_path):
     kernel = any_kernel
-    assert "no instrumented cell has run yet" in kernel.run("%trace").stream("stderr")
+    assert "no recorded cell has run yet" in kernel.run("%trace").stream("stderr")
     kernel.run(
         "def gone(): pass\ndef f(n):\n    if limit == 3 and not n: gone()\n"
         "    return n and f(n - 1)\nlimit = 3"
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     (tmp_path / "broken" / "traces.otf2").write_bytes(b"x" * 300)
     (tmp_path / "kept").mkdir()
     for line, said in {
-        "777": f"no instrumented cell that ran; those that did: {kernel.before + 1}",
+        "777": f"no recorded cell that ran; those that did: {kernel.before + 1}",
         "--view nonsense": "invalid choice: 'nonsense'",
         "--colour": "unrecognized arguments",
         "--range 2:1": "is empty",
@@ -216,8 +216,8 @@ def test_repeated_runs_are_compared_with_repeated_runs(kernel):
     assert len(shown(kernel.run("%trace 2-5"))) == 4
     for line, words in {
         "%trace 7-10 2-3 --view compare --range 0:1": "--range can't be used",
-        "%trace 7-10 20-30 --view compare": "no instrumented cell of In[20] to In[30] ran",
-        "%trace 7,8 99 --view compare": "In[99] is no instrumented cell",
+        "%trace 7-10 20-30 --view compare": "no recorded cell of In[20] to In[30] ran",
+        "%trace 7,8 99 --view compare": "In[99] is no recorded cell",
     }.items():
         assert words in kernel.run(line).stream("stderr")
     kernel.run(CELL + "f(2)")

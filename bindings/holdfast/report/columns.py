@@ -93,7 +93,7 @@ COLUMNS = (
     Column("cell", "its first line", lambda cost: cost.title[:32]),
     Column(
         "kind",
-        "instrumented: it was recorded and has a trace; isolated: it ran in a process of its own",
+        "instrumented: it was recorded, and has a trace; isolated: it ran in a process of its own",
         lambda cost: cost.kind,
     ),
     Column(

@@ -46,7 +46,7 @@ class Recorded:
 
 
 def trace_archive(cost: CellCost, directory: Path) -> Path | None:
-    """Return the OTF2 archive of an instrumented cell.
+    """Return the OTF2 archive of a recorded cell.
 
     Parameters
     ----------

@@ -72,7 +72,8 @@ def _load(options: Options):
         return code, names, spec.origin, os.getcwd()
     path = options.program
     if path == "-":
-        code = compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True)
+        options.text = sys.stdin.buffer.read()
+        code = compile(options.text, "<stdin>", "exec", dont_inherit=True)
         return code, {"__file__": "<stdin>"}, "-", ""
     importer = pkgutil.get_importer(os.path.abspath(path))
     if importer is not None:
@@ -202,8 +203,18 @@ def _choose_recorder(options: Options) -> None:
             settings.settle_directory(os.environ)
         loading.restart(os.environ)
         sys.stdout.flush()
+        if options.text is not None:
+            _type_again(options.text)
         os.execv(sys.executable, sys.orig_argv)
     _say(options, "recorded by Score-P: " + " ".join(loading.options()))
+
+
+def _type_again(text: bytes) -> None:
+    """Let the program that came from stdin be read once more, by the process that this one becomes."""
+    with open(os.memfd_create("stdin", 0), "wb+") as file:
+        file.write(text)
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
 
 
 def _summary(result: dict, directory: str) -> str:

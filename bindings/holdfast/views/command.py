@@ -15,7 +15,7 @@ import warnings
 from . import kept, runs, texts
 from .traces import ALIASES, VIEWS, ViewError, Window
 
-USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last instrumented one if none is named
+USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last recorded one if none is named
   CELL                  a cell's number, or an experiment's directory; 7-11 or 7,9 are several. The
                         medians and ranges of several runs, or of one cell's (--repeat), are shown
                         by --view compare, alone or beside those of a second set
@@ -27,7 +27,7 @@ USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last inst
   --export FILE         a file of another program, by its name's end: .json (Perfetto),
                         .speedscope.json, .callgrind, .pstats, .collapsed, .cubex, .html, .svg
   --yes                 write it also if it takes more than 100 MiB
-  --summary on|off      the line below each instrumented cell
+  --summary on|off      the line below each recorded cell
 %trace ls                       the traces that there are: of which cell, when, how large
 %trace rm CELL|DIRECTORY ...    remove traces; %trace rm all: those that this kernel has named"""
 

@@ -1,4 +1,4 @@
-"""The instrumented cells that ran in this notebook, and which of them is meant.
+"""The recorded cells that ran in this notebook, and which of them is meant.
 
 The frontend reports each run to the main worker (kernel/session/runs.c), and the shell keeps the
 report as text. This module reads it when it is asked for.
@@ -32,7 +32,7 @@ def _shell() -> t.Any:
 
 
 def known() -> list[Run]:
-    """Return the instrumented cells that ran in this notebook.
+    """Return the recorded cells that ran in this notebook.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def _split(which: str) -> list[str]:
             continue
         inside = sorted(n for n in known_runs if int(first) <= n <= int(last))
         if not inside:
-            raise ViewError(f"no instrumented cell of In[{first}] to In[{last}] ran")
+            raise ViewError(f"no recorded cell of In[{first}] to In[{last}] ran")
         numbers += [str(number) for number in inside]
     return numbers
 
@@ -283,12 +283,12 @@ def _position(runs: list[Run], which: Which) -> int:
     """The last run of this number, or the last of all."""
     if not runs:
         raise ViewError(
-            "no instrumented cell has run yet; %%execute_with_scorep in a cell's first line records it"
+            "no recorded cell has run yet; %%execute_with_scorep in a cell's first line records it"
         )
     places = [i for i, run in enumerate(runs) if which is None or str(run["number"]) == str(which)]
     if not places:
         numbers = ", ".join(str(run["number"]) for run in runs[-12:])
-        raise ViewError(f"In[{which}] is no instrumented cell that ran; those that did: {numbers}")
+        raise ViewError(f"In[{which}] is no recorded cell that ran; those that did: {numbers}")
     at = places[-1]
     if not runs[at]["trace"]:
         raise ViewError(f"In[{runs[at]['number']}] {runs[at]['outcome']} and left no trace")

@@ -318,7 +318,7 @@ class Cost(TypedDict, total=False):
 
 
 class Run(TypedDict):
-    """An instrumented cell that ran (kernel/session/runs.c)."""
+    """A recorded cell that ran (kernel/session/runs.c)."""
 
     number: int
     code: str

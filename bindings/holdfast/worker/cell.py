@@ -1,4 +1,4 @@
-"""A cell worker: a fresh process for one instrumented (or isolated) cell.
+"""A cell worker: a fresh process for one recorded (or isolated) cell.
 
 It waits with its shell ready. Its one request goes through these steps, timed for the report:
 
@@ -305,10 +305,9 @@ class Cell(Worker):
         lost = widgets.left(
             {name: why for name, why in saved["unserializable"].items() if name in namespace}
         )
-        others = [f"the name {name!r} ({why})" for name, why in unstorable(namespace).items()]
-        raised = with_traceback(saved["saved"], namespace)
-        others += [f"the local variables in the traceback of {name}" for name in raised]
-        notices.not_carried_out(lost, others)
+        ended: dict[t.Any, str] = lost | unstorable(namespace)
+        notices.not_carried_out({name: (why, notices.Lost.NEW) for name, why in ended.items()})
+        notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         addresses = Addresses()
         addresses.learn(saved["saved"], saved["numbers"], namespace)
         # Numbers in other names are the notebook's, and may be the address of anything here.
