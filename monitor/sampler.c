@@ -288,9 +288,10 @@ settle(hfi_sampler *sampler, const hfi_word *end) {
                        : cell->end[HF_MONITOR_PROCESS].time_ns;
     note_pids(sampler, cell);
     double peak = sampler->cell_pid > 0 ? hfi_process_peak(sampler->cell_pid) : 0;
-    cell->peak_bytes = end->peak > 0               ? (double)end->peak
-                       : peak > sampler->cell_peak ? peak
-                                                   : 0;
+    if (cell->kind != HF_MONITOR_PLAIN && end->peak > 0) /* begun anew with the cell */
+        cell->peak_bytes = (double)end->peak;
+    else
+        cell->peak_bytes = peak > sampler->cell_peak ? peak : 0;
     cell->end_bytes = (double)end->memory;
 }
 

@@ -49,7 +49,7 @@ typedef struct hfi_word {
     int64_t children_ns; /* and the children that it had waited for */
     int64_t io[6];       /* as /proc/PID/io has them; 0: not known */
     int64_t memory;      /* resident bytes; 0: not known; likewise the next */
-    int64_t peak;        /* the most of that since the cell's code began */
+    int64_t peak;        /* the most of that since the last recorded cell began */
 } hfi_word;
 
 /* A cell begins in the process `pid`, at the time of its report, or now. A cell that

@@ -309,22 +309,23 @@ def _cell_parts() -> list[Table | str]:
     more = f" ({count(before, 'cell')} before these)" if before else ""
     return [
         "",
-        f"Memory of the process that ran each cell{more}:",
+        f"Memory of the process that ran each cell{more}; peak is - if it had had more before:",
         Table(_CELLS_HEAD, shown, range(2, 6)),
     ]
 
 
 def _cell_row(cell: Cell) -> tuple[str, ...] | None:
-    if not (cell.begin_bytes and cell.end_bytes and cell.number):
+    if not (cell.begin_bytes and cell.number):
         return None
     grown = round(cell.end_bytes - cell.begin_bytes)
+    change = ("-" if grown < 0 else "+") + size(abs(grown))
     code = (cell.source.strip().splitlines() or [""])[0][:40]
     return (
         f"[{cell.number}]",
         cell.kind,
         f"{cell.duration:.3f}",
         size(round(cell.begin_bytes)),
-        size(round(max(cell.peak_bytes, cell.begin_bytes))),
-        ("-" if grown < 0 else "+") + size(abs(grown)),
+        size(round(max(cell.peak_bytes, cell.begin_bytes))) if cell.peak_bytes else "-",
+        change if cell.end_bytes else "-",  # its process died
         code,
     )

@@ -125,7 +125,8 @@ class Cell:
         What each level had used by then, in the order of `LEVELS`; see `Monitor.summary` for their
         differences.
     peak_bytes : float
-        The most resident memory of its process while it ran, in bytes; 0 if that isn't known.
+        The most resident memory of its process while it ran, in bytes; 0 if that isn't known, since the
+        process had more before.
     begin_bytes, end_bytes : float
         The resident memory of its process when its code began and ended, in bytes; 0 if that isn't
         known.

@@ -66,9 +66,8 @@ def word(io: bool = True) -> Frame:
 
 
 def first_word() -> Frame:
-    """The same as a cell's code begins, with which a peak of memory begins."""
-    memory = _memory()  # what is kept doesn't count into the peak
-    _forget_peak()
+    """The same as a cell's code begins: what looking at the memory takes isn't the code's."""
+    memory = _memory()
     return memory | _moment(io=True)
 
 
@@ -92,7 +91,8 @@ def leave_out_memory_of(session: t.Any) -> None:
 
 
 def _memory() -> Frame:
-    """Resident bytes, and the most since the last cell began; nothing if the system doesn't say."""
+    """Resident bytes, and the most since the last recorded cell began (the program may ask for that, too,
+    so it isn't begun anew for others); nothing if the system doesn't say."""
     unused = _store._leave_cache(_session) if _session is not None else 0
     memory = resident() - unused
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - unused
@@ -196,6 +196,8 @@ class Usage:
 
     def begin(self) -> None:
         """Before its code."""
+        _memory()  # what is kept doesn't count into the peak
+        _forget_peak()
         self._io = aside.io_of_others()
         self._children = _of_children()
 
