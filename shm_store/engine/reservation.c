@@ -140,10 +140,11 @@ split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
     return status;
 }
 
+/* Not what is kept of older generations: that is no reason to keep free pages, too. */
 static uint64_t
 used_bytes(const hfi_superblock *super) {
     return super->bytes[HFI_RESERVED] + super->bytes[HFI_PREPARED] +
-           super->bytes[HFI_COMMITTED] + super->bytes[HFI_RETIRED];
+           super->bytes[HFI_COMMITTED];
 }
 
 /* How many bytes of free pages there would be too many, with so many fresh ones. */
