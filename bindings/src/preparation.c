@@ -281,7 +281,8 @@ PyMethodDef hfi_preparation_functions[] = {
      "bytes "
      "that they had; for a process that makes one and leaves."},
     {"_leave_cache", leave_cache, METH_O,
-     "_leave_cache(session): memory that was freed, and is kept for later, isn't in the "
+     "_leave_cache(session): memory that was freed, and is kept for later, isn't in "
+     "the "
      "process's page tables any more; how many bytes of it, made ready for a cell, "
      "are."},
     {"_drop_aside", drop_aside, METH_VARARGS,

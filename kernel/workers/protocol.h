@@ -236,7 +236,7 @@
       "A moment of the monotonic clock, the processor time that the worker and the "   \
       "children that it had waited for had used by then, the text of its file io in "  \
       "/proc, its resident bytes, and the most of these since the last recorded cell " \
-      "began. Memory that it keeps only for later isn't counted.")                                                                  \
+      "began. Memory that it keeps only for later isn't counted.")                     \
     X(Instrument,                                                                      \
       "arguments: [str], unserializable: {str: str}, isolated: bool, run_reason: "     \
       "str, name: bin",                                                                \

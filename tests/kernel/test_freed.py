@@ -36,11 +36,15 @@ def allocated(kernel):
 
 def test_it_is_given_back_while_the_notebook_waits_and_while_a_cell_runs(kernel):
     ok(kernel, RESIDENT + MADE_AND_DROPPED)
-    before = int(ok(kernel, "resident()").result)  # at a cell's end it is in no process's tables
+    # At a cell's end it is in no page tables.
+    before = int(ok(kernel, "resident()").result)
     until(lambda: allocated(kernel) < SIZE, lambda: allocated(kernel))
     wait = "\nimport time\nwhile resident() > before + most: time.sleep(0.01)\n"
     # In the middle of a cell; for ever if it isn't given back.
-    ok(kernel, f"before, most = {before}, {SIZE // 4}\nwork()\nassert resident() > before + most" + wait)
+    ok(
+        kernel,
+        f"before, most = {before}, {SIZE // 4}\nwork()\nassert resident() > before + most" + wait,
+    )
     until(lambda: allocated(kernel) < SIZE, lambda: allocated(kernel))
     assert ok(kernel, "work()").result == "1.0"
 
@@ -50,13 +54,15 @@ def row_of_table(kernel):
     text = "".join(str(one) for one in ok(kernel, "%holdfast memory").everything)
     row = re.findall(r"\[\d+\] +instrumented +[\d.]+ +(.*?)\\n", text)[-1]
     units = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
-    return [float(number) * units[unit] for number, unit in re.findall(r"([-+]?[\d.]+) (\w+)", row)[:3]]
+    return [
+        float(number) * units[unit] for number, unit in re.findall(r"([-+]?[\d.]+) (\w+)", row)[:3]
+    ]
 
 
 @pytest.mark.parametrize("mode", ["in-process", "isolated"])
 def test_it_is_in_no_figure(kernel, mode):
     """And the line has the same peak and growth as `%holdfast memory`."""
-    for _ in range(2):  # the second finds what the first has freed, or what is made ready for it
+    for _ in range(2):  # the second finds what the first has freed, or what is made ready
         cost = ok(kernel, CELL.format(mode) + MADE_AND_DROPPED).cost
     assert SIZE < cost["bytes_peak"] and cost["bytes_grown"] < SIZE / 4, cost
     begin, peak, grown = row_of_table(kernel)
@@ -83,7 +89,22 @@ def test_without_recycling_arrays_are_in_the_processs_own_memory(start_kernel):
     ok(kernel, RESIDENT + "before = resident()" + MADE_AND_DROPPED)
     assert ok(kernel, f"work()\nresident() < before + {SIZE // 2}").result == "True"
     ok(kernel, f"kept = np.ones({SIZE} // 8)")
-    ok(kernel, CELL.format("isolated") + f"kept += 1\nother = np.full({SIZE} // 8, 3.0)\nassert resident() > {SIZE}")
+    ok(
+        kernel,
+        CELL.format("isolated")
+        + f"kept += 1\nother = np.full({SIZE} // 8, 3.0)\nassert resident() > {SIZE}",
+    )
     assert ok(kernel, "float(kept[-1] + other[-1])").result == "5.0"
     with Session.open("/" + kernel.segment().name) as session:
         assert session.info()["reserved_bytes"] < SIZE // 4
+
+
+@pytest.mark.fresh
+def test_clean_processes_leave_no_more_than_twice_what_they_took(kernel):
+    """What they freed, what the history keeps and what is prepared for the next cell, all together."""
+    ok(kernel, "import numpy as np")
+    code = CELL.format("isolated") + "a = np.full(48 << 17, {}.0); b = a * 2; c = a + b; del c"
+    peak = max(ok(kernel, code.format(i)).cost["bytes_peak"] for i in range(6))
+    assert allocated(kernel) <= 2 * peak + 64 * MIB
+    ok(kernel, "%holdfast undo")
+    assert ok(kernel, "float(a[0])").result == "4.0"

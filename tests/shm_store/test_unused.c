@@ -68,7 +68,8 @@ mapped_pages(const void *address, size_t size) {
 static void
 test_what_is_unused_is_given_back(hf_session *session) {
     int waits;
-    hf_region *kept = reserve(session, 4 * MIB, 7), *freed = reserve(session, 8 * MIB, 1);
+    hf_region *kept = reserve(session, 4 * MIB, 7),
+              *freed = reserve(session, 8 * MIB, 1);
     uint64_t before = object_bytes(session), reserved = info_of(session).reserved_bytes;
     char *address = hf_region_address(freed);
     hf_region_release(freed);

@@ -201,7 +201,9 @@ class Usage:
         self._io = aside.io_of_others()
         self._children = _of_children()
 
-    def end(self, span: t.Mapping[str, Frame], own_seconds: float, experiment: str = "") -> reports.Usage:
+    def end(
+        self, span: t.Mapping[str, Frame], own_seconds: float, experiment: str = ""
+    ) -> reports.Usage:
         """After it: the report's part.
 
         Parameters
