@@ -217,7 +217,7 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
     uint32_t index = find_recycled(session, size);
     if (index == HFI_NONE && (flags & HFI_RESERVE_RECYCLED))
         return HF_NOT_FOUND;
-    if (index == HFI_NONE && !(flags & HFI_RESERVE_SPARE))
+    if (index == HFI_NONE)
         keep_bound(session, size);
     if (index == HFI_NONE)
         index = find_free(session, size, limit, HFI_EXTENT_HOLE);
