@@ -17,6 +17,9 @@ long long hfi_rest_deadline_ns(const hf_kernel *kernel);
  * the next recorded cell, and the fork server imports. */
 void hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_moment_deadline_ns(const hf_kernel *kernel);
+/* What processes have freed, and haven't used for a second, is given back. */
+void hfi_rest_unused_tick(hf_kernel *kernel, long long now_ns);
+long long hfi_rest_unused_deadline_ns(const hf_kernel *kernel);
 /* An idle commit took too long; or a cell has waited for one since. */
 void hfi_rest_pause_commits(hf_kernel *kernel, int is_paused);
 /* Something has just ended. */

@@ -233,10 +233,13 @@
 
 /* X(name, fields, text) */
 #define HFI_PROTOCOL_MAPS(X)                                                           \
-    X(Moment, "time_ns: int, cpu_ns: int, children_ns: int, io?: bin",                 \
+    X(Moment,                                                                          \
+      "time_ns: int, cpu_ns: int, children_ns: int, io?: bin, memory?: int, "          \
+      "peak?: int",                                                                    \
       "A moment of the monotonic clock, the processor time that the worker and the "   \
-      "children that it had waited for had used by then, and the text of its file "    \
-      "io in /proc.")                                                                  \
+      "children that it had waited for had used by then, the text of its file io in "  \
+      "/proc, its resident bytes, and the most of these since the last recorded cell " \
+      "began. Memory that it keeps only for later isn't counted.")                     \
     X(Instrument,                                                                      \
       "arguments: [str], unserializable: {str: str}, isolated: bool, run_reason: "     \
       "str, name: bin",                                                                \

@@ -158,7 +158,7 @@ class Recording:
         finally:
             self._shell.prepares = _nothing
             ran, own_seconds, ended_ns = _of_code(self._shell.span)
-            report |= usage.end(own_seconds, self._experiment)
+            report |= usage.end(self._shell.span, own_seconds, self._experiment)
             after = (time.monotonic_ns() - ended_ns) / 1e9
             counts, closing = self.close()
         report["seconds_run"] = ran

@@ -26,7 +26,7 @@ from holdfast._after_import import watch_imports
 from holdfast._patches import Patches
 from holdfast.errors import with_reason
 
-from . import arrays
+from . import arrays, usage
 from .absent import Absent
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .debug import debuggee
@@ -43,7 +43,6 @@ from .settings.counters import counters
 from .settings.own_code import own_code
 from .settings.remembered import remembered
 from .subshells import SubshellThread
-from .usage import word
 
 if t.TYPE_CHECKING:
     from .reports import ErrorContent, Message
@@ -69,6 +68,7 @@ class Worker:
         self.session = session
         self.lost: dict[str, str] = {}  # what cells made and could not hand over: the reason
         arrays.be_born_in(session)
+        usage.leave_out_memory_of(session)
         self.parents = Parents()
         self.interrupts = Interrupts(channel)
         self._context = contextvars.copy_context()
@@ -351,7 +351,7 @@ class Worker:
             with debuggee.lines_kept(self.shell), self.interrupts.cell(frame["id"]):
                 # SIGINT may come from here on
                 self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
-                said = word(io=False)  # it is asked for when the code begins
+                said = usage.word(io=False)  # it is asked for when the code begins
                 self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
                 whole = text if code is None else code
                 with self.absent.deletable(whole, self.names, self.lost):
@@ -359,7 +359,7 @@ class Worker:
                 if self.channel.open:  # not in a child that the cell forked
                     span = self.shell.span
                     if "end" not in span:  # no code ran, or it was interrupted
-                        span["end"] = word()
+                        span["end"] = usage.word()
                     tell = self.channel.keep if self.replies_at_once(frame) else self.channel.send
                     tell("ended", id=frame["id"], **span)
                 return reply

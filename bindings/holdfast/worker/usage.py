@@ -4,7 +4,8 @@ Looked at once before the cell's code and once after it, in the cell's own proce
 some tens of microseconds. Wall and processor time are those of the code alone, as the shell noted
 them (ipython/shell.py): what IPython does before and after it belongs to the hand-over.
 Memory is resident memory (RSS), which counts pages of mapped values that were touched; its peak is
-the system's own, begun anew with the cell. I/O is what passed through read and write calls (rchar,
+the system's own, begun anew with the cell. Memory that was freed and is kept for later arrays, or
+made ready for the cell and not used, is in neither. I/O is what passed through read and write calls (rchar,
 wchar), whether it came from a disk or a cache, but for what IPython's history writes meanwhile, and
 what recorders in children write when these end. Children count when they were waited for.
 """
@@ -25,6 +26,8 @@ from os import open as _open
 from os import read as _read_some
 from time import monotonic_ns as _monotonic_ns
 from time import process_time_ns as _process_time_ns
+
+from holdfast import _store
 
 from .control import Frame
 
@@ -59,6 +62,16 @@ def of_commit(saved: _Saved) -> reports.CommitCounts:
 def word(io: bool = True) -> Frame:
     """The report of this moment for the monitor (Moment): others see it a little later, and the
     children's time in hundredths of a second. The I/O counters take longest to read."""
+    return _moment(io) | _memory()
+
+
+def first_word() -> Frame:
+    """The same as a cell's code begins: what looking at the memory takes isn't the code's."""
+    memory = _memory()
+    return memory | _moment(io=True)
+
+
+def _moment(io: bool) -> Frame:
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "time_ns": _monotonic_ns(),
@@ -66,6 +79,24 @@ def word(io: bool = True) -> Frame:
         "children_ns": round((children.ru_utime + children.ru_stime) * 1e9),
         "io": _read("/proc/self/io") if io else b"",
     }
+
+
+_session: t.Any = None  # whose memory this process keeps for later arrays
+
+
+def leave_out_memory_of(session: t.Any) -> None:
+    """From now on what this process keeps of the session's memory for later is no use of it."""
+    global _session
+    _session = session
+
+
+def _memory() -> Frame:
+    """Resident bytes, and the most since the last recorded cell began (the program may ask for that, too,
+    so it isn't begun anew for others); nothing if the system doesn't say."""
+    unused = _store._leave_cache(_session) if _session is not None else 0
+    memory = resident() - unused
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - unused
+    return {"memory": memory, "peak": max(memory, peak)} if memory > 0 else {}
 
 
 _looked = 0  # bytes that _read has read: they are no part of what a cell reads
@@ -175,26 +206,30 @@ class Usage:
 
     def begin(self) -> None:
         """Before its code."""
+        _memory()  # what is kept doesn't count into the peak
         _forget_peak()
-        self._resident, self._io = resident(), aside.io_of_others()
+        self._io = aside.io_of_others()
         self._children = _of_children()
 
-    def end(self, own_seconds: float, experiment: str = "") -> reports.Usage:
+    def end(
+        self, span: t.Mapping[str, Frame], own_seconds: float, experiment: str = ""
+    ) -> reports.Usage:
         """After it: the report's part.
 
         Parameters
         ----------
+        span : dict
+            The words of the begin and the end of the cell's code.
         own_seconds : float
             Processor time of this process, from the begin of the cell's code to its end.
         experiment : str
             The directory that its children record to, too.
         """
         found: reports.Usage = {"seconds_cpu": own_seconds + _of_children() - self._children}
-        memory = resident()
-        if memory:
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            found["bytes_peak"] = max(peak, memory, self._resident)
-            found["bytes_grown"] = memory - self._resident
+        begin, end = (span.get(edge, {}) for edge in ("begin", "end"))
+        if "memory" in begin and "memory" in end:
+            found["bytes_peak"] = max(end["peak"], begin["memory"])
+            found["bytes_grown"] = end["memory"] - begin["memory"]
         now = aside.io_of_others()
         if now and self._io:
             read, written = (max(0, b - a) for a, b in zip(self._io, now, strict=True))

@@ -54,7 +54,7 @@ from holdfast import _finalizers
 from .. import commands
 from ..computing import computing
 from ..subshells import OwnInSubshell, in_subshell
-from ..usage import word
+from ..usage import first_word, word
 from . import frames, tracebacks
 from .history import History
 
@@ -302,7 +302,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
             computing.begin()
             self.prepares()
             self._shown_at, self._code_ended = None, None
-            self.span = {"begin": word()}
+            self.span = {"begin": first_word()}
             self.began()
         try:
             raised = await super().run_ast_nodes(*args, **kwargs)
