@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import holdfast.worker.settings.asked as asked_module
-from holdfast import libraries
+from holdfast import codecs, libraries
 from holdfast._patches import MISSING
 from holdfast.libraries import Counter, Imported, Registry, Replay, Setting, set_each
 from holdfast.worker.settings import library_state
@@ -157,3 +157,42 @@ def test_an_attribute_that_is_gone_costs_what_names_it(package, monkeypatch, cap
         assert any(gone[1] in why for why in left_out.values()), gone
         assert len(left_out) < len(libraries.load(package)) or len(left_out) == 1
     assert capfd.readouterr() == ("", "")
+
+
+# ---- other packages' declarations
+
+
+class Point:
+    """An entry point."""
+
+    value = "mine:DECLARATIONS"
+
+    def __init__(self, found):
+        self._found = found
+
+    def load(self):
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+
+@pytest.mark.parametrize(
+    "found, why",
+    [
+        ([Setting("edge", lambda: 1)], None),
+        ([3], "TypeError: it isn't a sequence of declarations"),
+        (ImportError("no module boards"), "ImportError: no module boards"),
+        (3, "TypeError: 'int' object is not iterable"),
+    ],
+)
+def test_an_entry_point_adds_to_what_is_declared(found, why, monkeypatch):
+    points = {
+        codecs.GROUP: {},
+        codecs.OF_LIBRARIES: {"seaborn": Point(found), "mine": Point(found)},
+    }
+    monkeypatch.setattr(codecs, "_entry_points", points)
+    monkeypatch.setattr(libraries, "unusable", {})
+    added = 1 if why is None else 0
+    assert libraries.has("mine") and len(libraries.load("mine")) == added
+    assert len(libraries.load("seaborn")) == 1 + added
+    assert set(libraries.unusable.values()) == ({why} if why else set())

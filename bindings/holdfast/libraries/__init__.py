@@ -16,6 +16,9 @@ of four kinds:
 How values of its types are encoded is a codec, in holdfast/codecs. `worker/settings/library_state.py` carries the state, and
 knows no library. seaborn.py is a short file, to be copied for a new one.
 
+Other packages add theirs by an entry point of the group ``holdfast.libraries``: its name is the package, and its object
+what `DECLARATIONS` is here.
+
 A file is loaded when its package is looked for, and never imports it. An `Imported` stands for a module of the
 library: nothing is asked of it before the module is there. Where a version of the library lacks what a declaration
 names, that declaration alone is left out; `unusable` has the reason.
@@ -28,6 +31,7 @@ import pkgutil
 import sys
 import typing as t
 
+from .. import codecs
 from .._patches import MISSING
 
 __all__ = [
@@ -39,6 +43,7 @@ __all__ = [
     "Replay",
     "Setting",
     "functions",
+    "has",
     "load",
     "set_each",
     "unusable",
@@ -51,7 +56,13 @@ unusable: dict[str, str] = {}  # reasons, by the names of declarations
 
 
 class Imported:
-    """A module, which is imported by the time that something is asked of it."""
+    """A module, which is imported by the time that something is asked of it.
+
+    Parameters
+    ----------
+    name : str
+        Its full name.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -187,6 +198,22 @@ class Counter(t.NamedTuple):
 Declaration = Setting | Registry | Replay | Counter
 
 
+def has(package: str) -> bool:
+    """Say whether something is declared of a package.
+
+    Parameters
+    ----------
+    package : str
+        The name that is imported.
+
+    Returns
+    -------
+    bool
+        Whether there is a file here or an entry point.
+    """
+    return package in FILES or package in codecs.entry_points(codecs.OF_LIBRARIES)
+
+
 def load(package: str) -> tuple[Declaration, ...]:
     """Give what is declared of a package.
 
@@ -198,11 +225,22 @@ def load(package: str) -> tuple[Declaration, ...]:
     Returns
     -------
     tuple of Declaration
-        Nothing if there is no file for it.
+        Nothing if nothing is declared, or if an entry point can't be loaded: `unusable` has the reason.
     """
-    if package not in FILES:
-        return ()
-    return importlib.import_module(f"{__name__}.{package}").DECLARATIONS
+    found: tuple[Declaration, ...] = ()
+    if package in FILES:
+        found = importlib.import_module(f"{__name__}.{package}").DECLARATIONS
+    point = codecs.entry_points(codecs.OF_LIBRARIES).get(package)
+    if point is not None:
+        try:
+            added = tuple(point.load())
+            if not all(isinstance(one, Declaration) for one in added):
+                raise TypeError("it isn't a sequence of declarations")
+        except Exception as error:  # another's must not cost the notebook its own
+            unusable[f"{package}: {point.value}"] = f"{type(error).__name__}: {error}"
+        else:
+            found += added
+    return found
 
 
 def functions(name: str, module: str, getter: str, setter: str, after: str = "") -> Setting:

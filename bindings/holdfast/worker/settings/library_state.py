@@ -48,7 +48,7 @@ class LibraryState:
 
     def load_imported(self) -> None:
         """The files of all packages that are imported by now."""
-        for package in (_ALWAYS, *(libraries.FILES & sys.modules.keys())):
+        for package in (_ALWAYS, *[name for name in list(sys.modules) if libraries.has(name)]):
             self.load(package)
 
     def begin_notebook(self, namespace: dict[str, t.Any]) -> dict[str, Slot]:
@@ -69,7 +69,7 @@ class LibraryState:
 
     def load(self, package: str) -> None:
         """The file of a package, if there is one, and it isn't loaded yet."""
-        if package in self._packages or package not in libraries.FILES:
+        if package in self._packages or not libraries.has(package):
             return
         self._packages.add(package)
         slots = {}
