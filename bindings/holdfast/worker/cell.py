@@ -41,12 +41,12 @@ from .requests import Worker
 from .settings import autoreload, census, figures, registries, state
 from .settings.asked import asked, new_modules
 from .settings.counters import counters
-from .settings.modes import modes
+from holdfast.libraries._torch_modes import modes
 from .settings.own_code import own_code
 from .settings.rows import as_shown_before
 from .skipped import Skipped
 from .preallocation import preallocation
-from .libraries import is_library
+from .module_origin import is_library
 
 if t.TYPE_CHECKING:
     from .reports import Instrument, Message, Report
@@ -323,7 +323,7 @@ class Cell(Worker):
         new = new_modules(count)
         changed = asked.changed(before, bool(new), self.shell)
         notices.changed_alone([*changed, *results.altered(self.shell, entries)])
-        report["settings"] = census.pack({}, {}, census.submodules(self.shell, new))
+        report["settings"] = census.pack({}, census.submodules(self.shell, new))
 
     def _report_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""

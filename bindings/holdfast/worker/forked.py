@@ -45,7 +45,7 @@ from .prefault import prefault
 from .process import Forks, Unshared, end_own_trackers, has_children
 from .rollback import descriptor_moves
 from .settings import attributes, census
-from .settings.modes import modes
+from holdfast.libraries._torch_modes import modes
 from .preallocation import preallocation
 
 if t.TYPE_CHECKING:

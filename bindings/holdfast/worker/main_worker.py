@@ -44,10 +44,10 @@ from .rollback import Rollback
 from .settings import autoreload, census, figures, state
 from .settings.asked import asked
 from .settings.counters import counters
-from .settings.modes import modes
+from holdfast.libraries._torch_modes import modes
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
-from .libraries import is_library
+from .module_origin import is_library
 
 if t.TYPE_CHECKING:
     from .reports import CommitReport, Message, Report, Returned, History

@@ -18,6 +18,7 @@ import time
 import types
 import typing as t
 
+from holdfast import libraries
 from holdfast.scorep import ending, lines, loading, options, recovery, settings, messages
 from holdfast.scorep.children import follow
 
@@ -25,7 +26,7 @@ from . import notices
 from .control import Frame
 from .event_cost import Counted, event_cost
 from .ipython import frames
-from .settings import census, figures, tables, tensors
+from .settings import figures
 from .usage import Usage
 
 if t.TYPE_CHECKING:
@@ -45,8 +46,11 @@ class Recording:
         scorep.install_alias()
         self._shell = shell
         self._recorder = importlib.import_module("holdfast._recorder")
-        for module in (figures, tables, tensors, census):  # they may run at an import of the cell's
-            self._recorder.exclude(module.__file__)
+        for module in (
+            figures,
+            libraries,
+        ):  # their directories: they may run at an import of the cell's
+            self._recorder.exclude(os.path.join(os.path.dirname(module.__file__), ""))
         frames.leave_out(self._recorder)
         self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it

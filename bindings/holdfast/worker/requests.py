@@ -36,10 +36,11 @@ from .ipython import application
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
-from .settings import begun, keepers, kept
+from .settings import begun, kept
 from .settings.asked import asked
 from .settings.attributes import is_own
 from .settings.counters import counters
+from .settings.library_state import library_state
 from .settings.own_code import own_code
 from .settings.remembered import remembered
 from .subshells import SubshellThread
@@ -116,11 +117,12 @@ class Worker:
         slots["what own modules have computed"] = differences.slot()
         shell.patches = Patches(shell.user_ns, slots, differences)
         shell.patches.watch(kept.WATCHED)
+        library_state.follow(shell.patches)
 
         def imported(module: t.Any) -> None:
             if asked.awaits(module.__name__):
                 asked.imported(module.__name__, shell)
-            keepers.imported(module.__name__)
+            library_state.imported(module.__name__)
             counters.imported(module.__name__)
             if is_own(module.__spec__):
                 own_code.imported(module)
@@ -130,7 +132,7 @@ class Worker:
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name
             own_code.prepare(spec)
-            is_awaited = asked.awaits(name) or keepers.awaits(name) or counters.awaits(name)
+            is_awaited = library_state.awaits(name) or asked.awaits(name) or counters.awaits(name)
             return is_awaited or is_own(spec)
 
         watch_imports(is_wanted, imported)
