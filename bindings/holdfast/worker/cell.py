@@ -46,7 +46,7 @@ from .settings.own_code import own_code
 from .settings.rows import as_shown_before
 from .skipped import Skipped
 from .preallocation import preallocation
-from .module_origin import is_library
+from .origin import is_library
 
 if t.TYPE_CHECKING:
     from .reports import Instrument, Message, Report

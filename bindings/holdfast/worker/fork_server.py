@@ -38,7 +38,7 @@ from .. import _store, codecs
 from . import health
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .prefault import prefault
-from .module_origin import is_library
+from .origin import is_library
 from .process import become_worker, leave
 from .settings.counters import counters
 from .settings.located import located

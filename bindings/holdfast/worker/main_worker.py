@@ -47,7 +47,7 @@ from .settings.counters import counters
 from holdfast.libraries._torch_modes import modes
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
-from .module_origin import is_library
+from .origin import is_library
 
 if t.TYPE_CHECKING:
     from .reports import CommitReport, Message, Report, Returned, History

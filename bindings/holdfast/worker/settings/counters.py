@@ -24,7 +24,7 @@ import typing as t
 
 from holdfast.libraries import Counter
 
-from ..module_origin import is_library
+from ..origin import is_library
 from .attributes import new_modules
 
 Places = dict[str, tuple[str, ...]]  # by module: names in it

@@ -23,7 +23,7 @@ from holdfast import _store
 from holdfast._threads import is_service
 
 from ..ipython.shell import cell_numbers
-from ..module_origin import is_library
+from ..origin import is_library
 from ..output import Stream
 from ..process import has_children
 from . import autoreload

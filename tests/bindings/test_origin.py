@@ -5,7 +5,7 @@ import sysconfig
 
 import pytest
 
-from holdfast.worker import module_origin
+from holdfast.worker import origin
 
 HERE = sysconfig.get_paths()["purelib"]
 
@@ -16,10 +16,10 @@ def test_it_looks_once_for_each_file(head, monkeypatch):
     looked = []
     lstat = os.lstat
     monkeypatch.setattr(os, "lstat", lambda path: looked.append(path) or lstat(path))
-    module_origin._real_directory.cache_clear()
-    module_origin.is_library(f"{HERE}/{head}first.py")
+    origin._real_directory.cache_clear()
+    origin.is_library(f"{HERE}/{head}first.py")
     looked.clear()
-    assert all(module_origin.is_library(f"{HERE}/{head}{number}.py") for number in range(100))
+    assert all(origin.is_library(f"{HERE}/{head}{number}.py") for number in range(100))
     assert len(looked) == 100
 
 
@@ -28,17 +28,15 @@ def test_links_are_followed(tmp_path, monkeypatch):
     (tmp_path / "packages").symlink_to(HERE)
     (tmp_path / "linked.py").symlink_to(os.__file__)
     (tmp_path / "own.py").touch()
-    assert module_origin.is_library(str(tmp_path / "packages" / "some.py"))
-    assert module_origin.is_library(str(tmp_path / "linked.py"))
-    assert not module_origin.is_library(str(tmp_path / "own.py"))
+    assert origin.is_library(str(tmp_path / "packages" / "some.py"))
+    assert origin.is_library(str(tmp_path / "linked.py"))
+    assert not origin.is_library(str(tmp_path / "own.py"))
     monkeypatch.chdir(tmp_path)
-    assert not module_origin.is_library("own.py")
+    assert not origin.is_library("own.py")
     monkeypatch.chdir(HERE)
-    assert module_origin.is_library("own.py")
+    assert origin.is_library("own.py")
 
 
 def test_holdfast_is_one_wherever_it_lies():
-    assert module_origin.is_library(module_origin.__file__)
-    assert module_origin._HOLDFAST in {
-        root.rstrip(os.sep) for root in module_origin._import_roots(())
-    }
+    assert origin.is_library(origin.__file__)
+    assert origin._HOLDFAST in {root.rstrip(os.sep) for root in origin._import_roots(())}
