@@ -205,7 +205,7 @@ note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation)
     hfi_commits_add_name(kernel, &frame);
     hfi_workers_send_main(kernel, &frame);
     hfi_commits_settle(kernel, (int64_t)generation);
-    hfi_generations_published(kernel, 0);
+    hfi_generations_published(kernel, reply);
 }
 
 /* One that no cell waited for. If it took long, a person who types must not wait for
@@ -286,7 +286,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     }
     if (hfi_map_part(reply, "prepared").size > 0) {
         hfi_generations_note(kernel);
-        hfi_generations_published(kernel, 0);
+        hfi_generations_published(kernel, reply);
         if (!hfi_ends_will_report(kernel)) /* whose answer comes after the adoption */
             hfi_cell_adopt(&kernel->cell, ++kernel->next_id);
     }

@@ -26,7 +26,7 @@ from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 
-from . import notices, preparation, usage
+from . import notices, preparation, steps, usage
 from .absent import report_absent
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
@@ -326,7 +326,7 @@ class MainWorker(Worker):
         self.touched.learn(saved.pop("code"), saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:
-            reply["prepared"] = saved["prepared"]
+            reply |= {"prepared": saved["prepared"], "changed": saved["changed"]}
         else:
             self.touched.settle()
         reply |= self.run_mode.saved() if stays is None else stays
@@ -371,14 +371,12 @@ class MainWorker(Worker):
             if device_lease.leases.durable:  # also what is owed
                 touched |= self._owed
         try:
-            saved = self.names.save(
-                self.shell.user_ns,
-                hidden=results.hidden_names(self.shell),
+            saved = steps.save(
+                self.names,
+                self.shell,
                 touched=touched,
-                holders=results.holders(self.shell),
                 verify=verify.is_on(),
                 stand_ins=_owned.stand_ins(self.shell.user_ns),
-                given_back=results.given_back(self.shell),
                 extra={
                     "state": state.pack(self._committed_state),
                     "results": results.capture(self.shell),
@@ -590,9 +588,18 @@ class MainWorker(Worker):
         self.last_line = frame
 
     def op_checkout(self, frame: Frame) -> None:
-        """The frontend published an older generation anew, or what a file had."""
+        """The frontend published an older generation anew, or what a file had.
+
+        A variable that no step in between has changed stays the object that it is, though it may be stored
+        beside other results there.
+        """
         before = self.shell.user_ns.copy()
         adopted = self._adopt(frame.get("name"), bool(frame.get("state")))
+        if "changed" in frame:
+            same = set(filter(steps.is_variable, adopted["changed"]))
+            same = same.intersection(before).difference(frame["changed"])
+            self.shell.user_ns.update({name: before[name] for name in same})
+            adopted["changed"] = [name for name in adopted["changed"] if name not in same]
         counters.settle()
         handles.table.forget_arrived()
         device_lease.leases.forget_arrived()
