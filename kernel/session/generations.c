@@ -44,19 +44,15 @@
 
 #define LIMIT_SHARE 32 /* of the capacity: what old steps alone may keep */
 
-/* Cells that followed each other without a commit in between. */
-typedef struct hfi_run {
-    hfi_textbuf cells; /* their numbers: "3, 4" */
-    long long first, last, count;
-} hfi_run;
-
 /* A commit that changed a variable. */
 typedef struct hfi_history_step {
     hf_snapshot *snapshot;
     int64_t generation;     /* its name */
     int64_t origin;         /* of the step whose variables it has again; 0: its own */
     int64_t unix_ns;        /* when it was published */
-    hfi_run run;            /* of the cells that it is made of */
+    json_t *cells;          /* numbers of those that changed these variables: a run,
+                             * if there are several */
+    long long first, last;  /* of these; or the number that it is found by */
     json_t *changed;        /* names, by these; NULL: not known */
     json_t *unserializable; /* name: reason, of what it doesn't have */
 } hfi_history_step;
@@ -68,7 +64,7 @@ typedef struct hfi_generations {
     hfi_history_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
     size_t count;
     long long dropped;    /* steps that aren't kept any more */
-    hfi_run run;          /* since the newest one */
+    json_t *cells;        /* numbers of those that ran since the newest one */
     uint64_t limit_bytes; /* of what the steps alone keep */
     uint64_t kept_bytes;  /* when it was last looked at */
     /* of the request that runs */
@@ -91,7 +87,7 @@ hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes) {
 static void
 step_fini(hfi_history_step *step) {
     hf_snapshot_release(step->snapshot);
-    hfi_textbuf_fini(&step->run.cells);
+    json_decref(step->cells);
     json_decref(step->changed);
     json_decref(step->unserializable);
     memset(step, 0, sizeof *step);
@@ -182,23 +178,62 @@ is_new(const hfi_generations *line, hf_snapshot *snapshot) {
 
 /* ---- a commit -------------------------------------------------------------------- */
 
+static long long
+cell_at(const json_t *cells, size_t i) {
+    return json_integer_value(json_array_get(cells, i));
+}
+
+/* "3, 4" */
+static void
+list_cells(const json_t *cells, hfi_textbuf *text) {
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        hfi_textbuf_format(text, "%s%lld", text->size > 0 ? ", " : "",
+                           cell_at(cells, i));
+}
+
 void
 hfi_generations_note(hf_kernel *kernel) {
-    hfi_run *run = &kernel->generations->run;
+    hfi_generations *line = kernel->generations;
     if (!kernel->cell.store_history ||
         kernel->cell.directive.history.kind != HFI_HISTORY_NONE)
         return;
-    hfi_textbuf_format(&run->cells, "%s%lld", run->count > 0 ? ", " : "",
-                       kernel->cell.number);
-    run->first = run->count > 0 ? run->first : kernel->cell.number;
-    run->last = kernel->cell.number;
-    run->count++;
+    if (line->cells == NULL)
+        line->cells = json_array();
+    (void)json_array_append_new(line->cells, json_integer(kernel->cell.number));
 }
 
 void
 hfi_generations_forget(hf_kernel *kernel) {
-    hfi_textbuf_fini(&kernel->generations->run.cells);
-    kernel->generations->run = (hfi_run){0};
+    json_decref(kernel->generations->cells);
+    kernel->generations->cells = NULL;
+}
+
+static int
+is_among(const msgpack_object *numbers, long long number) {
+    for (uint32_t i = 0; i < numbers->via.array.size; i++) {
+        const msgpack_object *one = &numbers->via.array.ptr[i];
+        if (one->type == MSGPACK_OBJECT_POSITIVE_INTEGER &&
+            (long long)one->via.u64 == number)
+            return 1;
+    }
+    return 0;
+}
+
+/* Leave out the cells that changed nothing, by the worker's word. If that is true of
+ * all, something else has changed the variables meanwhile: they stay. */
+static void
+leave_out(hfi_generations *line, const msgpack_object *looked) {
+    if (looked == NULL || looked->type != MSGPACK_OBJECT_ARRAY)
+        return;
+    json_t *left = json_array();
+    for (size_t i = 0; i < json_array_size(line->cells); i++)
+        if (!is_among(looked, cell_at(line->cells, i)))
+            (void)json_array_append(left, json_array_get(line->cells, i));
+    if (json_array_size(left) > 0) {
+        json_decref(line->cells);
+        line->cells = json_incref(left);
+    }
+    json_decref(left);
 }
 
 /* What a reply says; NULL if it doesn't. */
@@ -237,33 +272,37 @@ renew_step(hf_kernel *kernel, hf_snapshot *snapshot) {
     hf_snapshot_yield(snapshot);
 }
 
-/* Consumes `changed`. Without cells it is named after the cell that makes it, or after
- * those before it. */
+/* The cell that a step without cells is found by: the one that makes it, or the last
+ * one before. */
+static long long
+number_of(const hf_kernel *kernel, int64_t origin) {
+    const hfi_generations *line = kernel->generations;
+    if (origin != 0 || (kernel->cell.request != NULL &&
+                        kernel->cell.directive.history.kind == HFI_HISTORY_LOAD))
+        return kernel->cell.number;
+    return line->count > 0 ? line->steps[line->count - 1].last : 0;
+}
+
+/* Consumes `changed`. */
 static void
 add_step(hf_kernel *kernel, hf_snapshot *snapshot, int64_t origin, json_t *changed) {
     hfi_generations *line = kernel->generations;
-    hfi_history_step *step = &line->steps[line->count++];
+    size_t count = json_array_size(line->cells);
     struct timespec now = {0, 0};
     clock_gettime(CLOCK_REALTIME, &now);
-    if (line->run.count == 0) {
-        int is_own = kernel->cell.request != NULL &&
-                     (origin != 0 ||
-                      kernel->cell.directive.history.kind == HFI_HISTORY_LOAD);
-        line->run.last = is_own            ? kernel->cell.number
-                         : line->count > 1 ? step[-1].run.last
-                                           : 0;
-        line->run.first = line->run.last;
-    }
-    *step = (hfi_history_step){
+    hfi_history_step step = {
         .snapshot = snapshot,
         .generation = (int64_t)hf_snapshot_generation(snapshot),
         .origin = origin,
         .unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
-        .run = line->run,
+        .cells = line->cells,
+        .first = count > 0 ? cell_at(line->cells, 0) : number_of(kernel, origin),
+        .last = count > 0 ? cell_at(line->cells, count - 1) : number_of(kernel, origin),
         .changed = changed,
         .unserializable = unserializable_now(kernel),
     };
-    line->run = (hfi_run){0};
+    line->steps[line->count++] = step;
+    line->cells = NULL;
     hf_snapshot_yield(snapshot);
     keep_limits(kernel);
 }
@@ -286,6 +325,7 @@ hfi_generations_published(hf_kernel *kernel, const msgpack_object *reply) {
     json_t *changed = changed_of(reply);
     if (changed != NULL ? json_array_size(changed) > 0
                         : is_new(kernel->generations, snapshot)) {
+        leave_out(kernel->generations, hfi_map_get(reply, "looked"));
         add_step(kernel, snapshot, 0, changed);
     } else {
         renew_step(kernel, snapshot);
@@ -294,6 +334,14 @@ hfi_generations_published(hf_kernel *kernel, const msgpack_object *reply) {
 }
 
 /* ---- what the main worker gets --------------------------------------------------- */
+
+static void
+add_cells(hfi_frame *frame, const char *key, const json_t *cells) {
+    hfi_textbuf text = {0};
+    list_cells(cells, &text);
+    hfi_frame_add_text(frame, key, hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&text);
+}
 
 static void
 add_names(hfi_frame *frame, const json_t *names) {
@@ -313,7 +361,7 @@ write_step(hfi_frame *frame, const hfi_history_step *step) {
     hfi_frame_add_map(frame, key, 4 + (step->changed != NULL));
     hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
     hfi_frame_add_integer(frame, "origin", step->origin);
-    hfi_frame_add_text(frame, "cells", hfi_textbuf_part(&step->run.cells));
+    add_cells(frame, "cells", step->cells);
     if (step->changed != NULL)
         add_names(frame, step->changed);
     hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
@@ -334,7 +382,7 @@ write_history(const hf_kernel *kernel, hfi_frame *frame) {
     hfi_frame_add_integer(frame, "limit_bytes", (int64_t)line->limit_bytes);
     hfi_frame_add_integer(frame, "dropped", line->dropped);
     hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
-    hfi_frame_add_text(frame, "pending", hfi_textbuf_part(&line->run.cells));
+    add_cells(frame, "pending", line->cells);
     hfi_frame_add_map(frame, "unserializable",
                       json_object_size(line->target_unserializable));
     json_object_foreach(line->target_unserializable, name, reason)
@@ -464,19 +512,25 @@ go_to(hf_kernel *kernel, const hfi_history_step *step) {
     return 1;
 }
 
-/* "In[3] to In[5] ran without a pause: ", of a step with several cells. */
+static int
+is_run(const hfi_history_step *step) {
+    return json_array_size(step->cells) > 1;
+}
+
+/* "In[3] to In[5] ran without a pause: " */
 static void
-describe_run(const hfi_run *run, hfi_textbuf *text) {
-    hfi_textbuf_format(text, "In[%lld] %s In[%lld] ran without a pause: ", run->first,
-                       run->count == 2 ? "and" : "to", run->last);
+describe_run(const hfi_history_step *step, hfi_textbuf *text) {
+    hfi_textbuf_format(text, "In[%lld] %s In[%lld] ran without a pause: ", step->first,
+                       json_array_size(step->cells) == 2 ? "and" : "to", step->last);
 }
 
 /* The same, and the way to the state before them. */
 static void
-offer(hf_kernel *kernel, const hfi_run *run, hfi_textbuf *text) {
+offer(hf_kernel *kernel, const hfi_history_step *step, hfi_textbuf *text) {
     const char *command = hfi_history_command(kernel);
-    hfi_textbuf_format(text, "undo goes back to before In[%lld]. Go on? `%s undo --to %lld`",
-                       run->first, command != NULL ? command : "", run->first - 1);
+    hfi_textbuf_format(text,
+                       "undo goes back to before In[%lld]. Go on? `%s undo --to %lld`",
+                       step->first, command != NULL ? command : "", step->first - 1);
     hfi_ends_fail(kernel, "HistoryError", hfi_textbuf_string(text));
 }
 
@@ -486,10 +540,7 @@ note_undone(hfi_generations *line, const hfi_history_step *before,
             const hfi_history_step *now) {
     hfi_textbuf_clear(&line->undone);
     for (const hfi_history_step *step = before + 1; step <= now; step++)
-        if (step->origin == 0 && step->run.cells.size > 0)
-            hfi_textbuf_format(&line->undone, "%s%.*s",
-                               line->undone.size > 0 ? ", " : "",
-                               (int)step->run.cells.size, step->run.cells.data);
+        list_cells(step->cells, &line->undone);
 }
 
 static int
@@ -498,10 +549,10 @@ undo_last(hf_kernel *kernel) {
     const hfi_history_step *now = find_origin(line);
     hfi_textbuf text = {0};
     int is_first = now == NULL || now == line->steps;
-    if (now != NULL && now->run.count > 1)
-        describe_run(&now->run, &text);
-    if (!is_first && now->run.count > 1) {
-        offer(kernel, &now->run, &text);
+    if (now != NULL && is_run(now))
+        describe_run(now, &text);
+    if (!is_first && is_run(now)) {
+        offer(kernel, now, &text);
     } else if (is_first) {
         hfi_textbuf_format(&text, "%s",
                            line->dropped > 0 ? "the step before isn't kept any more"
@@ -509,7 +560,7 @@ undo_last(hf_kernel *kernel) {
         fail(kernel, hfi_textbuf_string(&text));
     }
     hfi_textbuf_fini(&text);
-    if (is_first || now->run.count > 1)
+    if (is_first || is_run(now))
         return 0;
     note_undone(line, now - 1, now);
     return go_to(kernel, now - 1); /* a return in between is what it returned to */
@@ -522,13 +573,13 @@ undo_to(hf_kernel *kernel, long long cell) {
     const hfi_history_step *step = line->steps + line->count;
     const hfi_history_step *now = find_origin(line);
     hfi_textbuf text = {0};
-    while (step > line->steps && step[-1].run.last > cell)
+    while (step > line->steps && step[-1].last > cell)
         step--;
-    int is_within = step < line->steps + line->count && step->run.first <= cell;
+    int is_within = step < line->steps + line->count && step->first <= cell;
     if (cell >= kernel->cell.number)
         hfi_textbuf_format(&text, "In[%lld] hasn't run", cell);
     else if (is_within)
-        describe_run(&step->run, &text);
+        describe_run(step, &text);
     else if (step == line->steps)
         hfi_textbuf_format(&text, "the variables after In[%lld] aren't kept%s", cell,
                            line->dropped > 0 ? " any more" : "");
@@ -536,7 +587,7 @@ undo_to(hf_kernel *kernel, long long cell) {
         hfi_textbuf_format(&text, "no variable has changed since In[%lld]", cell);
     int fails = text.size > 0;
     if (is_within && step > line->steps) {
-        offer(kernel, &step->run, &text);
+        offer(kernel, step, &text);
     } else if (fails) {
         if (is_within)
             hfi_textbuf_format(&text, "the variables after In[%lld] weren't kept", cell);

@@ -48,14 +48,16 @@
       "Without `parent` it belongs to the request that the worker runs.")              \
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
-      "prepared?: bin, changed?: [str], trace?: str, unserializable?: {str: str}, "    \
-      "run?: str, run_reason?: str, protected?: bool, main?: bool",                    \
+      "prepared?: bin, changed?: [str], looked?: [int], trace?: str, "                 \
+      "unserializable?: {str: str}, run?: str, run_reason?: str, protected?: bool, "   \
+      "main?: bool",                                                                   \
       "Ends the request under `id`. For a request, `content` is that of Jupyter's "    \
       "reply. `prepared` is the token of a prepared commit, which the frontend "       \
       "publishes before the client sees the reply. `changed` names the variables "     \
       "with another value than in the generation before: if there is none, the "       \
       "commit is no step of the history. Without it each variable whose entry "        \
-      "differs counts. `trace` is the directory of the "                               \
+      "differs counts. `looked` are the numbers of cells since the commit before "    \
+      "that have changed none of these. `trace` is the directory of the "                               \
       "recording. Of a `commit` it has besides `unserializable`, the reason for "      \
       "each name that the commit doesn't have, and, if the frame asked how to run a "  \
       "cell, `run`: `in-process`, `forked` (in a fork of the main worker) or "         \

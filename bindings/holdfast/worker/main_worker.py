@@ -162,7 +162,7 @@ class MainWorker(Worker):
         handles.table.taken_back(adopted=False)  # else the adoption came first
         code = frame.get("code") or message["content"].get("code", "")
         if self.touched is not None:
-            self.touched.begin(code)
+            self.touched.begin(code, frame.get("execution_count", 0))
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
         self._make_ready(code, reading="instrument" in frame)
         figures.settle(self.shell, code)
@@ -326,7 +326,8 @@ class MainWorker(Worker):
         self.touched.learn(saved.pop("code"), saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:
-            reply |= {"prepared": saved["prepared"], "changed": saved["changed"]}
+            looked = self.touched.looked(saved["changed"])
+            reply |= {"prepared": saved["prepared"], "changed": saved["changed"], "looked": looked}
         else:
             self.touched.settle()
         reply |= self.run_mode.saved() if stays is None else stays

@@ -18,6 +18,7 @@ from holdfast import _store
 from .ipython import results
 
 _EXIT_CODE = "_exit_code"  # of the last `!command`
+_OWN = "_holdfast_"  # names that aren't the notebook's: its widgets' models
 
 
 def save(names: _store.Names, shell: t.Any, *, extra: dict[str, t.Any], **how: t.Any) -> t.Any:
@@ -58,7 +59,8 @@ def _changed(
     """Variables and classes; of what shares objects with a new result only what has another value."""
     classes, own = saved.pop("classes"), list(filter(is_variable, saved["saved"]))
     numbered = list(filter(results.is_numbered, saved["saved"]))
-    shown = set(numbered).difference(names.keys()) if numbered else set()
+    stored = set(names.keys()) if numbered or saved["unserializable"] else set()
+    shown = set(numbered) - stored
     doubtful = _sharing(shell.user_ns, own, shown) if shown else set()
     if doubtful:
         try:
@@ -72,8 +74,9 @@ def _changed(
             tried = {"saved": list(doubtful), "classes": classes}
         differing, classes = set(tried["saved"]), tried["classes"]
         own = [name for name in own if name not in doubtful or name in differing]
-    removed = filter(is_variable, saved["removed"])
-    return [*own, *removed, *(cls.__name__ for cls in classes if cls.__name__ not in own)]
+    gone = [*saved["removed"], *stored.intersection(saved["unserializable"])]
+    made_anew = [cls.__name__ for cls in classes if cls.__name__ not in own]
+    return [*own, *filter(is_variable, gone), *made_anew]
 
 
 def _sharing(namespace: dict[str, t.Any], own: list[str], shown: set[str]) -> set[str]:
@@ -85,4 +88,4 @@ def _sharing(namespace: dict[str, t.Any], own: list[str], shown: set[str]) -> se
 
 def is_variable(name: str) -> bool:
     """Whether the name is the notebook's: numbered results and what `!command` leaves aren't."""
-    return name != _EXIT_CODE and not results.is_numbered(name)
+    return not (name == _EXIT_CODE or results.is_numbered(name) or name.startswith(_OWN))
