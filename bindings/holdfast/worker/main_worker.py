@@ -323,7 +323,8 @@ class MainWorker(Worker):
         device_lease.leases.durable = bool(frame.get("durable"))
         device_lease.leases.left_out = False
         saved, _, reason = self.save()
-        self.touched.learn(saved.pop("code"), saved.pop("held"))
+        code = saved.pop("code")
+        self.touched.learn(code, saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:
             looked = self.touched.looked(saved["changed"])
@@ -331,6 +332,7 @@ class MainWorker(Worker):
         else:
             self.touched.settle()
         reply |= self.run_mode.saved() if stays is None else stays
+        self.touched.forget(set(saved["saved"]) - code.keys())
         self.last_commit = {
             "seconds": saved["seconds"],
             "reason": reason,

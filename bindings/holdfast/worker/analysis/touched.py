@@ -148,13 +148,15 @@ class Touched:
         Only after `learn`: functions that cells made since may have been called by the next ones.
         """
         taken = self._taken
-        if taken is None or taken.reason or self._stray_reason or len(taken.cells) < 2:
+        if taken is None or len(taken.cells) < 2:
             return []
         own = [self._name(_Period(cells=[cell])) for cell in taken.cells]
+        any_other = taken.reason or self._stray_reason
         makers = [names for cell, (names, _) in zip(taken.cells, own) if _makes_code(cell)]
         others: set[int] = set()
         found: set[int] = set()
         for cell, (names, reason) in zip(taken.cells, own):
+            reason = reason or any_other
             looks = self._only_looks(cell) or self._misses(names, reason, makers, changed)
             (found if looks else others).add(cell.number)
         return sorted(found - others)
@@ -191,6 +193,11 @@ class Touched:
             self.held.discard(key)
         self.held.update(held)
         self._last = results.last_results(self._shell)
+
+    def forget(self, names: t.Iterable[str]) -> None:
+        """Behind these values a save has found no code. After `looked`: cells may have met what was there."""
+        for name in names:
+            self._behind.pop(name, None)
 
     def count_strays(self) -> None:
         """After a save: does somebody hold functions that it didn't see?"""
