@@ -162,7 +162,8 @@ class MainWorker(Worker):
         handles.table.taken_back(adopted=False)  # else the adoption came first
         code = frame.get("code") or message["content"].get("code", "")
         if self.touched is not None:
-            self.touched.begin(code, frame.get("execution_count", 0))
+            is_numbered = message["content"].get("store_history", True)
+            self.touched.begin(code, frame.get("execution_count", 0) if is_numbered else 0)
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
         self._make_ready(code, reading="instrument" in frame)
         figures.settle(self.shell, code)
