@@ -594,16 +594,22 @@ class MainWorker(Worker):
     def op_checkout(self, frame: Frame) -> None:
         """The frontend published an older generation anew, or what a file had.
 
-        A variable that no step in between has changed stays the object that it is, though it may be stored
+        What no step in between has changed stays the object that it is, though a variable may be stored
         beside other results there.
         """
         before = self.shell.user_ns.copy()
         adopted = self._adopt(frame.get("name"), bool(frame.get("state")))
         if "changed" in frame:
-            same = set(filter(steps.is_variable, adopted["changed"]))
-            same = same.intersection(before).difference(frame["changed"])
-            self.shell.user_ns.update({name: before[name] for name in same})
-            adopted["changed"] = [name for name in adopted["changed"] if name not in same]
+            same = steps.unchanged(self.names, adopted["changed"], frame["changed"], before)
+            self.shell.user_ns.update(same)
+            classes = (
+                name for name in frame["changed"] if isinstance(self.shell.user_ns.get(name), type)
+            )  # which change in place
+            adopted["changed"] = [
+                name
+                for name in dict.fromkeys((*adopted["changed"], *classes))
+                if name in frame["changed"] or name not in before
+            ]
         counters.settle()
         handles.table.forget_arrived()
         device_lease.leases.forget_arrived()

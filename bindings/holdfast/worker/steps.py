@@ -61,7 +61,7 @@ def _changed(
     numbered = list(filter(results.is_numbered, saved["saved"]))
     stored = set(names.keys()) if numbered or saved["unserializable"] else set()
     shown = set(numbered) - stored
-    doubtful = _sharing(shell.user_ns, own, shown) if shown else set()
+    doubtful = _sharing(shell.user_ns, saved["saved"], shown).intersection(own) if shown else set()
     if doubtful:
         try:
             tried = names.save(
@@ -79,11 +79,40 @@ def _changed(
     return [*own, *filter(is_variable, gone), *made_anew]
 
 
-def _sharing(namespace: dict[str, t.Any], own: list[str], shown: set[str]) -> set[str]:
-    """Those of `own` that share objects with one of `shown`, as it was walked for the save."""
-    groups = _store.groups({name: namespace[name] for name in (*own, *shown)})
-    beside = {name for group in groups if not shown.isdisjoint(group) for name in group}
-    return beside.intersection(own)
+def _sharing(namespace: dict[str, t.Any], saved: list[str], shown: set[str]) -> set[str]:
+    """Those of `saved` that share objects with one of `shown`, perhaps by an older result."""
+    groups = _store.groups({name: namespace[name] for name in saved})
+    return {name for group in groups if not shown.isdisjoint(group) for name in group}
+
+
+def unchanged(
+    names: _store.Names, adopted: list[str], changed: list[str], before: dict[str, t.Any]
+) -> dict[str, t.Any]:
+    """After a return to a step: what stays the object that it was.
+
+    Parameters
+    ----------
+    names : holdfast._store.Names
+        What the process knows of that step.
+    adopted : list of str
+        The names whose entries differ.
+    changed : list of str
+        The names whose values differ.
+    before : dict
+        The namespace as it was.
+
+    Returns
+    -------
+    dict
+        Names and values: of entries that have none of `changed`.
+    """
+    members: dict[str, set[str]] = {}
+    where = {row["name"]: row["where"] or row["name"] for row in names.listing()}
+    for name, entry in where.items():
+        if not name.startswith("\0"):  # a group's own entry
+            members.setdefault(entry, set()).add(name)
+    known = before.keys() - set(changed)
+    return {name: before[name] for name in adopted if members[where[name]] <= known}
 
 
 def is_variable(name: str) -> bool:
