@@ -28,10 +28,8 @@ enum { DETACH_SIZE = 4096 }; /* payload from which putting may mean a system cal
 int
 hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names,
                  int is_trial) {
-    *ret_changes = (hfi_changes){.state = state,
-                                 .names = names,
-                                 .removed = PyList_New(0),
-                                 .is_trial = is_trial};
+    *ret_changes = (hfi_changes){
+        .state = state, .names = names, .removed = PyList_New(0), .is_trial = is_trial};
     if (is_trial) {
         ret_changes->aside = names->pending;
         names->pending = (hfi_records){0};

@@ -100,10 +100,11 @@ report(const save *at, const hfi_names *names, PyObject *prepared,
     return Py_BuildValue(
         "{s:N,s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}",
         "prepared", prepared, "saved", saved_names(&at->scan, 0), "classes",
-        saved_classes(&at->scan), "overlooked", saved_names(&at->scan, 1), "removed", at->changes.removed, "unserializable",
-        unserializable, "code", at->grouping.code, "held", at->grouping.held, "numbers",
-        at->grouping.numbers, "names_examined", (Py_ssize_t)at->scan.count,
-        "names_encoded", (unsigned long long)at->encoder.encoded, "decoded_again",
+        saved_classes(&at->scan), "overlooked", saved_names(&at->scan, 1), "removed",
+        at->changes.removed, "unserializable", unserializable, "code",
+        at->grouping.code, "held", at->grouping.held, "numbers", at->grouping.numbers,
+        "names_examined", (Py_ssize_t)at->scan.count, "names_encoded",
+        (unsigned long long)at->encoder.encoded, "decoded_again",
         (unsigned long long)at->changes.decoded_again, "bytes_copied",
         (unsigned long long)stats->bytes_copied, "bytes_shared",
         (unsigned long long)stats->bytes_shared, "pages_changed",
@@ -154,9 +155,9 @@ save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
 
 PyObject *
 hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "hidden",     "extra",
-                            "touched",   "holders",    "verify",
-                            "stand_ins", "given_back", "trial",   NULL};
+    static char *words[] = {"namespace", "hidden", "extra",     "touched",
+                            "holders",   "verify", "stand_ins", "given_back",
+                            "trial",     NULL};
     PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
                          *holders = NULL, *stand_ins = NULL, *given_back = NULL;
     int verify = 0, is_trial = 0;

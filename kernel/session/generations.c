@@ -590,7 +590,8 @@ undo_to(hf_kernel *kernel, long long cell) {
         offer(kernel, step, &text);
     } else if (fails) {
         if (is_within)
-            hfi_textbuf_format(&text, "the variables after In[%lld] weren't kept", cell);
+            hfi_textbuf_format(&text, "the variables after In[%lld] weren't kept",
+                               cell);
         fail(kernel, hfi_textbuf_string(&text));
     }
     hfi_textbuf_fini(&text);

@@ -68,7 +68,8 @@ commit_deadline_ns(const hf_kernel *kernel) {
     long long delay_ns = kernel->rest->delay_ns;
     if (!hfi_commits_is_due(kernel) || delay_ns < 0)
         return -1;
-    return kernel->rest->idle_ns + (delay_ns > IDLE_DELAY_NS ? delay_ns : IDLE_DELAY_NS);
+    return kernel->rest->idle_ns +
+           (delay_ns > IDLE_DELAY_NS ? delay_ns : IDLE_DELAY_NS);
 }
 
 static int

@@ -56,8 +56,8 @@
       "publishes before the client sees the reply. `changed` names the variables "     \
       "with another value than in the generation before: if there is none, the "       \
       "commit is no step of the history. Without it each variable whose entry "        \
-      "differs counts. `looked` are the numbers of cells since the commit before "    \
-      "that have changed none of these. `trace` is the directory of the "                               \
+      "differs counts. `looked` are the numbers of cells since the commit before "     \
+      "that have changed none of these. `trace` is the directory of the "              \
       "recording. Of a `commit` it has besides `unserializable`, the reason for "      \
       "each name that the commit doesn't have, and, if the frame asked how to run a "  \
       "cell, `run`: `in-process`, `forked` (in a fork of the main worker) or "         \

@@ -23,7 +23,19 @@ class C:
     def __repr__(self): return 'a C'
 x = 0; a = [[1], 2]; b = a; d = {'a': a}; o = C(); o.a = a
 """
-LOOKS = ["a", "a, b", "a[0]", "d", "[x, o]", "o", "d['a'] is a", "f'{a}'", "print(a, o)", "{'k': b}", "x"]
+LOOKS = [
+    "a",
+    "a, b",
+    "a[0]",
+    "d",
+    "[x, o]",
+    "o",
+    "d['a'] is a",
+    "f'{a}'",
+    "print(a, o)",
+    "{'k': b}",
+    "x",
+]
 
 
 def run(kernel, *codes):
@@ -100,7 +112,10 @@ def test_to_show_is_no_step(shared_kernel, mode):
     run(kernel, *(head + look for look in LOOKS))
     assert _rows(command(kernel, "history")) == _rows(before)
     assert undo(kernel).startswith(f"Cell {last} is undone")
-    assert kernel.run("x, a, b is a, d['a'] is a, o.a is a").result == "(0, [[1], 2], True, True, True)"
+    assert (
+        kernel.run("x, a, b is a, d['a'] is a, o.a is a").result
+        == "(0, [[1], 2], True, True, True)"
+    )
 
 
 def _rows(text):
@@ -173,7 +188,9 @@ def test_numbers_of_cells_that_are_not_there(shared_kernel):
     kernel = shared_kernel
     last = run(kernel, "x = 1", "x = 2", "x")
     assert refused(kernel, "undo --to 999").startswith("In[999] hasn't run; kept")
-    assert refused(kernel, f"undo --to {last}").startswith(f"no variable has changed since In[{last}]")
+    assert refused(kernel, f"undo --to {last}").startswith(
+        f"no variable has changed since In[{last}]"
+    )
     for words in ("undo --to", "undo --to x", "undo 1", "undo --to 1 2"):
         assert kernel.run(f"%holdfast {words}").content["ename"] == "UsageError"
     assert kernel.run("x").result == "2"
@@ -283,7 +300,9 @@ def go_back(kernel, model, chooser, first):
             return
         outcome = kernel.run("%holdfast " + re.search(r"`%holdfast (undo --to \d+)`", said)[1])
     said = outcome.stream()
-    undone = [int(one) for one in re.match(r"Cells? ([\d, ]+) (?:is|are) undone", said)[1].split(", ")]
+    undone = [
+        int(one) for one in re.match(r"Cells? ([\d, ]+) (?:is|are) undone", said)[1].split(", ")
+    ]
     model.check(undone[0], undone[-1], said)
     model.undo(undone[0])
     number = outcome.content["execution_count"]
@@ -291,7 +310,9 @@ def go_back(kernel, model, chooser, first):
     back = int(re.search(r"%holdfast checkout (\d+) takes it back", said)[1])
     check(kernel, model, said)
     if chooser.random() < 0.2:
-        state, steps = model.after[number - 1] if number - 1 in model.after else model.after[number - 2]
+        state, steps = (
+            model.after[number - 1] if number - 1 in model.after else model.after[number - 2]
+        )
         outcome = kernel.run(f"%holdfast checkout {back}")
         model.steps = list(steps)
         model.be(state)
@@ -314,7 +335,9 @@ def test_random_cells_and_returns_against_deep_copies(kernel, seed):
             returns += 1
             go_back(kernel, model, chooser, first)
             continue
-        code = chooser.choice(EDITS if chooser.random() < 0.6 else SHOWN).format(n=chooser.randrange(9))
+        code = chooser.choice(EDITS if chooser.random() < 0.6 else SHOWN).format(
+            n=chooser.randrange(9)
+        )
         head = MODES[chooser.choice(list(MODES))] if chooser.random() < 0.4 else ""
         outcome = kernel.run(head + code)
         assert outcome.status == "ok", (code, outcome.content)
