@@ -40,7 +40,8 @@ class _SessionInfo(_SessionRow):
 class _Saved(TypedDict):
     prepared: bytes | None
     saved: list[str]
-    classes: NotRequired[list[type]]  # taken out by the worker
+    classes: NotRequired[list[type]]  # taken out by the worker, which puts in the next
+    changed: NotRequired[list[str]]
     overlooked: list[str]
     removed: list[str]
     unserializable: dict[str, str]

@@ -64,7 +64,7 @@ def _changed(
     doubtful = _sharing(shell.user_ns, saved["saved"], shown).intersection(own) if shown else set()
     if doubtful:
         try:
-            tried = names.save(
+            tried: t.Mapping[str, t.Any] = names.save(
                 shell.user_ns,
                 trial=True,
                 hidden=hidden | shown,
