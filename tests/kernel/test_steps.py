@@ -35,6 +35,7 @@ LOOKS = [
     "print(a, o)",
     "{'k': b}",
     "x",
+    "import collections; collections.deque([a])",
 ]
 
 

@@ -18,7 +18,8 @@ from holdfast import _store
 from .ipython import results
 
 _EXIT_CODE = "_exit_code"  # of the last `!command`
-_OWN = "_holdfast_"  # names that aren't the notebook's: its widgets' models
+# Names that aren't the notebook's: its widgets' models, and settings of the process.
+_OWN = ("_holdfast_", "_:")
 
 
 def save(names: _store.Names, shell: t.Any, *, extra: dict[str, t.Any], **how: t.Any) -> t.Any:
