@@ -273,6 +273,7 @@ correct_begin(hfi_sampler *sampler, const hfi_word *begin) {
         return;
     correct(&cell->begin[HF_MONITOR_PROCESS], begin, &sampler->cell_used);
     set_begin(sampler, begin->time_ns);
+    cell->begin_bytes = (double)begin->memory;
 }
 
 static void
@@ -287,7 +288,11 @@ settle(hfi_sampler *sampler, const hfi_word *end) {
                        : cell->end[HF_MONITOR_PROCESS].time_ns;
     note_pids(sampler, cell);
     double peak = sampler->cell_pid > 0 ? hfi_process_peak(sampler->cell_pid) : 0;
-    cell->peak_bytes = peak > sampler->cell_peak ? peak : 0;
+    if (cell->kind != HF_MONITOR_PLAIN && end->peak > 0) /* begun anew with the cell */
+        cell->peak_bytes = (double)end->peak;
+    else
+        cell->peak_bytes = peak > sampler->cell_peak ? peak : 0;
+    cell->end_bytes = (double)end->memory;
 }
 
 static void
@@ -312,6 +317,7 @@ hfi_sampler_begin_cell(hfi_sampler *sampler, hf_monitor_cell_kind kind, int64_t 
     sampler->cell_peak = pid > 0 ? hfi_process_peak(pid) : 0;
     sampler->cell_used = read_cell(sampler, begin, cell->begin);
     set_begin(sampler, begin->time_ns);
+    cell->begin_bytes = (double)begin->memory;
     cell->kind = (uint32_t)kind;
     cell->outcome = HF_MONITOR_RUNNING;
     cell->number = number;

@@ -48,6 +48,8 @@ typedef struct hfi_word {
     int64_t cpu_ns;      /* processor time that it had used by then */
     int64_t children_ns; /* and the children that it had waited for */
     int64_t io[6];       /* as /proc/PID/io has them; 0: not known */
+    int64_t memory;      /* resident bytes; 0: not known; likewise the next */
+    int64_t peak;        /* the most of that since the last recorded cell began */
 } hfi_word;
 
 /* A cell begins in the process `pid`, at the time of its report, or now. A cell that

@@ -145,7 +145,7 @@ hfi_line_leave(hfi_line_stack *stack, const void *instruction) {
 }
 
 /* Another greenlet of the thread runs from now on; 0: the thread itself. See
- * hfi_location_switch(). */
+ * hfi_location_suspend(). */
 void hfi_line_stack_switch(hfi_line_stack *stack, uintptr_t from, uintptr_t to);
 
 /* -- the sampler ------------------------------------------------------------------- */

@@ -440,22 +440,27 @@ is_entry_of(const hfi_open_region *entry, const hfi_live_frame *frame) {
            (is_c_call || entry->region == frame->region);
 }
 
+/* Whether a frame still runs. Both lists are in calling order, and the caller goes on
+ * from the innermost: `from` is where the last one was found. */
+static bool
+still_runs(const hfi_open_region *entry, const hfi_live_frame *live, size_t live_count,
+           size_t *from) {
+    size_t i = *from;
+    while (i < live_count && !is_entry_of(entry, &live[i]))
+        i++;
+    if (i < live_count)
+        *from = i;
+    return i < live_count;
+}
+
 void
 hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                        size_t live_count) {
-    /* Both lists are in calling order: pair them from the innermost. */
     size_t from = 0;
-    for (size_t at = location->depth; at-- > location->base;) {
-        if (!is_of_a_frame(&location->stack[at]))
-            continue;
-        size_t i = from;
-        while (i < live_count && !is_entry_of(&location->stack[at], &live[i]))
-            i++;
-        if (i < live_count)
-            from = i;
-        else
+    for (size_t at = location->depth; at-- > location->base;)
+        if (is_of_a_frame(&location->stack[at]) &&
+            !still_runs(&location->stack[at], live, live_count, &from))
             remove_any(location, at, KEEP_ALL);
-    }
     size_t i = 0;
     while (i < live_count && live[i].owner != location->hider)
         i++;
@@ -513,13 +518,34 @@ find_suspended(hfi_location *location, uintptr_t greenlet, bool take) {
     return found;
 }
 
+bool
+hfi_location_suspend(hfi_location *location, uintptr_t from, uintptr_t to,
+                     bool doubtful) {
+    suspend(location, from, doubtful);
+    const hfi_suspended *next = find_suspended(location, to, false);
+    return next && next->doubtful;
+}
+
+/* What has returned without an event isn't entered again. */
+static void
+drop_returned(hfi_suspended *entry, const hfi_live_frame *live, size_t live_count) {
+    size_t from = 0;
+    for (size_t i = entry->depth; i--;)
+        if (is_of_a_frame(&entry->open[i]) &&
+            !still_runs(&entry->open[i], live, live_count, &from))
+            memmove(&entry->open[i], &entry->open[i + 1],
+                    (--entry->depth - i) * sizeof *entry->open);
+}
+
 /* A greenlet that has just begun is hidden if the thread itself was. */
-static bool
-resume(hfi_location *location, uintptr_t greenlet) {
+void
+hfi_location_resume(hfi_location *location, uintptr_t greenlet,
+                    const hfi_live_frame *live, size_t live_count) {
     const hfi_suspended *thread = find_suspended(location, 0, false);
     hfi_owner hider = thread ? thread->hider : 0;
     hfi_suspended *entry = find_suspended(location, greenlet, true);
-    bool doubtful = entry && entry->doubtful;
+    if (entry && entry->doubtful)
+        drop_returned(entry, live, live_count);
     uint64_t now = hfi_clock_ticks();
     for (size_t i = 0; entry && i < entry->depth; i++)
         enter_again(location, &entry->open[i], now);
@@ -527,16 +553,6 @@ resume(hfi_location *location, uintptr_t greenlet) {
     if (!greenlet)
         location->base = 0;
     free(entry);
-    return doubtful;
-}
-
-bool
-hfi_location_switch(hfi_location *location, uintptr_t from, uintptr_t to,
-                    bool doubtful) {
-    if (from == to)
-        return false;
-    suspend(location, from, doubtful);
-    return resume(location, to);
 }
 
 /* -- its end ----------------------------------------------------------------------- */

@@ -179,9 +179,12 @@ void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
 /* Another greenlet of the thread runs from now on. 0 stands for the thread itself, what
  * it has open stays open below. What `from` has open is left, and entered again when it
  * goes on. `doubtful`: functions of `from` may have returned without an event. True if
- * that is so of `to`. */
-bool hfi_location_switch(hfi_location *location, uintptr_t from, uintptr_t to,
-                         bool doubtful);
+ * that is so of `to`; then `live` is needed, its frames, innermost first: what else it
+ * had open isn't entered again. Both are called, one after the other. */
+bool hfi_location_suspend(hfi_location *location, uintptr_t from, uintptr_t to,
+                          bool doubtful);
+void hfi_location_resume(hfi_location *location, uintptr_t to,
+                         const hfi_live_frame *live, size_t live_count);
 
 /* In a forked child: what is open on the parent's location is open here without an
  * enter, since these are visits of the parent's. `region` is entered in their place; it

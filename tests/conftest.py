@@ -273,18 +273,11 @@ def is_summary(message):
     return message["msg_type"] in types and metadata == {"holdfast": "summary"}
 
 
-def is_progress(message):
-    """A hand-over on a busy machine takes long, and shows that (test_progress.py)."""
-    mark = {"holdfast": "progress"}
-    return message["metadata"] == mark or message["content"].get("metadata") == mark
-
-
 class Outcome:
     """What one cell gave."""
 
     def __init__(self, reply, everything):
         # The line below an instrumented cell is none of the cell's own outputs.
-        everything = [message for message in everything if not is_progress(message)]
         messages = [message for message in everything if not is_summary(message)]
         self.summaries = [m["content"]["data"] for m in everything if is_summary(m)]
         self.reply, self.messages, self.everything = reply, messages, everything

@@ -122,6 +122,14 @@ def test_a_codec_in_python(codec_kernel):
     assert cost["bytes_mapped"] >= 10**6  # once for the three
     assert cost["bytes_copied"] < 10**6 + 100_000  # at the main worker, which mapped nothing before
     assert kernel.run("flat[0, 5006], kept['deep'][0] is board").result == "(8, True)"
+    kernel.run("import boards; boards.set_edge('open')")
+    assert (
+        kernel.run(
+            CELL + "import boards\nedge = boards.edge; boards.set_edge('torus'); edge"
+        ).result
+        == "'open'"
+    )
+    assert kernel.run("boards.edge").result == "'torus'"
 
 
 def test_a_codec_in_c(codec_kernel):

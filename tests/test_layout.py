@@ -113,7 +113,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])
 TESTED_IN = {"recorder": ("bindings",)}
 
 # Directories that are one noun: their parts mean nothing without each other.
-WHOLE_DIRECTORIES = {"monitor", "recorder", "report", "scorep", "views", "worker"}
+WHOLE_DIRECTORIES = {"libraries", "monitor", "recorder", "report", "scorep", "views", "worker"}
 
 # No more files than so many may need each other.
 LARGEST_CYCLE = 3

@@ -65,6 +65,7 @@ def plain(text):
     the rows are sorted by time, and only the longest is longest in each run. Of the line below a cell
     the words, without the causes that only a slow hand-over has.
     """
+    text = re.sub(r"^(cell In\[\d+\]: wall time).*", r"\1", text)
     if TABLE.search(text):
         title, head, first = text.splitlines()[:3]
         assert re.search(r"^(and \d+ more|The noise is unknown)", text, re.M)
@@ -74,8 +75,7 @@ def plain(text):
         text = re.sub(r"; in .*, out ", "; in #, out ", text)
         text = re.sub(r"recording (took|not measured)[^;]*", "recording", text)
         return re.sub(r"# (ms|s|[KM]iB|B)\b", "#", FIGURES.sub("#", text))
-    text = re.sub(r"found in .*/scorep-\w+", "found in DIRECTORY", text)
-    return re.sub(r"^(cell In\[\d+\]: wall time).*", r"\1", text)
+    return re.sub(r"found in .*/scorep-\w+", "found in DIRECTORY", text)
 
 
 def test_a_run_gives_the_same(shown, notebooks, tmp_path, monkeypatch):

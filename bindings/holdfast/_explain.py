@@ -5,6 +5,7 @@ import copyreg
 import functools
 import types
 
+from . import _words
 from ._carry import encode
 
 _SEARCH_MAX = 1000  # children of one object that are tried when a culprit is looked for
@@ -74,4 +75,4 @@ def explain(name, value, message):
         value, path = _culprit(value, name, {id(value)}, _SEARCH_DEPTH) or (value, name)
     except Exception:
         pass  # the walk runs the user's code; the message alone must do
-    return f"{type(value).__name__} at {path} ({message})"
+    return _words.reason(type(value).__name__, path, message)

@@ -41,6 +41,8 @@ class _Cell(t.TypedDict):
     end_ns: int
     unix_ns: int
     peak_bytes: float
+    begin_bytes: float
+    end_bytes: float
     kind: str
     outcome: str
     pids: list[int]

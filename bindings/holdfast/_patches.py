@@ -32,6 +32,7 @@ import sys
 import types
 import typing as t
 
+from . import _words
 from ._after_import import call_after_import
 
 Chain = tuple[str, ...]  # a name, and attributes from there
@@ -97,8 +98,24 @@ class Patches:
         self._waiting: dict[str, t.Any] = {}  # values for these
         self._awaited: set[str] = set()  # modules with a finder that calls us
         self._last: dict[str, t.Any] = {}  # what slots gave last
+        self.find_slot: t.Callable[[str], bool] = lambda name: (
+            False
+        )  # whether it is among `_slots` now
         self.keys_of: dict[int, str] = {}  # of originals that could be pickled by name, by id
         current = self
+
+    def add(self, slots: t.Mapping[str, Slot]) -> None:
+        """More of them."""
+        self._slots |= {_SLOT + name: slot for name, slot in slots.items()}
+
+    def remove(self, slot: str) -> None:
+        """It isn't here after all."""
+        self._slots.pop(_SLOT + slot, None)
+
+    def _is_slot(self, key: str) -> bool:
+        return key in self._slots or (
+            key.startswith(_SLOT) and self.find_slot(key.removeprefix(_SLOT))
+        )
 
     def keys(self) -> list[str]:
         """The attributes that are looked at."""
@@ -147,7 +164,7 @@ class Patches:
     def watch(self, keys: t.Iterable[str]) -> None:
         """Look at these, which another process of the notebook's does."""
         for key in keys:
-            if key not in self._slots:
+            if not self._is_slot(key) and not key.startswith(_SLOT):
                 self._watch(key)
                 if key not in self._before:
                     self._wanted.add(key)
@@ -254,9 +271,14 @@ class Patches:
     def apply(self, names: t.Iterable[str]) -> None:
         """Make the attributes what the namespace says, for those of these names that are any. Slots come
         first: a property that is set may look at what they hold."""
-        for key in sorted(filter(is_patch, names), key=lambda key: key not in self._slots):
-            module = _module(key) if key not in self._slots else self._slots[key].module
-            if module in sys.modules:
+        for key in sorted(filter(is_patch, names), key=lambda key: not self._is_slot(key)):
+            module = self._module_of(key)
+            if not module and key in self._namespace:
+                print(
+                    f"holdfast: {shown(key)} couldn't be carried over: it isn't known here",
+                    file=sys.stderr,
+                )
+            elif module in sys.modules:
                 self._try(key, self._namespace.get(key, MISSING))
             elif key in self._namespace:
                 self._waiting[key] = self._namespace[key]
@@ -300,7 +322,7 @@ class Patches:
             else:
                 self._set(key, value)
         except Exception as error:  # what refuses it here costs one attribute, not the cell
-            print(f"holdfast: {shown(key)} couldn't be carried over: {error}", file=sys.stderr)
+            print(f"holdfast: {_words.not_carried_over(shown(key), error)}", file=sys.stderr)
 
     def _set(self, key: str, value: t.Any) -> None:
         owner = self._owner(key)

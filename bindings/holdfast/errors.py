@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from . import _words
+
 __all__ = ["NotCarriedError", "QuarantinedError"]
 
 
 class NotCarriedError(NameError):
-    """A variable of the notebook can't be carried into an instrumented cell.
+    """A variable of the notebook can't be carried into a cell's process.
 
     It is raised when a cell in a process of its own uses the name. The main worker keeps the variable.
 
@@ -29,9 +31,9 @@ class NotCarriedError(NameError):
 
     def __init__(self, name: str, reason: str):
         super().__init__(
-            f"{name!r} can't be carried into this cell's process: {reason}. It lives on in the"
-            " notebook's own process: run this cell there (%%execute_with_scorep --run=in-process,"
-            " or as a plain cell), or make what it needs from it in the cell itself",
+            f"{name!r} can't be carried into this cell's process: {_words.brief(name, reason)}."
+            " The notebook's own process has it: use a plain cell or"
+            " %%execute_with_scorep --run=in-process",
             name=name,
         )
         self.reason = reason
@@ -56,9 +58,8 @@ class QuarantinedError(NotCarriedError):
     def __init__(self, name: str, reason: str):
         NameError.__init__(
             self,
-            f"{name!r} isn't loaded here: {reason}. Its stored copy is kept: `del {name}`"
-            f" deletes that, binding {name} anew replaces it, and `%holdfast retry {name}` tries to"
-            " load it once more",
+            f"{name!r} isn't loaded here: {_words.brief(name, reason)}. Its stored copy is kept:"
+            f" `%holdfast retry {name}` tries once more, `del {name}` deletes it",
             name=name,
         )
         self.reason = reason
@@ -115,6 +116,6 @@ def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
         return error
     message = (
         f"{error}. A cell made it in a process of its own, and it can't be carried out of that:"
-        f" {lost[name]}. Make it in a plain cell, or with --run=in-process"
+        f" {_words.brief(name, lost[name])}. To make it, {_words.INSTEAD}"
     )
     return NameError(message, name=name).with_traceback(error.__traceback__)

@@ -18,6 +18,7 @@ import typing as t
 
 from IPython.core.error import UsageError
 
+from . import _words
 from ._patches import shown
 from .tabular import align, count, size
 
@@ -139,12 +140,17 @@ def _went_back(what: str, history: History, worker: t.Any) -> str:
 def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
     """Name the variables that no step has, since no codec encodes them."""
     now = worker.names.reasons
-    lines = [f"{name} stays as it is: {why}." for name, why in sorted(now.items())]
-    return lines + [
-        f"{shown(name)} can't be brought back: {why}."
-        for name, why in sorted(then.items())
-        if name not in now
+    gone = {name: why for name, why in then.items() if name not in now}
+    return _with_reasons("stays as it is", now) + _with_reasons("can't be brought back", gone)
+
+
+def _with_reasons(words: str, reasons: dict[str, str]) -> list[str]:
+    lines = [
+        f"{shown(name)} {words}: {_words.brief(name, why)}."
+        for name, why in sorted(reasons.items())[:_NAMES_MOST]
     ]
+    more = len(reasons) - len(lines)
+    return lines + [f"So it is with {more} more: %holdfast lists them."] if more else lines
 
 
 # ---- what differs
@@ -345,8 +351,7 @@ def _save(history: History, rest: str, worker: t.Any) -> str:
         f"{count(len(names), 'variable')} saved to {path}:"
         f" {size(info['data_bytes'])} in {size(info['file_bytes'])}."
     ]
-    reasons = sorted(worker.names.reasons.items())
-    return "\n".join(lines + [f"{name} isn't in it: {why}." for name, why in reasons])
+    return "\n".join(lines + _with_reasons("isn't in it", worker.names.reasons))
 
 
 def _load(history: History, rest: str, worker: t.Any) -> str:

@@ -195,7 +195,7 @@ def install(
     display_name : str, optional
         What menus show.
     run_mode : {"auto", "in-process", "forked", "isolated"}, optional
-        Where instrumented cells run that choose nothing else: ``in-process``, in the
+        Where recorded cells run that choose nothing else: ``in-process``, in the
         notebook's own process; ``forked``, in a fork of it; ``isolated``, in a clean one;
         ``auto``, the default, chooses for each cell.
     encrypt : bool, optional
@@ -319,7 +319,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--run",
         choices=("auto", "in-process", "forked", "isolated"),
-        help="where instrumented cells run: in the notebook's process, in a fork of it, in a clean "
+        help="where recorded cells run: in the notebook's process, in a fork of it, in a clean "
         "process, or chosen for each cell (the default)",
     )
     parser.add_argument(

@@ -14,6 +14,7 @@ import typing as t
 
 from . import alias, history, verify
 from .monitor import registration
+from ._patches import shown
 from .tabular import align, count, size
 
 if t.TYPE_CHECKING:
@@ -21,8 +22,8 @@ if t.TYPE_CHECKING:
     from .worker.reports import CommitReport, Report
 
 _USAGE = (
-    """%holdfast            the session, its variables and the last instrumented cell
-%holdfast last       the cost of the last instrumented cell
+    """%holdfast            the session, its variables and the last recorded cell
+%holdfast last       the cost of the last recorded cell
 %holdfast explain    the meaning of each term of the line below it
 %holdfast NAME ...   only these variables
 %holdfast memory     the memory of each variable, here and in the store; memory NAME ...: only these
@@ -32,7 +33,7 @@ _USAGE = (
     + history.USAGE
 )
 
-_TRACE = "Show where the time of an instrumented cell went."
+_TRACE = "Show where the time of a recorded cell went."
 
 _RUN_MODES = {
     "in-process": "in the notebook's own process (in-process)",
@@ -136,7 +137,7 @@ def render(words: list[str], worker: t.Any) -> str:
         return "This kernel runs without a store: nothing is carried."
     if words == ["last"]:
         if not worker.last_report:
-            return "No instrumented cell has run yet."
+            return "No recorded cell has run yet."
         return "\n".join(_report_lines(worker.last_report, worker.last_run))
     listing = worker.names.listing()
     chosen = [
@@ -149,8 +150,13 @@ def render(words: list[str], worker: t.Any) -> str:
         name: reason for name, reason in worker.names.reasons.items() if not words or name in words
     }
     if words:
-        known = {row["name"] for row in chosen} | set(reasons)
+        lost = {name: why for name, why in getattr(worker, "lost", {}).items() if name in words}
+        known = {row["name"] for row in chosen} | set(reasons) | set(lost)
         lines = _name_lines(chosen, listing, reasons)
+        lines += [
+            f"{name} ended with the process of the cell that made it: {why}"
+            for name, why in sorted(lost.items())
+        ]
         missing = [word for word in dict.fromkeys(words) if word not in known]
         if missing:
             lines.append(
@@ -161,7 +167,7 @@ def render(words: list[str], worker: t.Any) -> str:
     if worker.session.generation == 0:
         lines.append(
             "Nothing is in the store yet: plain cells keep their variables, the first"
-            " instrumented cell commits them."
+            " recorded cell commits them."
         )
     lines += _name_lines(chosen, listing, reasons)
     commit: CommitReport | None = getattr(worker, "last_commit", None)
@@ -169,7 +175,7 @@ def render(words: list[str], worker: t.Any) -> str:
     if worker.last_report:
         lines += [
             "",
-            "The last instrumented cell:",
+            "The last recorded cell:",
             *_report_lines(worker.last_report, worker.last_run),
         ]
     lines += history.summary(getattr(worker, "history", None))
@@ -229,7 +235,7 @@ def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, st
         table.append((name, row.get("type") or "", carried, lives, bytes_, since))
     lines = align(table, right=(4, 5)) if rows else []
     return lines + [
-        f"{name} stays in the plain cells: {why}" for name, why in sorted(reasons.items())
+        f"{shown(name)} stays in the plain cells: {why}" for name, why in sorted(reasons.items())
     ]
 
 

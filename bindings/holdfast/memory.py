@@ -302,32 +302,30 @@ def _cell_parts() -> list[Table | str]:
         ended = [cell for cell in monitor.cells() if cell.end_ns is not None]
     except (OSError, RuntimeError):
         return []  # a kernel without a monitor
-    shown = [row for cell in ended[-_CELLS:] if (row := _cell_row(monitor, cell)) is not None]
+    shown = [row for cell in ended[-_CELLS:] if (row := _cell_row(cell)) is not None]
     if not shown:
         return []
     before = len(ended) - min(len(ended), _CELLS)
     more = f" ({count(before, 'cell')} before these)" if before else ""
     return [
         "",
-        f"Memory of the process that ran each cell{more}:",
+        f"Memory of the process that ran each cell{more}; peak is - if it had had more before:",
         Table(_CELLS_HEAD, shown, range(2, 6)),
     ]
 
 
-def _cell_row(monitor: t.Any, cell: Cell) -> tuple[str, ...] | None:
-    begin, end = (edge[0] if edge else None for edge in (cell.begin, cell.end))
-    if begin is None or end is None or not cell.number:
+def _cell_row(cell: Cell) -> tuple[str, ...] | None:
+    if not (cell.begin_bytes and cell.number):
         return None
-    peak = monitor.summary("process", cell.begin_ns, cell.end_ns)["memory"][2] * 2**30
-    first = round(begin["memory_bytes"])
-    grown = round(end["memory_bytes"]) - first
+    grown = round(cell.end_bytes - cell.begin_bytes)
+    change = ("-" if grown < 0 else "+") + size(abs(grown))
     code = (cell.source.strip().splitlines() or [""])[0][:40]
     return (
         f"[{cell.number}]",
         cell.kind,
         f"{cell.duration:.3f}",
-        size(first),
-        size(peak),
-        ("-" if grown < 0 else "+") + size(abs(grown)),
+        size(round(cell.begin_bytes)),
+        size(round(max(cell.peak_bytes, cell.begin_bytes))) if cell.peak_bytes else "-",
+        change if cell.end_bytes else "-",  # its process died
         code,
     )

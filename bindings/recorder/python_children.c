@@ -12,6 +12,14 @@
 
 static char *value; /* NULL: programs aren't told */
 
+hf_status
+hfi_children_share(hf_error *reterr) {
+    hf_status status = hfi_events_share(reterr);
+    if (status == HF_OK && value)
+        (void)setenv(HFI_CHILDREN_VARIABLE, value, 1);
+    return status;
+}
+
 static int
 on_audit(const char *event, PyObject *arguments, void *unused) {
     static const char *const starts[] = {"subprocess.Popen", "os.system", "os.exec"};
@@ -19,8 +27,8 @@ on_audit(const char *event, PyObject *arguments, void *unused) {
     if (!value || (*event != 's' && *event != 'o') || !hfi_events_get_recorder())
         return 0;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (strcmp(event, starts[i]) == 0 && hfi_events_share(NULL) == HF_OK && value)
-            (void)setenv(HFI_CHILDREN_VARIABLE, value, 1);
+        if (strcmp(event, starts[i]) == 0 && hfi_children_share(NULL) != HF_OK)
+            return 0; /* the program is started all the same */
     return 0;
 }
 

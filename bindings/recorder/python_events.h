@@ -30,6 +30,8 @@ bool hfi_events_are_enabled(void); /* of this thread */
  * environment, until it is forgotten. -1 with a Python error. */
 #define HFI_CHILDREN_VARIABLE "HOLDFAST_RECORDING"
 int hfi_children_tell(const char *wanted);
+/* hfi_events_share(), and put it there. HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_children_share(hf_error *reterr);
 void hfi_children_forget(void);
 
 /* The library greenlet has been imported. */

@@ -26,8 +26,10 @@ note_switch(uintptr_t from, uintptr_t to) {
     if (!hfi_events.recorder || hfi_here.generation != hfi_events.generation ||
         !hfi_here.own)
         return;
-    bool doubtful = !hfi_here.location || hfi_here.epoch != hfi_events.epoch;
-    if (hfi_location_switch(hfi_here.own, from, to, doubtful) || doubtful)
+    if (from == to)
+        return;
+    bool doubtful = !hfi_thread_is_on() || hfi_here.epoch != hfi_events.epoch;
+    if (hfi_thread_switch(from, to, doubtful) || doubtful)
         hfi_here.epoch = 0; /* look at the frames before the next event */
 }
 

@@ -252,6 +252,16 @@ hfi_thread_own_location(void) {
     return hfi_here.own;
 }
 
+bool
+hfi_thread_switch(uintptr_t from, uintptr_t to, bool doubtful) {
+    hfi_live_frame *live = NULL;
+    bool is_doubtful = hfi_location_suspend(hfi_here.own, from, to, doubtful);
+    size_t count = is_doubtful ? live_frames(&live) : 0;
+    hfi_location_resume(hfi_here.own, to, live, count);
+    free(live);
+    return is_doubtful;
+}
+
 void
 hfi_function_leave(hfi_location *location, hfi_owner owner, PyCodeObject *code) {
     size_t depth = location->depth;

@@ -96,6 +96,10 @@ void hfi_thread_refresh(hfi_owner entering, PyCodeObject *code);
  * memory. */
 hfi_location *hfi_thread_own_location(void);
 
+/* Another greenlet of this thread runs; see hfi_location_suspend(), whose answer is
+ * returned. */
+bool hfi_thread_switch(uintptr_t from, uintptr_t to, bool doubtful);
+
 /* The recording, which no thread finds any more; NULL if there was none. */
 hf_recorder *hfi_events_detach(void);
 /* In a forked child, whose parent's threads may have held them. */

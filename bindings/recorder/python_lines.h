@@ -26,7 +26,7 @@ hfi_line_code *hfi_lines_find(PyCodeObject *code);
 /* This thread's stack; NULL without memory. */
 hfi_line_stack *hfi_lines_stack(void);
 
-/* Another greenlet of this thread runs from now on; see hfi_location_switch(). */
+/* Another greenlet of this thread runs from now on; see hfi_location_suspend(). */
 void hfi_lines_switch(uintptr_t from, uintptr_t to);
 
 /* python_greenlets.c: be told of this thread's switches between greenlets, if the library

@@ -184,16 +184,18 @@ recorder_end_cell(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(share_doc,
-             "share()\n--\n\n"
-             "Other processes may join the recording from now on, by open(joins=True) "
-             "with its directory.\nForked children need no such call. Raises OSError.");
+PyDoc_STRVAR(
+    share_doc,
+    "share()\n--\n\n"
+    "Other processes may join the recording from now on, by open(joins=True) "
+    "with its directory.\nForked children need no such call. Programs that are "
+    "started learn of it. Raises OSError.");
 
 static PyObject *
 recorder_share(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     hf_error error = HF_ERROR_INIT;
-    hf_status status = hfi_events_share(&error);
+    hf_status status = hfi_children_share(&error);
     if (status != HF_OK)
         return hfi_recorder_raise(status, &error);
     Py_RETURN_NONE;

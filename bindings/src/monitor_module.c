@@ -246,11 +246,12 @@ cell_of(const hf_monitor_cell *cell, const char *source) {
     PyObject *text =
         PyUnicode_DecodeUTF8(source, (Py_ssize_t)strlen(source), "replace");
     return Py_BuildValue(
-        "{s:L,s:L,s:N,s:O,s:L,s:L,s:L,s:d,s:s,s:s,s:N,s:N,s:N}", "index",
+        "{s:L,s:L,s:N,s:O,s:L,s:L,s:L,s:d,s:d,s:d,s:s,s:s,s:N,s:N,s:N}", "index",
         (long long)cell->index, "number", (long long)cell->number, "source", text,
         "source_cut", cell->source_cut ? Py_True : Py_False, "begin_ns",
         (long long)cell->begin_ns, "end_ns", (long long)cell->end_ns, "unix_ns",
-        (long long)cell->unix_ns, "peak_bytes", cell->peak_bytes, "kind",
+        (long long)cell->unix_ns, "peak_bytes", cell->peak_bytes, "begin_bytes",
+        cell->begin_bytes, "end_bytes", cell->end_bytes, "kind",
         word_of(kinds, sizeof kinds / sizeof *kinds, cell->kind), "outcome",
         word_of(outcomes, sizeof outcomes / sizeof *outcomes, cell->outcome), "pids",
         pids_of(cell->pids, cell->pid_count), "begin", readings_of(cell->begin), "end",

@@ -155,6 +155,18 @@ drop_aside(PyObject *module, PyObject *args) {
 }
 
 static PyObject *
+leave_cache(PyObject *module, PyObject *session) {
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
+    if (!attachment)
+        return NULL;
+    uint64_t ready;
+    Py_BEGIN_ALLOW_THREADS
+    ready = hfi_session_leave_cache(attachment->session);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromUnsignedLongLong(ready);
+}
+
+static PyObject *
 has_large_regions(PyObject *module, PyObject *session) {
     hfi_attachment *attachment = hfi_attachment_of(module, session);
     return attachment
@@ -268,6 +280,11 @@ PyMethodDef hfi_preparation_functions[] = {
      "_compare_pages(session): commits leave out pages that were written with the "
      "bytes "
      "that they had; for a process that makes one and leaves."},
+    {"_leave_cache", leave_cache, METH_O,
+     "_leave_cache(session): memory that was freed, and is kept for later, isn't in "
+     "the "
+     "process's page tables any more; how many bytes of it, made ready for a cell, "
+     "are."},
     {"_drop_aside", drop_aside, METH_VARARGS,
      "_drop_aside(session, bytes): give up page tables of so much memory that was made "
      "private; whether there are more."},

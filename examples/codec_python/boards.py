@@ -3,6 +3,14 @@
 import mmap
 
 
+edge = "closed"  # or "open": what lies beyond the last row
+
+
+def set_edge(kind):
+    global edge
+    edge = kind
+
+
 class Board:
     """`height` rows of `width` cells in memory that boards may share."""
 

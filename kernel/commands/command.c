@@ -144,6 +144,27 @@ decide(hfi_outcome *outcome) {
     command->handle(outcome);
 }
 
+/* HOLDFAST_RECORD: each cell is recorded, or none is, whatever it begins with. Cells that
+ * ask about recordings stay plain. */
+static void
+choose_recording(hfi_outcome *outcome) {
+    const char *chosen = getenv("HOLDFAST_RECORD");
+    bool asks = hfi_part_is(outcome->head.name, "%holdfast") ||
+                hfi_part_is(outcome->head.name, "%trace");
+
+    if (!chosen)
+        return;
+    if (!strcmp(chosen, "all") && outcome->kind == HFI_RUN_PLAIN && !asks &&
+        hfi_cellhead_has_code(outcome->cell)) {
+        outcome->kind = HFI_RUN_INSTRUMENTED;
+    } else if (!strcmp(chosen, "none") && outcome->kind == HFI_RUN_INSTRUMENTED &&
+               !outcome->isolated) {
+        outcome->kind = HFI_RUN_PLAIN;
+        outcome->run_mode = NULL;
+        outcome->multicell = false;
+    }
+}
+
 static bool
 has_failed(const hfi_outcome *outcome) {
     const hfi_commands *commands = outcome->commands;
@@ -233,6 +254,7 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
         outcome.cell = (hfi_part){outcome.lifted.data, outcome.lifted.size};
     hfi_cellhead_parse(outcome.cell, &outcome.head);
     decide(&outcome);
+    choose_recording(&outcome);
     if (!has_failed(&outcome) && outcome.kind == HFI_RUN_INSTRUMENTED) {
         hfi_wordlist_copy(&arguments, &commands->arguments);
         if (outcome.lines)

@@ -39,29 +39,45 @@ take_option(hfi_outcome *outcome, hfi_part word) {
     return true;
 }
 
-/* --repeat N or --repeat=N; `rest` is behind the word. False: it isn't that, or N isn't
- * from 2 to REPEAT_MAX. */
+/* 0: it isn't a number from 2 to REPEAT_MAX. */
+static unsigned
+read_repeat(hfi_part number) {
+    unsigned count = 0;
+    for (size_t i = 0; i < number.size && count <= REPEAT_MAX; i++) {
+        if (number.data[i] < '0' || number.data[i] > '9')
+            return 0;
+        count = 10 * count + (unsigned)(number.data[i] - '0');
+    }
+    return count >= 2 && count <= REPEAT_MAX ? count : 0;
+}
+
+/* --repeat N or --repeat=N; `rest` is behind the word. False: it isn't that. A wrong N
+ * makes the cell one that is refused. */
 static bool
 take_repeat(hfi_outcome *outcome, hfi_part word, hfi_part *rest) {
     size_t length = strlen("--repeat");
-    unsigned count = 0;
 
     if (!hfi_part_begins(word, "--repeat"))
         return false;
-    const char *number = word.data;
-    word = (hfi_part){number + length, word.size - length};
-    if (!word.size)
-        word = hfi_part_next_token(rest);
-    else if (number[length] == '=')
-        word = (hfi_part){number + length + 1, word.size - 1};
-    number = word.data;
-    for (size_t i = 0; i < word.size && count <= REPEAT_MAX; i++) {
-        if (number[i] < '0' || number[i] > '9')
-            return false;
-        count = 10 * count + (unsigned)(number[i] - '0');
+    hfi_part number = {word.data + length, word.size - length};
+    if (!number.size)
+        number = hfi_part_next_token(rest);
+    else if (number.data[0] == '=')
+        number = (hfi_part){number.data + 1, number.size - 1};
+    else
+        return false;
+    outcome->repeat = read_repeat(number);
+    if (outcome->repeat)
+        return true;
+    outcome->kind = HFI_REFUSE;
+    hfi_textbuf_add_part(&outcome->err, outcome->head.name);
+    hfi_textbuf_format(&outcome->err,
+                       ": --repeat takes how often the cell runs, 2 to %d", REPEAT_MAX);
+    if (number.size) {
+        hfi_textbuf_add(&outcome->err, ", and not ");
+        hfi_quote_excerpt(&outcome->err, number);
     }
-    outcome->repeat = count;
-    return count >= 2 && count <= REPEAT_MAX;
+    return true;
 }
 
 /* Only a cell that is recorded by itself has lines that are sampled, and is repeated. */
@@ -79,8 +95,11 @@ choose_options(hfi_outcome *outcome) {
 
     while (rest.size) {
         hfi_part word = hfi_part_next_token(&rest);
-        if (take_option(outcome, word) || take_repeat(outcome, word, &rest))
+        if (take_option(outcome, word) || take_repeat(outcome, word, &rest)) {
+            if (outcome->kind == HFI_REFUSE)
+                return false;
             continue;
+        }
         outcome->kind = HFI_REFUSE;
         hfi_textbuf_add_part(&outcome->err, outcome->head.name);
         hfi_textbuf_add(&outcome->err,

@@ -166,9 +166,8 @@ hfi_setting_enable_vampir(hfi_outcome *outcome) {
         return;
     }
     outcome->state.launch_vampir = true;
-    hfi_textbuf_add(&outcome->out,
-                    "Vampir opens the trace of each instrumented cell from "
-                    "now on.\n");
+    hfi_textbuf_add(&outcome->out, "Vampir opens the trace of each recorded cell from "
+                                   "now on.\n");
 }
 
 void

@@ -241,10 +241,10 @@ hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error) {
     else
         tell(kernel,
              "the notebook's variables could not be saved (%s). If its process dies, "
-             "what cells changed since the last commit (generation %llu) is lost. The "
+             "what cells changed since the last commit is lost. The "
              "next try is before a recorded or isolated cell, or when nobody has used "
              "the notebook for a while",
-             error->message, (unsigned long long)hf_session_generation(kernel->store));
+             error->message);
     commits->is_failing = 1;
 }
 

@@ -44,6 +44,7 @@
 #define FORK_SERVER_WAIT_MS 100
 #define SPARED_NS           1000000000LL
 #define LOOK_NS             2000000LL
+#define LOST_MAX            5 /* variables that a message names */
 
 typedef struct hfi_death {
     int retries;       /* processes of the cell that ended before they had started it */
@@ -59,27 +60,31 @@ fini(hf_kernel *kernel) {
 const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi_death),
                                    NULL, fini};
 
-/* What the commit that the notebook goes on with doesn't have. */
+/* What the commit that the notebook goes on with doesn't have. A reason begins with a
+ * type, and then says where in the variable it is and what its encoder says
+ * (bindings/holdfast/_words.py): what is lost is lost, so the type must do. */
 static void
 write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
     const char *name;
     json_t *reason;
-    int first = 1;
+    size_t count = 0, all = json_object_size(hfi_commits_unserializable(kernel));
     json_object_foreach(hfi_commits_unserializable(kernel), name, reason) {
+        const char *why = json_string_value(reason), *end = strstr(why, " at ");
+        int size = end != NULL ? (int)(end - why) : (int)strlen(why);
+        if (count == LOST_MAX) {
+            hfi_textbuf_format(text, " and %zu more", all - count);
+            break;
+        }
         /* Others than variables have words for a name. */
-        int is_variable = strncmp(name, "_:", 2) != 0;
-        hfi_textbuf_format(text, "%s%s (%s)", first ? "; lost: " : ", ",
-                           is_variable ? name : name + 2, json_string_value(reason));
-        first = 0;
+        hfi_textbuf_format(text, "%s%s (%.*s)", count++ == 0 ? "; lost: " : ", ",
+                           strncmp(name, "_:", 2) != 0 ? name : name + 2, size, why);
     }
 }
 
 /* Which state the notebook has now, and what is not in it. */
 static void
 write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
-    hfi_textbuf_format(text,
-                       "; its variables are those of the last commit (generation %llu)",
-                       (unsigned long long)hf_session_generation(kernel->store));
+    hfi_textbuf_format(text, "; its variables are those of the last commit");
     if (hfi_commits_missing(kernel) > 0)
         hfi_textbuf_format(
             text, ", without what the %lld plain cell%s since then changed",

@@ -127,7 +127,8 @@ announce(hf_kernel *kernel) {
     hfi_part header = request->message.header;
     if (!request->begun && hfi_repeat_is_first(kernel))
         hfi_publish_busy(kernel, request);
-    if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent) {
+    if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent &&
+        hfi_repeat_is_first(kernel)) {
         hfi_publish_input(kernel, header,
                           json_object_get(request->message.body, "code"),
                           kernel->cell.number);
@@ -213,7 +214,10 @@ begin_execute(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     int interrupted = kernel->interrupt_next;
     kernel->interrupt_next = 0;
-    hfi_cell_set_options(&kernel->cell, body, kernel->count + 1);
+    int is_first = hfi_repeat_is_first(kernel);
+    long long number = is_first ? kernel->count + 1 : kernel->cell.request->number;
+    hfi_cell_set_options(&kernel->cell, body, number);
+    kernel->cell.request->number = number;
     if (kernel->cell.request->message.fault[0] != '\0') {
         refuse(kernel, kernel->cell.request->message.fault);
         return;
@@ -223,9 +227,9 @@ begin_execute(hf_kernel *kernel) {
         return;
     }
     hf_status status = read_commands(kernel, code, &error);
-    if (kernel->cell.store_history && !is_blank(code))
+    if (is_first && kernel->cell.store_history && !is_blank(code))
         kernel->count++;
-    if (!kernel->cell.silent && kernel->command_table != NULL &&
+    if (is_first && !kernel->cell.silent && kernel->command_table != NULL &&
         kernel->command_table->note != NULL)
         kernel->command_table->note(kernel->commands, json_string_value(code),
                                     json_string_length(code), kernel->cell.number);

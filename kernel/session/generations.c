@@ -39,10 +39,16 @@
 #include <time.h>
 
 #include "session/workers.h"
+#include "session/listeners.h"
 #include "session/request.h"
 #include "workers/program.h"
 
-#define LIMIT_SHARE 32 /* of the capacity: what old steps alone may keep */
+/* What old steps alone may keep, if nobody has chosen another limit: half as much as the
+ * notebook itself had at once, or a little, so that memory which nobody looks at isn't
+ * most of what a notebook takes. The step before the newest stays all the same. With it
+ * they keep at most a share of the capacity. */
+#define LIMIT_SHARE 32
+#define LIMIT_LEAST (64ull << 20)
 
 /* A commit that changed a variable. */
 typedef struct hfi_history_step {
@@ -66,6 +72,9 @@ typedef struct hfi_generations {
     long long dropped;    /* steps that aren't kept any more */
     json_t *cells;        /* numbers of those that ran since the newest one */
     uint64_t limit_bytes; /* of what the steps alone keep */
+    uint64_t most_bytes;  /* that there were beside them; without meaning if the limit
+                           * was chosen */
+    int is_chosen;        /* the limit */
     uint64_t kept_bytes;  /* when it was last looked at */
     /* of the request that runs */
     int64_t target;                /* step that it returned to; 0: none */
@@ -78,6 +87,7 @@ hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes) {
     hf_session_info info = {.struct_size = sizeof info};
     hf_error error = HF_ERROR_INIT;
     kernel->generations->limit_bytes = limit_bytes;
+    kernel->generations->is_chosen = limit_bytes != 0;
     if (limit_bytes == 0 && hf_session_describe(kernel->store, &info, &error) == HF_OK)
         kernel->generations->limit_bytes = info.capacity_bytes / LIMIT_SHARE;
 }
@@ -126,12 +136,30 @@ kept_bytes(hf_kernel *kernel) {
     return bytes;
 }
 
+static uint64_t
+limit_of(const hfi_generations *line) {
+    uint64_t half = line->most_bytes / 2;
+    uint64_t most = half > LIMIT_LEAST ? half : LIMIT_LEAST;
+    return line->is_chosen || most > line->limit_bytes ? line->limit_bytes : most;
+}
+
+static void
+note_most(hf_kernel *kernel) {
+    hfi_generations *line = kernel->generations;
+    hf_session_info info = {.struct_size = sizeof info};
+    if (hf_session_describe(kernel->store, &info, NULL) == HF_OK &&
+        info.committed_bytes + info.reserved_bytes > line->most_bytes)
+        line->most_bytes = info.committed_bytes + info.reserved_bytes;
+}
+
 /* All are yielded. */
 static void
 keep_limits(hf_kernel *kernel) {
     hfi_generations *line = kernel->generations;
+    note_most(kernel);
     line->kept_bytes = kept_bytes(kernel);
     while (line->count > HFI_STEPS_MAX ||
+           (line->count > 2 && line->kept_bytes > limit_of(line)) ||
            (line->count > 1 && line->kept_bytes > line->limit_bytes)) {
         remove_steps(line, 0, 1);
         line->kept_bytes = kept_bytes(kernel);
@@ -195,7 +223,8 @@ void
 hfi_generations_note(hf_kernel *kernel) {
     hfi_generations *line = kernel->generations;
     if (!kernel->cell.store_history ||
-        kernel->cell.directive.history.kind != HFI_HISTORY_NONE)
+        kernel->cell.directive.history.kind != HFI_HISTORY_NONE ||
+        !(hfi_repeat_is_first(kernel) || json_array_size(line->cells) == 0))
         return;
     if (line->cells == NULL)
         line->cells = json_array();
@@ -379,7 +408,7 @@ write_history(const hf_kernel *kernel, hfi_frame *frame) {
     hfi_frame_add_integer(frame, "to", history->to);
     hfi_frame_add_integer(frame, "target", line->target);
     hfi_frame_add_integer(frame, "kept_bytes", (int64_t)line->kept_bytes);
-    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)line->limit_bytes);
+    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)limit_of(line));
     hfi_frame_add_integer(frame, "dropped", line->dropped);
     hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
     add_cells(frame, "pending", line->cells);
@@ -635,6 +664,7 @@ hfi_generations_begin(hf_kernel *kernel) {
     int goes_on = 1;
     if (history->kind == HFI_HISTORY_LIMIT) {
         line->limit_bytes = history->limit_bytes;
+        line->is_chosen = 1;
         keep_limits(kernel);
     }
     line->kept_bytes = kept_bytes(kernel);

@@ -436,6 +436,7 @@ static const struct {
     {NULL, hfi_standby_tick},
     {hfi_assistant_deadline_ns, hfi_assistant_tick},
     {hfi_rest_moment_deadline_ns, hfi_rest_moment_tick},
+    {hfi_rest_unused_deadline_ns, hfi_rest_unused_tick},
     {hfi_rest_deadline_ns, hfi_rest_tick},
 };
 #define CLOCK_COUNT (sizeof clocks / sizeof *clocks)

@@ -53,6 +53,9 @@ hfi_listener hfi_repeat_hear;
  * that is to be. Of a cell that isn't repeated it is both. */
 int hfi_repeat_is_first(const hf_kernel *kernel);
 int hfi_repeat_is_last(const hf_kernel *kernel);
+/* Whether the run that replies so has its own line: those of a set have one together, but
+ * for one that fails. */
+int hfi_repeat_is_told(const hf_kernel *kernel, const msgpack_object *reply);
 
 /* ---- observe.c: the frontend's part in the monitor ---- */
 
@@ -71,10 +74,7 @@ void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
 extern const hfi_owner hfi_progress_owner;
 long long hfi_progress_deadline_ns(const hf_kernel *kernel);
 void hfi_progress_tick(hf_kernel *kernel, long long now_ns);
-/* Show a display of this kind, in the place of the progress if that is shown; `data`:
- * the members of the message's "data". */
-void hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind);
-/* Ends it when the cell begins, and when it ends. */
+/* Ends it when the cell begins, or fails before that. */
 hfi_listener hfi_progress_hear;
 
 #endif

@@ -98,7 +98,7 @@ kind_of(const hf_kernel *kernel) {
                                                     : HF_MONITOR_PLAIN;
 }
 
-/* A worker's report of a moment: {time_ns, cpu_ns, children_ns, io}. */
+/* A worker's report of a moment: {time_ns, cpu_ns, children_ns, io, memory, peak}. */
 static hfi_word
 word_of(const msgpack_object *map, const char *key) {
     char text[512];
@@ -107,7 +107,9 @@ word_of(const msgpack_object *map, const char *key) {
         return (hfi_word){0};
     hfi_word said = {.time_ns = hfi_map_integer(word, "time_ns", 0),
                      .cpu_ns = hfi_map_integer(word, "cpu_ns", 0),
-                     .children_ns = hfi_map_integer(word, "children_ns", 0)};
+                     .children_ns = hfi_map_integer(word, "children_ns", 0),
+                     .memory = hfi_map_integer(word, "memory", 0),
+                     .peak = hfi_map_integer(word, "peak", 0)};
     copy_text(hfi_map_part(word, "io"), text, sizeof text);
     const char *at = strchr(text, ':');
     for (size_t i = 0; i < sizeof said.io / sizeof *said.io && at != NULL; i++) {

@@ -17,14 +17,14 @@ typedef struct hfi_request {
     long long id;       /* under which a worker was asked; 0: not yet */
     long long begin_ns; /* when it came */
     int begun; /* its "busy" was published, and it is the main worker's to answer */
+    long long number;            /* of the cell, once it has begun; that of each run */
     struct hfi_repeats *repeats; /* runs of it that are over; NULL: none */
 } hfi_request;
 
 /* The runs of a cell that is to be repeated. */
 typedef struct hfi_repeats {
     size_t count;
-    long long first, last; /* their numbers */
-    double run_ms[];       /* as many as there are to be */
+    double run_ms[]; /* as many as there are to be */
 } hfi_repeats;
 
 /* Zeroed is empty. */

@@ -2,12 +2,12 @@
  *
  * One run says nothing about the noise. So the request of such a cell isn't replied to
  * when a run ends, but goes back to the head of the queue, and begins anew: as if a
- * person had run the cell N times. Each run has a number, a recording, a line of cost
- * and a place in %trace's list of its own, finds what the one before it left, and is
- * over when its changes are published. The client gets one reply, the last run's, and
- * the median and the range of all.
+ * person had run the cell N times. All runs have the cell's number, as prompts have it.
+ * Each has a recording and a place in %trace's list of its own, finds what the one before
+ * it left, and is over when its changes are published. The client gets one reply, the
+ * last run's, and below it one line, with the median and the range of all.
  *
- * A run that fails, dies or is interrupted is the last one. Whatever the kernel does
+ * A run that fails, dies or is interrupted is the last one, and has its own line. Whatever the kernel does
  * between two cells (a commit, a rollback, an interrupt) it does between two runs.
  *
  * Rejected: N runs within one in the worker. The rollback of the first run would be
@@ -42,9 +42,6 @@ note(hf_kernel *kernel, const msgpack_object *reply) {
     if (repeats == NULL || repeats->count >= kernel->cell.directive.repeat ||
         hfi_ends_read(reply).failed)
         return;
-    if (repeats->count == 0)
-        repeats->first = kernel->cell.number;
-    repeats->last = kernel->cell.number;
     hfi_times times = hfi_request_times(kernel, hfi_map_get(reply, "report"));
     repeats->run_ms[repeats->count++] = times.run_ms;
     hfi_cell_repeat(&kernel->cell,
@@ -66,12 +63,11 @@ write_time(hfi_textbuf *text, double ms) {
 }
 
 static void
-write_runs(hfi_textbuf *text, hfi_repeats *repeats) {
+write_runs(hfi_textbuf *text, hfi_repeats *repeats, long long number) {
     size_t count = repeats->count;
     qsort(repeats->run_ms, count, sizeof *repeats->run_ms, compare);
     double median = (repeats->run_ms[count / 2] + repeats->run_ms[(count - 1) / 2]) / 2;
-    hfi_textbuf_format(text, "%zu runs, In[%lld] to In[%lld]: median ", count,
-                       repeats->first, repeats->last);
+    hfi_textbuf_format(text, "%zu runs of In[%lld]: median ", count, number);
     write_time(text, median);
     hfi_textbuf_format(text, ", from ");
     write_time(text, repeats->run_ms[0]);
@@ -87,14 +83,14 @@ show(hf_kernel *kernel) {
     hfi_textbuf text = {0}, html = {0}, content = {0};
     if (repeats == NULL || repeats->count < 2 || kernel->cell.goes_on)
         return;
-    write_runs(&text, repeats);
+    write_runs(&text, repeats, kernel->cell.number);
     hfi_textbuf_format(&html, "<div style=\"font-size:90%%;opacity:.8\">%s",
                        hfi_textbuf_string(&text));
-    if (table != NULL && table->where != NULL && repeats->last > repeats->first)
+    if (table != NULL && table->where != NULL)
         hfi_textbuf_format(&html,
-                           " &middot; <code>%s %lld-%lld --view compare</code> shows "
+                           " &middot; <code>%s %lld --view compare</code> shows "
                            "the functions",
-                           table->where, repeats->first, repeats->last);
+                           table->where, kernel->cell.number);
     hfi_textbuf_format(&html, "</div>");
     hfi_textbuf_format(&content, "{\"data\":{\"text/plain\":");
     hfi_textbuf_append_json(&content, text.data, text.size);
@@ -119,6 +115,11 @@ int
 hfi_repeat_is_last(const hf_kernel *kernel) {
     const hfi_repeats *repeats = kernel->cell.request->repeats;
     return (repeats != NULL ? repeats->count : 0) + 1 >= kernel->cell.directive.repeat;
+}
+
+int
+hfi_repeat_is_told(const hf_kernel *kernel, const msgpack_object *reply) {
+    return kernel->cell.directive.repeat == 0 || hfi_ends_read(reply).failed;
 }
 
 void

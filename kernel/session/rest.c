@@ -12,7 +12,13 @@
  * where that takes so long that it isn't done at once: what was deleted since the last
  * commit is free only then.
  *
- * While cells run, freed memory of the arena keeps its pages, since fresh ones cost
+ * What a process has freed and keeps for its next allocation is given back when it had
+ * no use for it for a second (shm_store/engine/unused.c): also while a cell runs, since
+ * its process can't do it then. We look for such memory once a second, when we wake
+ * anyway, and four times a second if something runs or some is waiting. It goes in
+ * stretches, as the checksums do.
+ *
+ * While cells run, free memory of the arena keeps its pages, since fresh ones cost
  * half a second a gigabyte. A notebook that is left alone has no use for them: the main
  * worker gets a frame to rest, and gives back its own cache and every free extent. It
  * does so rather than the frontend, which must answer at any time: punching a gigabyte
@@ -41,7 +47,9 @@
 
 #define IDLE_DELAY_NS 50000000LL
 #define REST_SECONDS  30
-#define STRETCH_BYTES (16u << 20) /* a turn's checksums: a millisecond or two */
+#define STRETCH_BYTES (16u << 20) /* of a turn: a millisecond or two */
+#define UNUSED_MS     750
+#define LOOK_NS       250000000LL /* between two looks for unused memory */
 
 /* How far an unused notebook's rest has come. */
 typedef enum hfi_rest_state {
@@ -56,6 +64,8 @@ typedef struct hfi_rest {
     long long idle_ns;    /* when the last cell, or the last rest, ended */
     long long delay_ns;   /* before the next commit, if the last one took long */
     uint64_t left;        /* bytes that the last rest could not give back */
+    long long look_ns;    /* when to look for unused memory */
+    int has_unused;       /* some will be given back soon */
 } hfi_rest;
 
 const hfi_owner hfi_rest_owner = {offsetof(hf_kernel, rest), sizeof(struct hfi_rest),
@@ -106,6 +116,27 @@ hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns) {
     if (hfi_rollback_is_wanted(kernel))
         hfi_rollback_make(kernel);
     hfi_standby_import_awaited(kernel);
+}
+
+/* ---- memory that was freed ------------------------------------------------------ */
+
+long long
+hfi_rest_unused_deadline_ns(const hf_kernel *kernel) {
+    int is_near = kernel->rest->has_unused || is_used(kernel);
+    return is_near ? kernel->rest->look_ns : -1;
+}
+
+void
+hfi_rest_unused_tick(hf_kernel *kernel, long long now_ns) {
+    uint64_t bytes = 0;
+    hf_error error = HF_ERROR_INIT;
+    if (now_ns < kernel->rest->look_ns)
+        return;
+    if (hf_session_give_back(kernel->store, UNUSED_MS, STRETCH_BYTES, &bytes,
+                             &kernel->rest->has_unused, &error) != HF_OK)
+        kernel->rest->has_unused = 0; /* the next commit reports it */
+    /* More of it when others were answered. */
+    kernel->rest->look_ns = bytes > 0 ? now_ns : now_ns + LOOK_NS;
 }
 
 /* ---- the rest ------------------------------------------------------------------- */
@@ -183,6 +214,7 @@ hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
 void
 hfi_rest_used(hf_kernel *kernel) {
     kernel->rest->idle_ns = hfi_clock_ns();
+    kernel->rest->has_unused = 1; /* perhaps */
 }
 
 /* A client asks for something. */

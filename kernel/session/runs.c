@@ -96,12 +96,13 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
     if (code.size > CODE_MAX)
         code = hfi_part_text("");
     json_t *run = json_pack(
-        "{s:I,s:o,s:o,s:s,s:b,s:I,s:I,s:f,s:o}", "number",
+        "{s:I,s:o,s:o,s:s,s:b,s:b,s:I,s:I,s:f,s:o}", "number",
         (json_int_t)kernel->cell.number, "code", text_value(code), "trace",
         text_value(hfi_textbuf_part(&path)), "outcome", outcome, "multicell",
-        kernel->cell.directive.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
-        (json_int_t)now_ns, "wall", wall_clock() - (double)(now_ns - begin_ns) / 1e9,
-        "cost", cost_value(metadata));
+        kernel->cell.directive.multicell, "automatic",
+        reply != NULL && hfi_map_flag(reply, "automatic"), "begin_ns",
+        (json_int_t)begin_ns, "end_ns", (json_int_t)now_ns, "wall",
+        wall_clock() - (double)(now_ns - begin_ns) / 1e9, "cost", cost_value(metadata));
     hfi_textbuf_fini(&path);
     if (run == NULL)
         return;

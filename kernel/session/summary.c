@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/publish.h"
 #include "session/request.h"
 #include "session/workers.h"
 
@@ -331,11 +332,14 @@ show(hf_kernel *kernel, const msgpack_object *reply) {
         return;
     write_line(&line, kernel, report);
     write_html(&line, table != NULL ? table->where : NULL, &html);
-    hfi_textbuf_format(&content, "\"text/plain\":");
+    hfi_textbuf_format(&content, "{\"data\":{\"text/plain\":");
     hfi_textbuf_append_json(&content, line.text.data, line.text.size);
     hfi_textbuf_format(&content, ",\"text/html\":");
     hfi_textbuf_append_json(&content, html.data, html.size);
-    hfi_progress_replace(kernel, hfi_textbuf_part(&content), "summary");
+    hfi_textbuf_format(&content, "},\"metadata\":{\"holdfast\":\"summary\"},"
+                                 "\"transient\":{}}");
+    hfi_publish(kernel, "display_data", kernel->cell.request->message.header,
+                hfi_textbuf_part(&content));
     send_terms(kernel, &line);
     line_fini(&line);
     hfi_textbuf_fini(&content);
@@ -344,6 +348,7 @@ show(hf_kernel *kernel, const msgpack_object *reply) {
 
 void
 hfi_summary_hear(hf_kernel *kernel, const hfi_event *event) {
-    if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed)
+    if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed &&
+        hfi_repeat_is_told(kernel, event->map))
         show(kernel, event->map);
 }

@@ -124,11 +124,8 @@ write_notice(hf_kernel *kernel) {
     long long running = (long long)hf_session_noted(kernel->store, NOTE_RUNNING);
     long long lost = (long long)hf_session_noted(kernel->store, NOTE_UNCOMMITTED);
     hfi_textbuf_format(
-        text,
-        "holdfast: the kernel's process was killed, and has been started "
-        "again. The variables are those of the last commit (generation "
-        "%llu)",
-        (unsigned long long)hf_session_generation(kernel->store));
+        text, "holdfast: the kernel's process was killed, and has been started "
+              "again. The variables are those of the last commit");
     if (lost > 0)
         hfi_textbuf_format(text,
                            ", without what the %lld plain cell%s since then changed",

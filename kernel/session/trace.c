@@ -218,7 +218,8 @@ hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_STARTED) {
         note_recording(kernel, event->map);
     } else if (event->kind == HFI_EVENT_CELL_COLLECTED) {
-        show(kernel, trace);
+        if (hfi_repeat_is_last(kernel) || hfi_repeat_is_told(kernel, event->map))
+            show(kernel, trace);
         if (!event->failed)
             open_it(kernel, trace);
     } else if (event->kind == HFI_EVENT_CELL_OVER) {

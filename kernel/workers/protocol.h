@@ -49,8 +49,8 @@
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
       "prepared?: bin, changed?: [str], looked?: [int], trace?: str, "                 \
-      "unserializable?: {str: str}, run?: str, run_reason?: str, protected?: bool, "   \
-      "main?: bool",                                                                   \
+      "automatic?: bool, unserializable?: {str: str}, run?: str, run_reason?: str, "   \
+      "protected?: bool, main?: bool",                                                 \
       "Ends the request under `id`. For a request, `content` is that of Jupyter's "    \
       "reply. `prepared` is the token of a prepared commit, which the frontend "       \
       "publishes before the client sees the reply. `changed` names the variables "     \
@@ -58,7 +58,8 @@
       "commit is no step of the history. Without it each variable whose entry "        \
       "differs counts. `looked` are the numbers of cells since the commit before "     \
       "that have changed none of these. `trace` is the directory of the "              \
-      "recording. Of a `commit` it has besides `unserializable`, the reason for "      \
+      "recording; `automatic`: nobody has named it. Of a `commit` it has besides "     \
+      "`unserializable`, the reason for "                                              \
       "each name that the commit doesn't have, and, if the frame asked how to run a "  \
       "cell, `run`: `in-process`, `forked` (in a fork of the main worker) or "         \
       "nothing (in a cell worker), with the reason; in-process nothing needs to be "   \
@@ -206,7 +207,8 @@
     X(MAIN, rest, 0, "", "Nobody uses the notebook: free spare memory.")               \
     X(MAIN, ran, 0, "run: str, listed: bool",                                          \
       "An instrumented cell has ended, in any process. JSON: number, code, trace (a "  \
-      "directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, end_ns, "   \
+      "directory), outcome (`ok`, `error` or `died`), multicell, automatic (the "      \
+      "trace's name is the recorder's own), begin_ns, end_ns, "                        \
       "wall and cost. Those with a trace are `listed`, and a new main worker gets "    \
       "all of these.")                                                                 \
     X(MAIN, shown, 0, "number: int, terms: [str]",                                     \
@@ -236,10 +238,13 @@
 
 /* X(name, fields, text) */
 #define HFI_PROTOCOL_MAPS(X)                                                           \
-    X(Moment, "time_ns: int, cpu_ns: int, children_ns: int, io?: bin",                 \
+    X(Moment,                                                                          \
+      "time_ns: int, cpu_ns: int, children_ns: int, io?: bin, memory?: int, "          \
+      "peak?: int",                                                                    \
       "A moment of the monotonic clock, the processor time that the worker and the "   \
-      "children that it had waited for had used by then, and the text of its file "    \
-      "io in /proc.")                                                                  \
+      "children that it had waited for had used by then, the text of its file io in "  \
+      "/proc, its resident bytes, and the most of these since the last recorded cell " \
+      "began. Memory that it keeps only for later isn't counted.")                     \
     X(Instrument,                                                                      \
       "arguments: [str], unserializable: {str: str}, isolated: bool, run_reason: "     \
       "str, name: bin",                                                                \

@@ -29,7 +29,7 @@ hfi_tables_leave(hf_session *session, uint64_t offset, void *address, size_t siz
         !hfi_object_set_aside(offset, address, size, &there)) {
         aside->items[aside->count].address = there;
         aside->items[aside->count++].size = size;
-    } else {
+    } else if (size >= WORTH) { /* by several threads, where the mapping would be one */
         hfi_pages_drop(address, size);
     }
 }

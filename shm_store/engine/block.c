@@ -2,9 +2,12 @@
  *
  * Reserving and releasing is an allocator's hot path. A released block of this process
  * goes to a cache, still reserved and mapped with its pages, and the next request of
- * about its size takes it without a system call or a page fault. The cache is bounded
+ * about its size takes it without a system call or a page fault. If none comes within a
+ * second, the memory is given back (unused.c). The cache is bounded
  * (an eighth of the memory that this process may have, at most 1 GiB), and given back
  * when the arena is full, when addresses are short, when it is trimmed, and at close.
+ * What is in the cache is no use of the program's. So before its use is measured,
+ * cached blocks leave the page tables (hfi_session_leave_cache).
  * Blocks of many sizes don't fit each other, so there is a second bound: before a new
  * block is made, cached ones go until those in use, those in the cache and the new one
  * are no more than the most that was in use at once since a trim, a quarter of it, and
@@ -56,6 +59,11 @@ cache_bin(size_t mapped) {
     return 63u - (unsigned)__builtin_clzll((unsigned long long)mapped);
 }
 
+static hfi_extent *
+extent_of(const hf_region *block) {
+    return &block->session->extents[block->own_piece.extent];
+}
+
 static hf_region *
 cache_take(hfi_blocks *blocks, size_t mapped) {
     hf_region **link = &blocks->cache[cache_bin(mapped)];
@@ -65,25 +73,14 @@ cache_take(hfi_blocks *blocks, size_t mapped) {
             continue;
         *link = region->cache_next;
         blocks->cache_bytes -= region->mapped;
+        if (!hfi_extent_claim(extent_of(region))) {
+            hfi_block_free(region);
+            return NULL; /* what is left of its size was kept for as long */
+        }
         blocks->cache_used[cache_bin(mapped)] = ++blocks->cache_clock;
         return region;
     }
     return NULL;
-}
-
-void
-hfi_cache_put(hf_session *session, hf_region *block) {
-    hfi_blocks *blocks = session->blocks;
-    blocks->own_bytes -= block->mapped;
-    if (blocks->cache_bytes + block->mapped > blocks->cache_limit) {
-        hfi_block_free(block);
-        return;
-    }
-    unsigned bin = cache_bin(block->mapped);
-    block->cache_next = blocks->cache[bin];
-    blocks->cache[bin] = block;
-    blocks->cache_bytes += block->mapped;
-    blocks->cache_used[bin] = ++blocks->cache_clock;
 }
 
 /* Of the sizes that were of no use for longest. */
@@ -98,6 +95,24 @@ drop_oldest(hfi_blocks *blocks) {
     blocks->cache[oldest] = block->cache_next;
     blocks->cache_bytes -= block->mapped;
     hfi_block_free(block);
+}
+
+void
+hfi_cache_put(hf_session *session, hf_region *block) {
+    hfi_blocks *blocks = session->blocks;
+    blocks->own_bytes -= block->mapped;
+    if (block->mapped > blocks->cache_limit) {
+        hfi_block_free(block);
+        return;
+    }
+    while (blocks->cache_bytes + block->mapped > blocks->cache_limit)
+        drop_oldest(blocks);
+    unsigned bin = cache_bin(block->mapped);
+    block->cache_next = blocks->cache[bin];
+    blocks->cache[bin] = block;
+    blocks->cache_bytes += block->mapped;
+    blocks->cache_used[bin] = ++blocks->cache_clock;
+    hfi_extent_let_idle(extent_of(block));
 }
 
 /* Before a new block of so many bytes. Mutex held. */
@@ -188,8 +203,12 @@ hfi_block_free(hf_region *region) {
     hfi_object_unmap(region->address, region->mapped);
     hfi_unpin(session, extent);
     if (!hfi_lock(session, &ignored)) {
-        if (hfi_extent_is_mine(session, extent, HFI_RESERVED))
+        if (hfi_extent_is_mine(session, extent, HFI_RESERVED)) {
+            const hfi_extent *record = extent_of(region);
+            if (record->flags & HFI_EXTENT_HOLE) /* emptied, perhaps in part */
+                hfi_object_punch(hfi_session_fd(session), record->offset, record->size);
             hfi_extent_free(session, extent);
+        }
         hfi_unlock(session);
     }
     free(region);
@@ -209,6 +228,40 @@ hfi_cache_flush(hf_session *session) {
     blocks->own_peak = blocks->own_bytes;
     hfi_aside_drop(session);
     pthread_mutex_unlock(&session->mutex);
+}
+
+/* Forget a cached block if its memory is gone. */
+static int
+drop_if_emptied(hfi_blocks *blocks, hf_region **link) {
+    hf_region *block = *link;
+    if (atomic_load(&extent_of(block)->idle) != HFI_IDLE_EMPTIED)
+        return 0;
+    *link = block->cache_next;
+    blocks->cache_bytes -= block->mapped;
+    hfi_block_free(block);
+    return 1;
+}
+
+uint64_t
+hfi_session_leave_cache(hf_session *session) {
+    hfi_blocks *blocks = session->blocks;
+    uint64_t ready = 0;
+    pthread_mutex_lock(&session->mutex);
+    for (unsigned i = 0; i < HFI_CACHE_BINS; i++)
+        for (hf_region **link = &blocks->cache[i]; *link;) {
+            hf_region *block = *link;
+            if (drop_if_emptied(blocks, link))
+                continue;
+            link = &block->cache_next;
+            if (block->is_new) {
+                ready += block->mapped;
+                continue;
+            }
+            hfi_pages_drop(block->address, block->mapped);
+            block->is_met = 0;
+        }
+    pthread_mutex_unlock(&session->mutex);
+    return ready;
 }
 
 /* Allocated page by page, just now: such pages are cleared when they are met, which may
@@ -242,10 +295,6 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
         hfi_extent *extent = &session->extents[block->own_piece.extent];
         *ret_zero = (extent->flags & HFI_EXTENT_ZERO) != 0;
         extent->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
-        if (!block->is_met && !is_lazy(session, mapped, *ret_zero)) {
-            hfi_pages_populate(block->address, mapped, 0);
-            block->is_met = 1;
-        }
         pthread_mutex_lock(&session->mutex);
         status = hfi_pin(session, block->own_piece.extent, reterr);
         if (status)
@@ -255,6 +304,10 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
         pthread_mutex_unlock(&session->mutex);
         if (status)
             return status;
+    }
+    if (!block->is_met && !is_lazy(session, mapped, *ret_zero)) {
+        hfi_pages_populate(block->address, block->mapped, 0);
+        block->is_met = 1;
     }
     block->is_zero = 0;
     *ret_block = block;

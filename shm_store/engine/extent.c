@@ -179,7 +179,8 @@ hfi_extent_make(hf_session *session, uint64_t offset, uint64_t size, uint32_t fl
     extent->size = size;
     extent->flags = flags;
     extent->birth = extent->death = extent->live_bytes = 0;
-    extent->live = 0;
+    extent->live = extent->emptied_mib = 0;
+    atomic_store(&extent->idle, HFI_IDLE_NOT);
     hfi_extent *left = hfi_extent_at(session, before);
     extent->before = before;
     extent->after = left ? left->after : HFI_NONE;
@@ -236,7 +237,8 @@ hfi_extent_free(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
     hfi_extent_leave(session, index);
     extent->birth = extent->death = extent->live_bytes = 0;
-    extent->live = 0;
+    extent->live = extent->emptied_mib = 0;
+    atomic_store(&extent->idle, HFI_IDLE_NOT);
     extent->flags &= HFI_EXTENT_HOLE;
     for (unsigned i = 0; i < HFI_SLOT_COUNT / 64; i++)
         atomic_store(&extent->pins[i], 0);

@@ -50,6 +50,22 @@ hfi_extent_is_mine(const hf_session *session, uint32_t index,
                hfi_state_word(state, session->slot);
 }
 
+/* ---- idle extents (unused.c) ---- */
+
+enum {
+    HFI_IDLE_NOT = 0,
+    HFI_IDLE_EMPTIED = 1, /* its memory is being given back, or was */
+    /* else the milliseconds of hfi_idle_now when its process had no use for it */
+};
+/* The monotonic clock, the same in all processes; tests set their own. */
+extern uint32_t (*hfi_idle_now)(void);
+/* The process that reserved the extent has no use for it now. No lock. */
+void hfi_extent_let_idle(hfi_extent *extent);
+/* It has one again: 0 if the memory is gone. No lock. */
+int hfi_extent_claim(hfi_extent *extent);
+/* Bytes of it that were given back. No lock. */
+uint64_t hfi_extent_emptied(const hfi_extent *extent);
+
 /* ---- a state and its end ---- */
 
 /* Move an extent to another state, keeping counters and lists. */

@@ -140,10 +140,11 @@ split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
     return status;
 }
 
+/* Not what is kept of older generations: that is no reason to keep free pages, too. */
 static uint64_t
 used_bytes(const hfi_superblock *super) {
     return super->bytes[HFI_RESERVED] + super->bytes[HFI_PREPARED] +
-           super->bytes[HFI_COMMITTED] + super->bytes[HFI_RETIRED];
+           super->bytes[HFI_COMMITTED];
 }
 
 /* How many bytes of free pages there would be too many, with so many fresh ones. */
@@ -216,7 +217,7 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
     uint32_t index = find_recycled(session, size);
     if (index == HFI_NONE && (flags & HFI_RESERVE_RECYCLED))
         return HF_NOT_FOUND;
-    if (index == HFI_NONE && !(flags & HFI_RESERVE_SPARE))
+    if (index == HFI_NONE)
         keep_bound(session, size);
     if (index == HFI_NONE)
         index = find_free(session, size, limit, HFI_EXTENT_HOLE);

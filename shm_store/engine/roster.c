@@ -65,6 +65,10 @@ fill_info(hf_session *session, hf_session_info *info) {
     for (uint32_t i = 0, n = hfi_extent_count(session); i < n; i++) {
         enum hfi_extent_state state = hfi_extent_state(&session->extents[i]);
         info->extent_count += state != HFI_UNUSED && state != HFI_FREE;
+        uint64_t gone =
+            state == HFI_RESERVED ? hfi_extent_emptied(&session->extents[i]) : 0;
+        info->reserved_bytes -= gone;
+        info->allocated_bytes -= gone;
     }
 }
 

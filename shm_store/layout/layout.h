@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
-#define HFI_LAYOUT_VERSION 6u
+#define HFI_LAYOUT_VERSION 7u
 
 #define HFI_SLOT_COUNT   256u
 #define HFI_LEASE_COUNT  32u
@@ -69,8 +69,10 @@ typedef struct hfi_extent {
     uint32_t before, after;                     /* neighbours by address */
     uint32_t previous, next; /* in the list of its state (bin, retired, unused) */
     uint32_t crc;            /* CRC-32C of all its bytes, where it is SUMMED */
+    _Atomic uint32_t idle;   /* of a block in its process's cache: unused.c */
+    uint32_t emptied_mib;    /* of such a block: given back so far */
 } hfi_extent;
-_Static_assert(sizeof(hfi_extent) == 104, "layout");
+_Static_assert(sizeof(hfi_extent) == 112, "layout");
 
 /* In a lease: whoever finds the arena full may take it away, the oldest first. */
 #define HFI_LEASE_YIELDED (1ull << 63)

@@ -95,6 +95,5 @@ drop(void *context, size_t from, size_t to) {
 
 void
 hfi_pages_drop(void *address, size_t size) {
-    if (size >= 2 * SHARE)
-        hfi_helpers_divide(size, SHARE, drop, address);
+    hfi_helpers_divide(size, SHARE, drop, address);
 }

@@ -3,8 +3,8 @@
  * For this tree's own workers (bindings/src/preparation.c), which know what the last
  * cells took and have time between cells. Not a part of the library's interface: what
  * is worth getting in advance, and how, changes with the engine. Layers:
- * engine/preallocate.c, engine/prefill.c, engine/aside.c and engine/unshare.c
- * implement it.
+ * engine/block.c, engine/preallocate.c, engine/prefill.c, engine/aside.c and
+ * engine/unshare.c implement it.
  */
 #ifndef HFI_TUNING_H
 #define HFI_TUNING_H
@@ -18,6 +18,11 @@ int hfi_session_has_large_regions(hf_session *session);
 /* Give up page tables that were set aside when regions became private (aside.c), of up
  * to `size` bytes: for a process that waits. Whether there are more. Any thread. */
 int hfi_session_drop_aside(hf_session *session, size_t size);
+/* Take the blocks that are kept for later out of this process's page tables, before its
+ * memory is looked at. The next one of their size gets them back, at an eighth of the
+ * cost of fresh memory. Returns the bytes of preallocated ones, which stay. Any
+ * thread. */
+uint64_t hfi_session_leave_cache(hf_session *session);
 /* From here on a commit leaves out pages that were written with the bytes that they had.
  * They stay private here, and are looked at again by each commit: for a process that
  * makes one and leaves. For the thread that commits. */

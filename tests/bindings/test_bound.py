@@ -11,6 +11,7 @@ import zlib
 
 import pytest
 
+from holdfast.worker.notices import Lost
 from holdfast.worker.bound import Bound, look
 
 
@@ -153,10 +154,10 @@ def test_what_became_of_each():
     unserializable = dict.fromkeys(space, "why")
     found = bound.lost(unserializable, touched)
     assert found == {
-        "stepped": "why; the cell changed it, and the notebook goes on with the value before the cell",
-        "opaque": "why; if the cell changed it, the notebook goes on with the value before the cell",
-        "replaced": "why; the notebook goes on with the old one",
-        "made": "why",
+        "stepped": ("why", Lost.CHANGED),
+        "opaque": ("why", Lost.MAYBE_CHANGED),
+        "replaced": ("why", Lost.CHANGED),
+        "made": ("why", Lost.NEW),
     }
     assert bound.lost({"opaque": "why"}, {"same"}) == {}
     assert list(bound.lost({"opaque": "why"}, None)) == ["opaque"]

@@ -1,6 +1,8 @@
 """What is linked deeper than the interpreter's stack allows is carried, through several hand-overs."""
 
+import pickle
 import random
+import sys
 
 import effort
 import pytest
@@ -9,7 +11,8 @@ from store_process import hand_over
 
 pytest.importorskip("numpy")
 LIBRARIES = ("numpy",)
-DEPTH = 3_000
+# Deeper than the interpreter's pickler goes: its calls end at 1,000, or 10,000 from some Python 3.12 on.
+DEPTH = 3_000 if sys.version_info < (3, 12) else 10_000
 MANY = effort.examples(20_000)
 
 NODES = {
@@ -36,6 +39,14 @@ CONTAINERS = {
     "tuples of lists": ("(i, [chain, int])", "one[1][0]"),
     "sets in tuples": ("(i, chain, {int})", "one[1]"),
 }
+
+
+def test_the_depth_is_too_much_for_the_interpreter():
+    nest = None
+    for _ in range(DEPTH):
+        nest = (nest,)
+    with pytest.raises(RecursionError):
+        pickle.dumps(nest)
 
 
 @pytest.mark.parametrize("kind", effort.core(NODES, ["instances", "slots"]))

@@ -76,7 +76,8 @@ def test_regions_of_the_user(record_script):
     ]
 
 
-def test_events_are_off_for_a_while(record_script):
+@pytest.mark.parametrize("option", ["--verbose", "--c-functions"])
+def test_events_are_off_for_a_while(record_script, option):
     """Functions that return meanwhile are left where their greenlet goes on."""
     trace = record_script(
         """
@@ -96,7 +97,8 @@ def test_events_are_off_for_a_while(record_script):
             one.switch()
         work()
         one.switch()
-        """
+        """,
+        option,
     )
     assert trace.nested() == "<module>(outer(inner())outer(inner())work()outer(work()))"
 

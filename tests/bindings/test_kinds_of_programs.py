@@ -114,3 +114,38 @@ def test_processes_of_an_archive(programs, python_environment, tmp_path):
     )
     assert (done.stdout, done.returncode) == ("[1, 2]\n", 0), done.stderr
     assert Trace(tmp_path / "experiment").calls(prefix="work:job") == ["work:job"] * 2
+
+
+# Score-P is loaded by a start of Python anew; the recorder is the built-in one, so that none is needed.
+STARTED_ANEW = """
+import os
+from holdfast.scorep import __main__ as program, loading
+loading.is_chosen = lambda: "AGAIN" not in os.environ
+loading.configure = lambda options: None
+loading.is_mpi = lambda: True
+loading.restarted = lambda environ: False
+loading.restart = lambda environ: environ.update(AGAIN="1")
+program.main(["-", "one"])
+"""
+
+
+@pytest.mark.parametrize("source", ["pipe", "file"])
+def test_a_program_from_stdin_survives_a_start_anew(tmp_path, python_environment, source):
+    (tmp_path / "driver.py").write_text(STARTED_ANEW)
+    text = (
+        "import os, sys\nprint(os.environ['AGAIN'], sys.argv, sys.stdin.read())\n" + "#" * 100_000
+    )
+    (tmp_path / "typed.py").write_text(text)
+    command = (
+        "cat typed.py | $PYTHON driver.py" if source == "pipe" else "$PYTHON driver.py < typed.py"
+    )
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env={**python_environment, "PYTHON": sys.executable},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "1 ['-', 'one'] \n"), done.stderr

@@ -74,13 +74,21 @@ def test_chosen_names():
     assert text.splitlines()[1].startswith("x ") and "Not in the store: nothing, redo." in text
 
 
+def test_what_ended_with_a_cell_has_its_reason():
+    notebook = worker([row("x")])
+    notebook.lost = {"g": "generator at g (no)", "h": "lock at h (no)"}
+    assert render(["g"], notebook) == (
+        "g ended with the process of the cell that made it: generator at g (no)"
+    )
+
+
 def test_missing_fields_are_blank():
     assert "x" in render([], worker([{"name": "x", "bytes": None, "type": None}]))
 
 
 def test_nothing_yet():
     assert "Nothing is in the store yet" in render([], worker(generation=0))
-    assert "No instrumented cell" in render(["last"], worker())
+    assert "No recorded cell" in render(["last"], worker())
 
 
 def test_last_report():

@@ -358,3 +358,23 @@ def test_variables_there_and_back_as_another_kernel_hands_them(mode, tmp_path):
         timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "both ways\n"), done.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the type statement is of Python 3.12")
+@pytest.mark.parametrize(
+    "made",
+    [
+        "type T[A] = list[T[A]] | A",
+        "type T[A] = list[U[A]]; type U[A] = dict[str, T[A]]",
+        "type T[A] = list[U]; type U = dict[str, T[int]]",
+        "type T[*A] = tuple[*A, T[*A]]",
+        "type T[A: list[T]] = list[A]",
+        "type T[A: (int, list[T])] = list[A]",
+    ],
+    ids=["direct", "mutual", "through a plain one", "many parameters", "bound", "constraint"],
+)
+def test_a_generic_alias_that_refers_to_itself_is_named(made):
+    space = {"__name__": "__main__"}
+    exec(made.replace("; ", "\n"), space)  # noqa: S102
+    with pytest.raises(store.Error, match="an alias with type parameters that refers to itself"):
+        holdfast.dumps(space["T"])

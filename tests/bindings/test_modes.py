@@ -1,11 +1,11 @@
-"""PyTorch's modes that are open between cells (modes.py): carried, and put aside while we call PyTorch."""
+"""PyTorch's modes that are open between cells (_torch_modes.py): carried, and put aside while we call PyTorch."""
 
 import pytest
 from needed import needed
 
 from holdfast._patches import MISSING
-from holdfast.worker.settings import rows
-from holdfast.worker.settings.modes import Modes
+from holdfast.libraries._torch_modes import Modes
+from holdfast.libraries.torch import _open_device
 
 torch = needed("torch")
 
@@ -41,7 +41,7 @@ def is_dispatching():
 @pytest.fixture
 def tensor():
     yield torch.ones(2)
-    Modes().slot().write(MISSING)
+    Modes().set(MISSING)
     torch.set_default_device(None)
 
 
@@ -57,42 +57,41 @@ def test_they_see_nothing_while_they_are_put_aside(tensor):
 
 def test_what_is_carried_is_at_work_afterwards(tensor):
     modes = Modes()
-    slot, first, second, operations = modes.slot(), noting(), noting(), dispatching()
-    assert slot.read() is MISSING
+    slot, first, second, operations = modes, noting(), noting(), dispatching()
+    assert slot.get() is MISSING
     for mode in (first, second, operations):
         mode.__enter__()
-    carried = slot.read()
+    carried = slot.get()
     assert carried == {"function": [first, second], "dispatch": [operations]}
-    slot.write(MISSING)
-    assert slot.read() is MISSING and not is_dispatching()
+    slot.set(MISSING)
+    assert slot.get() is MISSING and not is_dispatching()
     with modes.aside():
-        assert slot.read() is MISSING
-        slot.write(carried)
+        assert slot.get() is MISSING
+        slot.set(carried)
         tensor.add(1)
-        assert slot.read() == carried and first.names == []
+        assert slot.get() == carried and first.names == []
     tensor.add(1)
-    assert slot.read() == carried and first.names == second.names == ["add"]
+    assert slot.get() == carried and first.names == second.names == ["add"]
     assert is_dispatching()
     for mode in (operations, second, first):
         mode.__exit__(None, None, None)
-    assert slot.read() is MISSING and not is_dispatching()
+    assert slot.get() is MISSING and not is_dispatching()
 
 
 def test_the_default_device_is_none_of_them(tensor):
-    slot = Modes().slot()
+    slot = Modes()
     torch.set_default_device("meta")
-    assert slot.read() is MISSING
-    slot.write({"function": [names := noting()]})
+    assert slot.get() is MISSING
+    slot.set({"function": [names := noting()]})
     made = torch.ones(1)
-    slot.write(MISSING)
+    slot.set(MISSING)
     assert names.names == ["ones"] and made.device.type == "meta"
     assert torch.ones(1).device.type == "meta"
 
 
 def test_the_device_of_a_context_that_is_open_is_known(tensor):
-    row = rows.ROWS["PyTorch's device in a context that is open"]
-    assert rows.read(row, None) == ""
+    assert _open_device() == ""
     with torch.device("meta"):
-        assert rows.read(row, None) == "meta"
+        assert _open_device() == "meta"
     torch.set_default_device("meta")
-    assert rows.read(row, None) == ""
+    assert _open_device() == ""

@@ -13,7 +13,7 @@ from holdfast.views import comparison, repeats
 
 pytest.importorskip("holdfast._views")
 from holdfast import views  # noqa: E402
-from holdfast.views import command, runs, traces  # noqa: E402
+from holdfast.views import command, runs, texts, traces  # noqa: E402
 
 
 def test_chance_is_that_of_all_orders():
@@ -161,14 +161,14 @@ def test_recordings_are_compared_by_function(recorded):
     assert rows["__main__:work"]["outcome"] == "faster"
     assert rows["__main__:extra"]["outcome"] == "gone"
     assert trace.data()["repeats"] == found
-    text = command.compared(trace)
+    text = texts.compared(trace)
     assert "4 runs) now" in text and "\n__main__:work " in text and " slower" in text
 
 
 def test_a_single_run_has_no_noise_to_be_compared_with(recorded):
     few, many = recorded["100"], recorded["1000000"]
     trace = runs.compared(many[0], few[0])
-    assert command.compared(trace).endswith(repeats.UNKNOWN)
+    assert texts.compared(trace).endswith(repeats.UNKNOWN)
     assert not re.search(r"\d+-\d+", repeats.UNKNOWN), "no cells that aren't there"
     assert {row["outcome"] for row in trace.repeats()["functions"]} <= {
         "too few runs",

@@ -8,11 +8,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from effort import core
 
 report = pytest.importorskip("holdfast.report")
 from holdfast.report import columns, page, traces  # noqa: E402
@@ -128,7 +130,8 @@ class Ran:
     def row(self, number):
         """The columns of a cell by their heads, as the page has them."""
         body = re.search(r"<tbody>(.*?)</tbody>", self.page, re.S)[1]
-        row = re.findall(r"<tr.*?</tr>", body, re.S)[number - 1]
+        rows = re.findall(r"<tr.*?</tr>", body, re.S)
+        row = next(row for row in rows if f'href="#cell-{number}"' in row)
         texts = [html.unescape(re.sub("<.*?>", "", one)) for one in re.findall(r"<td.*?</td>", row)]
         return dict(zip((column.head for column in columns.COLUMNS), texts, strict=True))
 
@@ -241,6 +244,168 @@ def test_a_kernel_that_is_not_there_is_named(directory, capsys):
     with pytest.raises(SystemExit) as ended:
         report.main([str(directory / "n.ipynb"), "--kernel", "nope"])
     assert ended.value.code == 2 and "there is no kernel nope" in capsys.readouterr().err
+
+
+# ---- the notebook's folder; which cells are recorded; what is written as the run goes on
+
+
+def write_notebook(path, cells, **metadata):
+    v4 = pytest.importorskip("nbformat").v4
+    made = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells], metadata=metadata)
+    path.write_text(json.dumps(made))
+
+
+def command(directory, *options):
+    return [sys.executable, "-m", "holdfast.report", "--kernel", "hf-report", *map(str, options)]
+
+
+def environment(directory):
+    return os.environ | {"JUPYTER_PATH": str(directory / "prefix/share/jupyter")}
+
+
+def sections(path):
+    """What the page has of each cell, in the notebook's order."""
+    return re.findall(r'<section class="one" id="cell-.*?</section>', path.read_text(), re.S)
+
+
+def test_cells_find_what_lies_beside_the_notebook(directory, tmp_path):
+    """The program is started elsewhere; traces lie in its output, and nothing of it beside the notebook."""
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "helper.py").write_text("def answer(): return open('data.txt').read()")
+    (folder / "data.txt").write_text("42")
+    write_notebook(folder / "n.ipynb", ["import helper, os", RECORDED + "print(helper.answer())"])
+    done = subprocess.run(
+        command(directory, folder / "n.ipynb"),
+        env=environment(directory),
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {
+        "helper.py",
+        "data.txt",
+        "n.ipynb",
+    }
+    executed = json.loads((tmp_path / "out/n.ipynb").read_text())
+    assert executed["cells"][1]["outputs"][0]["text"] == ["42\n"]
+    assert "helper:answer" in sections(tmp_path / "out/n.report.html")[1]
+    assert len(list((tmp_path / "out").glob("scorep-*/traces.otf2"))) == 1
+
+
+@pytest.mark.parametrize(("record", "kinds"), [("all", "IIp"), ("none", "ppp")])
+def test_each_cell_is_recorded_or_none_is(directory, tmp_path, record, kinds):
+    (tmp_path / "prefix").symlink_to(directory / "prefix")
+    cells = ["def f(): pass\nf()", RECORDED + "f()", "%holdfast last"]
+    ran = Ran(tmp_path, cells, "--record", record)
+    assert ran.status == 0, ran.out + ran.done.stderr
+    found = "".join(
+        "I" if ran.row(number)["kind"] == "instrumented" else "p" for number in (1, 2, 3)
+    )
+    assert found == kinds
+    executed = json.loads((tmp_path / "out/n.ipynb").read_text())
+    assert "".join(executed["cells"][1]["source"]) == "def f(): pass\nf()", "as it was written"
+
+
+def test_the_longest_cells_come_first(directory):
+    costs = [cost(number, f"step {number}") for number in (1, 2, 3)]
+    for one, ms in zip(costs, (5, 900, 40), strict=True):
+        one.ms = ms
+    lines = report.format_table(costs).splitlines()[2:]
+    assert [line.split()[0] for line in lines] == ["2", "3", "1"]
+    done = report.Execution(costs, None, 0, None, Path())
+    body = re.search("<tbody>.*?</tbody>", page.make(Path("n.ipynb"), done, {}, 0), re.S)[0]
+    assert re.findall("#cell-([0-9])", body) == ["2", "3", "1"]
+
+
+class Stopped:
+    """A run that is ended while its third cell is on; `reached` is a pipe that the cell writes to."""
+
+    def __init__(self, directory, folder, signal_number):
+        fifo = folder / "reached"
+        os.mkfifo(fifo)
+        wait = f"open({str(fifo)!r}, 'w').close()\nimport time\ntime.sleep(600)"
+        cells = ["a = 1", RECORDED + "def leaf(): pass\nleaf()", wait, "b = 2"]
+        write_notebook(folder / "n.ipynb", cells)
+        # Files, since the kernel of a killed run may have them for a while.
+        with open(folder / "stdout", "w+") as out, open(folder / "stderr", "w+") as err:
+            process = subprocess.Popen(
+                command(directory, "--output", folder / "out", folder / "n.ipynb"),
+                env=environment(directory),
+                stdout=out,
+                stderr=err,
+            )
+            with open(fifo) as opened:
+                opened.read()
+            process.send_signal(signal_number)
+            self.status = process.wait(timeout=60)
+        self.out, self.err = ((folder / name).read_text() for name in ("stdout", "stderr"))
+        self.page = folder / "out/n.report.html"
+        self.executed = json.loads((folder / "out/n.ipynb").read_text())
+
+
+@pytest.mark.parametrize("name", core(["SIGTERM", "SIGINT", "SIGHUP"], ["SIGTERM"]))
+def test_a_signal_ends_the_run_and_what_there_is_is_kept(directory, tmp_path, name):
+    """As Slurm does at the time limit: SIGTERM, and SIGKILL half a minute later."""
+    number = signal.Signals[name]
+    ran = Stopped(directory, tmp_path, number)
+    assert ran.status == 128 + number, ran.out + ran.err
+    assert "3 cells ran" in ran.out and "1 after that didn't run" in ran.out
+    first, second, third = sections(ran.page)
+    assert "__main__:leaf" in html.unescape(second)
+    assert f"{name} ended the run in this cell" in third
+    assert f"{name} ended the run" in ran.page.read_text()
+    assert ran.executed["cells"][1]["execution_count"] == 2
+
+
+def test_a_killed_run_leaves_what_was_written(directory, tmp_path):
+    ran = Stopped(directory, tmp_path, signal.SIGKILL)
+    assert ran.status == -signal.SIGKILL
+    text = ran.page.read_text()
+    assert "The run hasn&#x27;t ended: this was written before cell" in text
+    assert text.endswith("</html>\n")
+    assert {path.name for path in (tmp_path / "out").glob(".*")} == set(), "no half file"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--output", "."], "would replace n.ipynb"),
+        (["--output", "n.ipynb/x"], "can't write"),
+        (["--output", "/proc/nothing"], "can't write"),
+        (["--html", "n.ipynb"], "would replace n.ipynb"),
+        (["--html", "out/n.ipynb"], "would replace out/n.ipynb"),
+        (["--html", "."], "Is a directory"),
+        (["--timeout", "0"], "--timeout takes"),
+        (["--kernel", "broken"], "the kernel broken doesn't start"),
+        (["--kernel", "dies"], "the kernel dies doesn't start"),
+        (["--kernel", "ruby"], "is a notebook in python, and the kernel ruby runs ruby"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_a_cell_runs(
+    tmp_path, monkeypatch, capsys, options, words
+):
+    pytest.importorskip("nbclient")
+    for name, argv, language in (
+        ("fine", ["false"], "python"),
+        ("broken", ["/nothing/here"], "python"),
+        ("dies", ["false"], "python"),
+        ("ruby", ["false"], "ruby"),
+    ):
+        (tmp_path / "data/kernels" / name).mkdir(parents=True)
+        spec = {"argv": argv, "display_name": name, "language": language}
+        (tmp_path / "data/kernels" / name / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    write_notebook(tmp_path / "n.ipynb", ["open('ran', 'w')"], language_info={"name": "python"})
+    before = (tmp_path / "n.ipynb").read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        report.main(["n.ipynb", "--kernel", "fine", *options])
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert ended.value.code == 2 and words in said, said
+    assert (tmp_path / "n.ipynb").read_bytes() == before and not (tmp_path / "ran").exists()
 
 
 def test_what_is_too_large_is_left_out_and_named(tmp_path):

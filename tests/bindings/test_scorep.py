@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from trace_reader import AVAILABLE, Trace
@@ -336,3 +338,24 @@ def test_a_profile_alone(python, tmp_path):
         "profile.json",
         "profile.pstats",
     ]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_place_of_a_trace_that_nobody_named_is_said(tmp_path, named):
+    (tmp_path / "a.py").write_text("def f(): pass\nf()\n")
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
+    environ |= {"HOLDFAST_RECORDER": "builtin"} | (
+        {"SCOREP_EXPERIMENT_DIRECTORY": "mine"} if named else {}
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.scorep", "a.py"],
+        env=environ,
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0 and done.stdout == ""
+    (made,) = tmp_path.glob("mine" if named else "scorep-*")
+    said = "" if named else rf"holdfast\.scorep: \d+ events in {made}\n"
+    assert re.fullmatch(said, done.stderr)

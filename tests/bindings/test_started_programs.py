@@ -18,6 +18,13 @@ STARTS = {
     "environment": "subprocess.run(program, env={**os.environ, 'A': 'b'}, check=True)",
     "system": "assert os.system(f'{sys.executable} child.py') == 0",
     "shell": "subprocess.run(f'({sys.executable} child.py)', shell=True, check=True)",
+    "environment without closing": "subprocess.run(program, env={**os.environ, 'A': 'b'},"
+    " check=True, close_fds=False)",
+    "posix_spawn": "os.waitpid(os.posix_spawn(program[0], program, os.environ), 0)",
+    "posix_spawnp, bytes": "os.waitpid(os.posix_spawnp(program[0], program, os.environb), 0)",
+    "spawnve": "os.spawnve(os.P_WAIT, program[0], program, os.environ)",
+    "execve": "pid = os.fork()\nif not pid: os.execve(program[0], argv=program, env=os.environ)\n"
+    "os.waitpid(pid, 0)",
     "exec": "pid = os.fork()\nif not pid: os.execv(sys.executable, program)\nos.waitpid(pid, 0)",
     "grandchild": "subprocess.run([sys.executable, '-c', 'import subprocess, sys; "
     'subprocess.run([sys.executable, "child.py"], check=True)\'], check=True)',
@@ -75,8 +82,8 @@ def test_no_file_without_one(record_script, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="an orphan goes to init")
-def test_one_that_outlives_it(record_script, tmp_path):
-    record_script(
+def test_one_that_outlives_it(python, tmp_path):
+    (tmp_path / "script.py").write_text(
         BEGIN
         + "open('child.py', 'a').write('input()\\n')\n"
         + "import time\n"
@@ -86,6 +93,7 @@ def test_one_that_outlives_it(record_script, tmp_path):
     )
     from trace_reader import Trace
 
+    assert python("-m", "holdfast.scorep", "script.py").returncode == 0
     while (tmp_path / "experiment" / "parts").exists():
         pass
     assert "__main__:child" in Trace(tmp_path / "experiment").calls()

@@ -37,26 +37,6 @@ def test_which_warnings_were_shown_is_looked_at_twice_however_many_filters_are_s
     assert len(looks) == 4
 
 
-def test_all_plain_options_of_jax_are_carried(capsys):
-    """One that can't be set there costs no other."""
-    jax = pytest.importorskip("jax")
-    from holdfast.worker.settings import rows, tensors
-
-    before = tensors.capture()["jax"]
-    changed = {"jax_numpy_rank_promotion": "raise", "jax_debug_nans": True}
-    tensors.apply({"jax": before | {"no_such_option": 1} | changed})
-    try:
-        assert tensors.capture()["jax"] == before | changed
-        assert "no_such_option of jax" in capsys.readouterr().err
-    finally:
-        tensors.apply({"jax": before})
-    row = rows.ROWS["JAX's default device"]
-    with jax.default_device("cpu"):
-        assert rows.read(row, None) == ""
-    with jax.default_device(jax.devices("cpu")[0]):
-        assert "CPU" in rows.read(row, None).upper()
-
-
 def test_what_loading_modules_has_changed_is_set_again(monkeypatch):
     """Also settings that come before, on which the loading depends."""
     now = {"first": 1, "modules": (), "last": 1}

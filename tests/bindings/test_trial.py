@@ -8,7 +8,7 @@ import typing
 import pytest
 
 from holdfast import _fork, _trial
-from holdfast.worker.libraries import is_library
+from holdfast.worker.module_origin import is_library
 
 NOTEBOOK = """
 import collections, dataclasses, datetime, enum, fractions, pathlib, typing

@@ -16,7 +16,7 @@ import pytest
 from recorded_program import record_in
 
 _views = pytest.importorskip("holdfast._views")
-from holdfast.views import command, exports, kernel, traces  # noqa: E402
+from holdfast.views import command, exports, kernel, texts, traces  # noqa: E402
 from holdfast.views.traces import LargeExportError, Trace, ViewError, Window  # noqa: E402
 
 PROGRAM = """
@@ -468,3 +468,52 @@ def test_windows_that_show_nothing(recorded):
         Trace(recorded).view("nonsense")
     with pytest.raises(ViewError, match="no run before"):
         Trace(recorded).view("compare")
+
+
+# ---- as text
+
+
+def numbers_of(text):
+    """By the name, with its indent, the calls and both times in each line of a table."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        if match := re.match(r"( *\S.*?) +([\d,]+) +([\d.]+) +([\d.]+)", line):
+            found.setdefault(match[1], (int(match[2].replace(",", "")), float(match[3])))
+    return found
+
+
+def test_each_view_is_a_text_of_its_own(recorded):
+    """`--text --view flame` printed the longest functions, and so did --view callers."""
+    trace = Trace(recorded)
+    flame = texts.of(trace.view("flame"))
+    mains = re.findall(r"\n( *)__main__:main +([\d,]+) ", flame)
+    assert sum(int(calls) for _, calls in mains) == 3
+    below = [
+        re.search(rf"\n{indent}__main__:main .*?\n{indent}  __main__:middle +(\d+) ", flame, re.S)
+        for indent, _ in mains
+    ]
+    assert [int(found[1]) for found in below] == [200] * len(mains)
+    callers = texts.of(trace.view("callers"))
+    leaf = re.search(r"\n__main__:leaf .*((?:\n  from .*)+)", callers)[1]
+    sums = [int(n.replace(",", "")) for n in re.findall(r"from __main__:\S+ +([\d,]+)", leaf)]
+    assert len(sums) >= 2 and sum(sums) == 3 * CALLS["leaf"]
+    whole = numbers_of(texts.of(trace.view("table")))
+    assert whole["__main__:leaf"][0] == 3 * CALLS["leaf"]
+
+
+@pytest.mark.parametrize("view", ["timeline", "flame", "callers", "table"])
+def test_a_console_gets_the_text(recorded, view):
+    trace = Trace(recorded).view(view)
+    plain = trace._repr_mimebundle_()["text/plain"]
+    assert plain.endswith("\n" + texts.of(trace)) and plain.count("\n") > 5
+
+
+def test_an_empty_trace_says_why(tmp_path):
+    """As with --noinstrumenter."""
+    trace = Trace(record_in(tmp_path, "r.open(directory)\nprint(r.close())").path)
+    assert not trace.table()
+    for view in ("timeline", "flame", "table"):
+        assert "No call was recorded. With --noinstrumenter" in texts.of(trace.view(view))
+    assert any("--noinstrumenter" in note for note in trace.data()["notes"])
+    with pytest.raises(ViewError, match="--noinstrumenter"):
+        trace.view("source")

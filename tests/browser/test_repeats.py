@@ -37,7 +37,11 @@ def data(count):
         "title": "script",
         "regions": {"name": list(RUNS), "file": ["script.py"] * 3, "line": [3, 4, 5]},
         "table": table,
-        "previous": {"title": "the one before", "seconds": 2.0, "table": table},
+        "previous": {
+            "title": "the one before",
+            "seconds": 2.0,
+            "table": table | {"exclusive": [2 * SECOND, SECOND // 2, SECOND]},
+        },
         "seconds": 1.8,
         "repeats": {
             "runs": [count, count],
@@ -98,3 +102,5 @@ def test_single_runs_say_that_the_noise_is_unknown(shown):
     assert "%%execute_with_scorep --repeat 5" in said and "%trace NOW BEFORE" in said
     assert root.locator("tbody tr").count() == 3, "the table is there as ever"
     assert "Compared with the one before" in root.inner_text()
+    assert "−50.0 %" in root.inner_text() and "+100.0 %" in root.inner_text()
+    assert root.locator(".better, .worse").count() == 0, "nothing is painted as a difference"

@@ -169,7 +169,7 @@ def test_callers_and_callees_by_the_command(trace):
     tab.wait_for()
     assert tab.inner_text() == "Callers and callees"
     heads = root.locator(".summary thead th")
-    texts = ["Direct callers", "Time", "% of its time", "Visits"]
+    texts = ["Direct callers", "Time", "% of its time", "Calls"]
     assert heads.all_inner_texts()[:4] == texts
     boxes = [one.bounding_box() for one in heads.all()[:4]]
     for text, box in zip(texts, boxes, strict=True):
@@ -260,7 +260,7 @@ def test_a_search_outlines_what_it_found_among_joined_calls(opened):
     page, root = trace.page, trace.root
     search, count = root.get_by_role("searchbox"), root.locator(".count")
     search.fill("loads")
-    count.get_by_text("1 region, 60,000 visits").wait_for()
+    count.get_by_text("1 region, 60,000 calls").wait_for()
     for place in range(1, 5):
         search.press("Enter")
         count.get_by_text(

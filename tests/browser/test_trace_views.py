@@ -114,7 +114,7 @@ def test_callers_and_callees_of_a_function(shown):
     view.button("__main__.Model:__call__").click()
     assert view.root.get_by_role("tab", selected=True).inner_text() == "Callers and callees"
     facts = view.root.locator(".facts", has=view.page.locator(".chosen")).inner_text()
-    assert re.search(r"inclusive 1.40 s\s+exclusive 600 ms\s+visits 2", facts)
+    assert re.search(r"total 1.40 s\s+own 600 ms\s+calls 2", facts)
     assert view.table("Direct callers") == [
         ["cell In[1]", "1.00 s", "71.4 %", "1"],
         ["no caller", "400 ms", "28.6 %", "1"],

@@ -184,7 +184,7 @@ def test_the_timeline_is_zoomed_moved_searched_and_hovered(views):
     views.shown("Timeline, 0 s to 2.0000 s")
 
     views.search("hostile")
-    root.locator(".count", has_text="1 region, 3 visits").wait_for()
+    root.locator(".count", has_text="1 region, 3 calls").wait_for()
     views.page.wait_for_function(
         f"canvas => ({COLOURS})(canvas).includes('{FOUND}')", arg=views.canvas().element_handle()
     )
@@ -239,7 +239,7 @@ def test_the_flame_graph_and_the_tables(views):
     assert rows.count() == 3 and rows.first.inner_text().startswith("main")
     tops = rows.first.locator("td").evaluate_all("all => all.map(one => one.offsetTop)")
     assert len(tops) == 5 and len(set(tops)) == 1, "its numbers stand side by side"
-    root.get_by_role("button", name="Visits").click()
+    root.get_by_role("button", name="Calls").click()
     assert rows.first.inner_text().startswith("fit")
     rows.first.locator(".place").click()  # to the line in the notebook
     views.page.wait_for_function(
@@ -392,7 +392,7 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     colours = f"canvas => ({COLOURS})(canvas)"
 
     def shows(place, middle):
-        count.get_by_text(f"{place} of 30 blocks · 1 region, 40 visits", exact=False).wait_for()
+        count.get_by_text(f"{place} of 30 blocks · 1 region, 40 calls", exact=False).wait_for()
         label = f"root => ({MIDDLE})(root.ariaLabel)"
         # With twenty times its own length around it, as far as there is that.
         assert root.evaluate(label) == pytest.approx(max(middle, 0.2), abs=1e-3)
@@ -402,7 +402,7 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     assert not page.get_by_role("button", name="Next that is found").is_visible()
     page.get_by_role("button", name="Unfold all").click()
     search.fill("fit")
-    count.get_by_text("30 blocks · 1 region, 40 visits").wait_for()
+    count.get_by_text("30 blocks · 1 region, 40 calls").wait_for()
     assert page.locator("canvas.flame").bounding_box()["y"] == top, "nothing jumps under the mouse"
     assert MARKED not in page.locator("canvas.flame").evaluate(colours)
     search.press("Enter")
@@ -419,7 +419,7 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     shows(1, 0.02)
     assert rows.evaluate("rows => rows.scrollTop") < 100
     page.get_by_role("tab", name="Flame graph").click()
-    count.get_by_text("1 block · 1 region, 40 visits").wait_for()
+    count.get_by_text("1 block · 1 region, 40 calls").wait_for()
     search.press("Enter")
     count.get_by_text("1 of 1 block · 1 region").wait_for()
     page.get_by_role("tab", name="Table").click()

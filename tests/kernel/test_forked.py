@@ -128,11 +128,11 @@ def test_what_is_bound_to_its_process_is_reported_when_it_changed(kernel):
     )
     assert stderr_of(kernel, "seen = lock.locked(), holder.values, type(other), len(names)") == ""
     said = stderr_of(kernel, "next(steps)")
-    assert "steps (generator" in said and "steps_too" in said and "lock" not in said
+    assert "steps, steps_too (generator)" in said and "lock" not in said
     assert "the notebook goes on with the value before the cell" in said
     assert ok(kernel, "next(steps)").result == "0"
     said = stderr_of(kernel, "holder.values.append(2)")
-    assert "holder (" in said and "the cell changed it" in said
+    assert "holder (lock inside): the notebook goes on" in said
     assert ok(kernel, "holder.values").result == "[1]"
     said = stderr_of(kernel, "with lock: pass")
     assert said == ""
@@ -144,7 +144,7 @@ def test_what_the_cell_makes_and_nobody_carries(kernel):
     ok(kernel, "old = (i for i in range(3)); gone = (i for i in range(3)); alias = gone")
     said = stderr_of(kernel, "made = (i for i in range(3)); old = made; next(old); del gone")
     assert "made (generator" in said and "old (generator" in said and "gone" not in said
-    assert "the notebook goes on with the old one" in said
+    assert "the notebook goes on with the value before the cell" in said
     error = kernel.run("made").content
     assert error["ename"] == "NameError" and "--run=in-process" in error["evalue"]
     assert ok(kernel, "next(old)").result == "0"
@@ -153,7 +153,7 @@ def test_what_the_cell_makes_and_nobody_carries(kernel):
 
 def test_what_cant_be_stored_is_reported(kernel):
     said = stderr_of(kernel, "globals()[''] = globals()[5] = 1; globals()['not a name'] = 2")
-    assert "'' (a name that isn't kept)" in said and "5 (a name that" in said
+    assert "'', the name 5 (a name that isn't kept)" in said
     assert "not a name" not in said
     assert ok(kernel, "globals()['not a name'], 5 in globals()").result == "(2, False)"
     said = stderr_of(
@@ -161,7 +161,7 @@ def test_what_cant_be_stored_is_reported(kernel):
     )
     assert "tools (" in said and "was made here" in said
     said = stderr_of(kernel, "try: 1 / 0\nexcept ZeroDivisionError as error: kept = error")
-    assert "tracebacks of kept" in said
+    assert "the traceback of kept" in said
     assert stderr_of(kernel, "kept.seen = True") == ""
 
 

@@ -11,6 +11,7 @@
 #define UNKNOWN                                                                        \
     " takes no argument but --run=auto|in-process|forked|isolated, --repeat N (2 to "  \
     "100) and --lines; this is unknown: "
+#define REPEAT ": --repeat takes how often the cell runs, 2 to 100"
 #define MARKED "Cell marked for multicell mode. It will be executed at position "
 
 static void
@@ -59,14 +60,6 @@ test_instrumented(void) {
          "%%isolated takes no argument but --run=auto|in-process|forked|isolated; this "
          "is unknown: --run=map",
          0, 0, false},
-        {"%%execute_with_scorep --repeat 1\nx", HFI_REFUSE, 0,
-         "%%execute_with_scorep" UNKNOWN "--repeat", 0, 0, false},
-        {"%%execute_with_scorep --repeat=101\nx", HFI_REFUSE, 0,
-         "%%execute_with_scorep" UNKNOWN "--repeat=101", 0, 0, false},
-        {"%%execute_with_scorep --repeat --lines\nx", HFI_REFUSE, 0,
-         "%%execute_with_scorep" UNKNOWN "--repeat", 0, 0, false},
-        {"%%execute_with_scorep --repeated\nx", HFI_REFUSE, 0,
-         "%%execute_with_scorep" UNKNOWN "--repeated", 0, 0, false},
         {"%%isolated --repeat 2\nx", HFI_REFUSE, 0,
          "%%isolated: --repeat needs a recording, which %%execute_with_scorep --repeat "
          "makes",
@@ -78,6 +71,64 @@ test_instrumented(void) {
     };
 
     FEED_EXPECT(table, "/");
+}
+
+/* How often a cell runs is a number from 2 to 100; what isn't is named. */
+static void
+test_repeat(void) {
+    static const feed_row table[] = {
+        {"%%execute_with_scorep --repeat 1\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT ", and not 1", 0, 0, false},
+        {"%%execute_with_scorep --repeat=101\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT ", and not 101", 0, 0, false},
+        {"%%execute_with_scorep --repeat --lines\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT ", and not --lines", 0, 0, false},
+        {"%%execute_with_scorep --repeat\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT, 0, 0, false},
+        {"%%execute_with_scorep --repeat=\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT, 0, 0, false},
+        {"%%execute_with_scorep --lines --repeat 2.5\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" REPEAT ", and not 2.5", 0, 0, false},
+        {"%%execute_with_scorep --repeated\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "--repeated", 0, 0, false},
+    };
+
+    FEED_EXPECT(table, "/");
+}
+
+/* HOLDFAST_RECORD records each cell, or none, whatever stands above it. */
+static void
+test_record_all_or_none(void) {
+    static const feed_row all[] = {
+        {"x = 1", HFI_RUN_INSTRUMENTED, 0, 0, "x = 1", 0, false},
+        {"%%time\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, "%%time\nx = 1", 0, false},
+        {"%%execute_with_scorep\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, false},
+        {"%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, true},
+        {"%trace --text", HFI_RUN_PLAIN, 0, 0, "%trace --text", 0, false},
+        {"%holdfast undo", HFI_RUN_PLAIN, 0, 0, "%holdfast undo", 0, false},
+        {"# nothing\n", HFI_RUN_PLAIN, 0, 0, "# nothing\n", 0, false},
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"x = 1", HFI_ANSWER, MARKED "0\n", 0, 0, 0, false},
+        {"%%finalize_multicellmode", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, false},
+    };
+    static const feed_row none[] = {
+        {"x = 1", HFI_RUN_PLAIN, 0, 0, "x = 1", 0, false},
+        {"%%execute_with_scorep --run=forked --lines --repeat 3\nx = 1", HFI_RUN_PLAIN,
+         0, 0, "# %%execute_with_scorep --run=forked --lines --repeat 3\nx = 1", 0,
+         false},
+        {"%%time\n%%execute_with_scorep\nx = 1", HFI_RUN_PLAIN, 0, 0, "\n%%time\nx = 1",
+         0, false},
+        {"%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, true},
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"x = 1", HFI_ANSWER, MARKED "0\n", 0, 0, 0, false},
+        {"%%finalize_multicellmode", HFI_RUN_PLAIN, 0, 0, 0, 0, false},
+    };
+
+    CHECK(setenv("HOLDFAST_RECORD", "all", 1) == 0);
+    FEED_EXPECT(all, "/");
+    CHECK(setenv("HOLDFAST_RECORD", "none", 1) == 0);
+    FEED_EXPECT(none, "/");
+    CHECK(unsetenv("HOLDFAST_RECORD") == 0);
 }
 
 static void
@@ -206,6 +257,8 @@ test_write_mode(void) {
 int
 main(void) {
     test_instrumented();
+    test_repeat();
+    test_record_all_or_none();
     test_multicell();
     test_finalized_program();
     test_write_mode();

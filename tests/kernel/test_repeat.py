@@ -10,7 +10,7 @@ pytest.importorskip("holdfast._views")
 HEAD = "%%execute_with_scorep --repeat 3"
 SET_UP = "n = 0\ndef work(k):\n    return sum(range(k))"
 TIME = r"[\d.]+ m?s"
-LINE = rf"(\d) runs, In\[(\d+)\] to In\[(\d+)\]: median {TIME}, from {TIME} to {TIME}"
+LINE = rf"(\d) runs of In\[(\d+)\]: median {TIME}, from {TIME} to {TIME}"
 
 
 def numbers(outcome):
@@ -32,25 +32,24 @@ def line(outcome):
 @pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
 def test_each_run_is_one_of_the_list(kernel, run):
     kernel.run(SET_UP)
-    outcome = kernel.run(f"{HEAD} --run={run}\nn += 1\nwork(1000)\nprint('run', n)")
-    runs = [kernel.before + number for number in (2, 3, 4)]
-    first, last = runs[0], runs[-1]
-    assert outcome.status == "ok" and outcome.content["execution_count"] == last
-    assert numbers(outcome) == runs
+    number = kernel.before + 2
+    outcome = kernel.run(f"{HEAD} --run={run}\nn += 1\nwork(1000)\nprint('run', n)\nn * 10")
+    assert outcome.status == "ok" and outcome.content["execution_count"] == number
+    assert numbers(outcome) == [number], "the prompt stays"
     assert states(outcome) == ["busy", "idle"], "one request, with one reply"
     assert re.findall(r"run (\d)", outcome.stream()) == ["1", "2", "3"]
-    assert outcome.stream().count("Instrumentation results can be found in") == 3
-    assert len(outcome.summaries) == 4 and line(outcome).groups() == ("3", str(first), str(last))
-    assert f"%trace {first}-{last} --view compare" in outcome.summaries[-1]["text/html"]
-    assert kernel.run("n").result == "3", "as if the cell had been run three times"
-    for number in runs:
-        text = kernel.run(f"%trace {number} --text").stream()
-        assert text.startswith(f"cell In[{number}]\n") and "__main__:work" in text
-    text = kernel.run(f"%trace {first}-{last} --view compare --text").stream()
-    assert re.match(
-        rf"cells In\[{first}\] to In\[{last}\]: {TIME} \({TIME} to {TIME}, 3 runs\)\.\n", text
-    )
-    assert re.search(rf"\n__main__:work +([\d.]+ +){{3}}In\[{first - 1}\]:2", text)
+    assert outcome.stream().count("Instrumentation results can be found in") == 1
+    assert len(outcome.summaries) == 1 and line(outcome).groups() == ("3", str(number))
+    assert f"%trace {number} --view compare" in outcome.summaries[-1]["text/html"]
+    text = kernel.run(f"n, Out[{number}], _, len(In), In[-2][-6:], _i{number}[-6:]").result
+    assert text == repr((3, 30, 30, number + 2, "n * 10", "n * 10")), "as if run three times"
+    text = kernel.run(f"%trace {number} --text").stream()
+    assert text.startswith(f"cell In[{number}]\n") and "__main__:work" in text
+    for command in ("%trace --view compare --text", f"%trace {number} --view compare --text"):
+        text = kernel.run(command).stream()
+        head = rf"3 runs of cell In\[{number}\]: {TIME} \({TIME} to {TIME}, 3 runs\)\.\n"
+        assert re.match(head, text)
+        assert re.search(rf"\n__main__:work +([\d.]+ +){{3}}In\[{number - 1}\]:2", text)
 
 
 def test_an_error_ends_the_runs(kernel):
@@ -58,7 +57,8 @@ def test_an_error_ends_the_runs(kernel):
     outcome = kernel.run(HEAD + "\nn += 1\nif n == 2: raise ValueError(n)")
     assert outcome.status == "error" and outcome.content["ename"] == "ValueError"
     first = kernel.before + 2
-    assert numbers(outcome) == [first, first + 1] and line(outcome) is None
+    assert numbers(outcome) == [first] and line(outcome) is None
+    assert len(outcome.summaries) == 1, "the run that failed has its own line"
     assert states(outcome) == ["busy", "idle"]
     assert kernel.run("n").result == "2"
     assert kernel.run(f"%trace {first} --text").stream().startswith(f"cell In[{first}]")
@@ -69,9 +69,7 @@ def test_a_run_that_dies_is_the_last_one(kernel):
     outcome = kernel.run(
         HEAD + "\nimport os, signal\nn += 1\nif n == 2: os.kill(os.getpid(), signal.SIGKILL)"
     )
-    assert outcome.content["ename"] == "CellDied" and numbers(outcome) == [
-        kernel.before + number for number in (2, 3)
-    ]
+    assert outcome.content["ename"] == "CellDied" and numbers(outcome) == [kernel.before + 2]
     assert kernel.run("n").result == "1", "the run before is done, and this one is rolled back"
 
 
@@ -90,9 +88,9 @@ def test_other_cells_wait_for_the_last_run(kernel):
     kernel.run("n = 0")
     first = kernel.client.execute(HEAD + "\nn += 1")
     second = kernel.client.execute("n")
-    assert kernel.finish(first).content["execution_count"] == kernel.before + 4
+    assert kernel.finish(first).content["execution_count"] == kernel.before + 2
     outcome = kernel.finish(second)
-    assert outcome.result == "3" and outcome.content["execution_count"] == kernel.before + 5
+    assert outcome.result == "3" and outcome.content["execution_count"] == kernel.before + 3
 
 
 @pytest.mark.fresh
@@ -102,10 +100,10 @@ def test_two_sets_before_and_after_an_edit(kernel):
     kernel.run(f"{head}\nwork(2_000_000)")
     kernel.run("# faster\ndef work(k):\n    return k * (k - 1) // 2")
     kernel.run(f"{head} --run=in-process\nwork(2_000_000)")
-    text = kernel.run("%trace 7-10 2-5 --view compare --text").stream()
+    text = kernel.run("%trace 4 2 --view compare --text").stream()
     head, *rows = text.splitlines()
-    assert head.startswith("cells In[7] to In[10], compared with cells In[2] to In[5]: ")
+    assert head.startswith("4 runs of cell In[4], compared with 4 runs of cell In[2]: ")
     (work,) = [row for row in rows if row.startswith("__main__:work")]
     assert work.endswith("faster"), "one function, though it was edited and stands in another cell"
-    text = kernel.run("%trace 2-10 --view compare --text").stream()
-    assert text.startswith("cells In[2] to In[10]: "), "cells that differ in the magic line alone"
+    text = kernel.run("%trace 2-4 --view compare --text").stream()
+    assert text.startswith("cells In[2] to In[4]: "), "cells that differ in the magic line alone"

@@ -56,11 +56,14 @@ def test_free_memory_goes_back_and_the_next_cell_works(rested):
     assert kernel.run(CELL + "a = np.ones(64 << 17); float(a[-1] + kept[0])").result == "3.0"
 
 
-def test_nothing_is_given_back_before(start_kernel):
+def test_what_the_store_has_free_stays_until_then(start_kernel):
     kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "1000"})
     maps = Path(f"/proc/{kernel.pid}/maps").read_text().splitlines()
     (path,) = {line.split()[5] for line in maps if "/dev/shm/holdfast-" in line}
-    kernel.run("import numpy as np\na = np.ones(64 << 17)\ndel a")
+    kernel.run("%holdfast history 0")
+    kernel.run("import numpy as np\na = np.ones(64 << 17)")
+    kernel.run(CELL + "del a")
+    kernel.run(CELL + "b = 1")
     time.sleep(1)
     assert os.stat(path).st_blocks * 512 > 64 * MIB
 

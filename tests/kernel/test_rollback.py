@@ -151,10 +151,18 @@ def test_a_notebook_with_a_thread_is_committed(kernel):
     kernel.run(
         "import threading, time\n"
         "stop = threading.Event(); thread = threading.Thread(target=stop.wait, daemon=True)\n"
-        "thread.start(); kept = {'a': [1, 2]}; alias = kept['a']"
+        "thread.start(); kept = {'a': [1, 2]}; alias = kept['a']\n"
+        "g1, g2, g3, g4, g5 = ((i for i in ()) for _ in range(5))"
     )
     outcome = kernel.run(ISOLATED + "kept['a'].append(3)\n" + DIE)
-    assert "its variables are as they were before the cell; lost: " in outcome.content["evalue"]
+    _, lost = outcome.content["evalue"].split(
+        "its variables are as they were before the cell; lost: "
+    )
+    names, more = lost.split(" and ")
+    assert more == "2 more"
+    assert set(names.split(", ")) < {f"g{number} (generator)" for number in range(1, 6)} | {
+        *("stop (lock)", "thread (lock)")
+    }
     assert "thread (" in outcome.content["evalue"] and "kept" not in outcome.content["evalue"]
     assert kernel.run("kept, alias is kept['a']").result == "({'a': [1, 2]}, True)"
     assert kernel.run("thread").content["ename"] == "NameError"

@@ -34,7 +34,7 @@ def shown(outcome):
 @pytest.mark.fresh
 def test_a_cell_and_its_run_before(any_kernel, tmp_path):
     kernel = any_kernel
-    assert "no instrumented cell has run yet" in kernel.run("%trace").stream("stderr")
+    assert "no recorded cell has run yet" in kernel.run("%trace").stream("stderr")
     kernel.run(
         "def gone(): pass\ndef f(n):\n    if limit == 3 and not n: gone()\n"
         "    return n and f(n - 1)\nlimit = 3"
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     (tmp_path / "broken" / "traces.otf2").write_bytes(b"x" * 300)
     (tmp_path / "kept").mkdir()
     for line, said in {
-        "777": f"no instrumented cell that ran; those that did: {kernel.before + 1}",
+        "777": f"no recorded cell that ran; those that did: {kernel.before + 1}",
         "--view nonsense": "invalid choice: 'nonsense'",
         "--colour": "unrecognized arguments",
         "--range 2:1": "is empty",
@@ -110,7 +110,7 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
         text = outcome.stream("stderr")
         assert text.startswith("%trace: ") and text.count("\n") == 1 and said in text
     kernel.run("import shutil, glob\nfor p in glob.glob('scorep-*'): shutil.rmtree(p)")
-    assert "there is no trace" in kernel.run("%trace").stream("stderr")
+    assert "was removed or moved" in kernel.run("%trace").stream("stderr")
     assert "%trace [CELL" in kernel.run("%trace --help").stream()
 
 
@@ -216,8 +216,8 @@ def test_repeated_runs_are_compared_with_repeated_runs(kernel):
     assert len(shown(kernel.run("%trace 2-5"))) == 4
     for line, words in {
         "%trace 7-10 2-3 --view compare --range 0:1": "--range can't be used",
-        "%trace 7-10 20-30 --view compare": "no instrumented cell of In[20] to In[30] ran",
-        "%trace 7,8 99 --view compare": "In[99] is no instrumented cell",
+        "%trace 7-10 20-30 --view compare": "no recorded cell of In[20] to In[30] ran",
+        "%trace 7,8 99 --view compare": "In[99] is no recorded cell",
     }.items():
         assert words in kernel.run(line).stream("stderr")
     kernel.run(CELL + "f(2)")
@@ -265,3 +265,98 @@ def test_marked_cells_are_called_by_what_the_user_knows(any_kernel):
         found
     )
     assert not [name for name in found if "_holdfast" in name or "<module>" in name]
+
+
+# ---- the recordings on the disk
+
+
+def folders(kernel):
+    return set(kernel.run("import glob; print(*glob.glob('scorep-*'))").stream().split())
+
+
+def record(kernel, count=1):
+    """Record cells; the directories, in order."""
+    made = []
+    for _ in range(count):
+        said = kernel.run(CELL + "pass").stream()
+        made.append(said.strip().rpartition("/")[2])
+    return made
+
+
+@pytest.mark.fresh
+def test_the_oldest_recordings_go_and_what_a_person_named_or_sees_stays(kernel, tmp_path):
+    kernel.run("import os, shutil")
+    first, second, third, fourth = record(kernel, 4)
+    kernel.run("%trace 2")  # a view that may be on a screen
+    kernel.run(f"open({second!r} + '/notes.txt', 'w').close(); shutil.copytree({third!r}, 'copy')")
+    kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=scorep-20200101_0000_1")
+    kernel.run(CELL + "pass")
+    kernel.run("del os.environ['SCOREP_EXPERIMENT_DIRECTORY']")
+    kernel.run("%env HOLDFAST_TRACE_LIMIT=1k")
+    (last,) = record(kernel)
+    assert folders(kernel) == {first, second, "scorep-20200101_0000_1", last}
+    assert kernel.run("os.path.exists('copy/traces.otf2')").result == "True"
+    assert "was removed or moved" in kernel.run("%trace 4").stream("stderr")
+    kernel.run("%env HOLDFAST_TRACE_LIMIT=0")
+    assert len(record(kernel, 2)) == 2 and last in folders(kernel)
+
+
+@pytest.mark.fresh
+def test_traces_are_listed_and_removed(kernel):
+    assert kernel.run("%trace ls").stream() == "There is no trace.\n"
+    made = record(kernel, 3)
+    kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    kernel.run(CELL + "pass")
+    kernel.run("import os; del os.environ['SCOREP_EXPERIMENT_DIRECTORY']")
+    kernel.run(
+        "os.mkdir('scorep-20200101_0000_1'); os.mkdir('data'); open('mine/a.txt', 'w').close()"
+    )
+    head, *rows, total = kernel.run("%trace ls").stream().splitlines()
+    assert head.split() == ["cell", "when", "size", "trace"]
+    cells = [re.match(r"(In\[\d+\])?", row)[0] for row in rows]
+    assert sorted(cells) == ["", "In[2]", "In[3]", "In[4]", "In[6]"]
+    assert any(re.search(r"mine +named by you$", row) for row in rows), rows
+    assert total.startswith("5 traces, ")
+    for line, said in (
+        ("rm", "rm needs the traces"),
+        ("rm 2 17", "In[17] has no trace"),
+        ("rm data", "data is no trace"),
+        ("rm /", "/ is no trace"),
+        ("rm nothing-*", "nothing-* is no trace"),
+    ):
+        assert said in kernel.run(f"%trace {line}").stream("stderr")
+    assert folders(kernel) >= set(made), "nothing was removed yet"
+    assert kernel.run("%trace rm 2,3").stream().startswith("2 traces removed, ")
+    assert folders(kernel) == {made[2], "scorep-20200101_0000_1"}
+    text = kernel.run("%trace rm all").stream()
+    assert text.startswith("1 trace removed, ") and "mine stays: you named it" in text
+    assert kernel.run("%trace rm scorep-2020*").stream().startswith("1 trace removed, ")
+    assert "mine stays, with a.txt" in kernel.run("%trace rm mine").stream()
+    assert kernel.run("os.listdir('mine')").result == "['a.txt']"
+
+
+@pytest.mark.fresh
+def test_a_comparison_of_other_cells_is_doubted(kernel):
+    kernel.run("def f(n): return sum(range(n))\ndef g(): return 1")
+    kernel.run(CELL + "f(10)")  # 2
+    kernel.run(CELL + "f(20)")  # 3: an edit
+    kernel.run(CELL + "import json; json.dumps(g())")  # 4: another cell
+    kernel.run(CELL + "f(10)")  # 5
+    kernel.run(CELL + "f(10); 1 / 0")  # 6
+    for line, said in (
+        ("5 2", []),
+        ("3 2", []),
+        (
+            "4 2",
+            ["have neither a line nor a function in common. Are these the cells that you mean?"],
+        ),
+        ("2 5", ["cell In[5], given as the one before, ran after cell In[2]"]),
+        ("6 5", ["cell In[6] failed"]),
+    ):
+        outcome = kernel.run(f"%trace {line} --view compare --text")
+        text = outcome.stream("stderr")
+        assert [one for one in said if one not in text] == [] and text.count("\n") == len(said)
+        assert outcome.stream().startswith(f"cell In[{line[0]}]"), "it is shown all the same"
+    for line in ("5 5", "2,5 3,5"):
+        text = kernel.run(f"%trace {line} --view compare").stream("stderr")
+        assert "is on both sides" in text or "different code" in text

@@ -313,3 +313,16 @@ def test_what_recorders_in_children_write_isnt_the_cells(in_process_kernel, tmp_
     text = summary(outcome)
     assert number(r"\(([\d,]+) of other processes", text) > 40000
     assert 30000 <= number(rf"wrote {BYTES}", text) < 35000
+
+
+@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+def test_a_cell_that_reads_nothing_has_read_nothing(kernel, tmp_path, run):
+    """The counters are read themselves, which was the cell's: 343 to 454 bytes of it."""
+    (tmp_path / "seven").write_bytes(b"seven b")
+    kernel.run("import os\nfd = None")
+    head = f"%%execute_with_scorep --run={run}\n"
+    name = str(tmp_path / "seven")
+    for code, bytes_ in (("x = 1", 0), (f"os.read(os.open({name!r}, os.O_RDONLY), 99)", 7)):
+        outcome = kernel.run(head + code)
+        assert outcome.status == "ok"
+        assert f"; read {bytes_} B, " in outcome.summaries[0]["text/plain"]

@@ -68,6 +68,7 @@ try_sessions(void) {
     NEEDS("session", hf_session_describe(NULL, &info, &error));
     NEEDS("ret_info", hf_session_describe(session, NULL, &error));
     NEEDS("session", hf_session_reap(NULL, 0, NULL, &error));
+    NEEDS("session", hf_session_give_back(NULL, 0, 0, NULL, NULL, &error));
     NEEDS("session", hf_session_verify(NULL, &error));
     NEEDS("session", hf_session_scrub(NULL, 1, NULL, &error));
     NEEDS("visit", hf_session_list(NULL, NULL, &error));

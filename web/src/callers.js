@@ -69,7 +69,7 @@ export class Callers {
     const row = filter.rows().get(this.region);
     const place = regions.place(this.region);
     const go = () => this.page.reveal(this.region);
-    const facts = [["inclusive", time(above.time)], ["exclusive", time(row?.exclusive ?? 0)], ["visits", number(row?.visits ?? 0)]];
+    const facts = [["total", time(above.time)], ["own", time(row?.exclusive ?? 0)], ["calls", number(row?.visits ?? 0)]];
     const shown = facts.map(([name, value]) => element("span", {}, `${name} `, element("b", {}, value)));
     const link = place ? element("button", { class: "place", onclick: go }, place) : "";
     return element("div", { class: "facts" }, element("b", { class: "chosen" }, regions.name[this.region] ?? ""), link, ...shown);
@@ -89,7 +89,7 @@ export class Callers {
   }
 
   graph(node, hanging) {
-    const lines = hanging && ((block, share) => [["of the function's time", `${time(block.duration)} (${share})`], ["for so many visits", number(block.visits)]]);
+    const lines = hanging && ((block, share) => [["of the function's time", `${time(block.duration)} (${share})`], ["for so many calls", number(block.visits)]]);
     const select = (block) => this.choose(block.region);
     const label = `${hanging ? "Callers" : "Callees"} of ${this.page.regions.name[this.region]}`;
     const graph = new Weights(this.page, [node], { label, hanging, room: ROOM, select, lines });
@@ -106,7 +106,7 @@ export class Callers {
       const cells = [time(took), regions.share(took, total), number(visits)];
       return element("tr", {}, element("th", { scope: "row" }, shown), ...cells.map((text) => element("td", {}, text)));
     });
-    const titles = [title, "Time", "% of its time", "Visits"].map((one) => element("th", { scope: "col" }, one));
+    const titles = [title, "Time", "% of its time", "Calls"].map((one) => element("th", { scope: "col" }, one));
     const none = element("p", {}, "none");
     const body = element("table", {}, element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...lines));
     return element("div", { "aria-label": title, role: "group" }, body, nodes.length ? "" : none);

@@ -32,9 +32,9 @@ export class Weights extends Plots {
     const { page } = this;
     const share = `${((100 * block.duration) / this.total).toFixed(1)} %`;
     const lines = this.lines?.(block, share) ?? [
-      ["inclusive here", time(block.duration)],
+      ["total here", time(block.duration)],
       ["without callees", time(Math.max(0, block.duration - block.row.callees(block.at)))],
-      ["visits here", number(block.visits)],
+      ["calls here", number(block.visits)],
       ["of this graph", `${share} of ${time(this.total)}`],
       ...page.regions.lines(block.region),
     ];

@@ -354,7 +354,7 @@ export class Page {
     const all = [...rows.values()].reduce((sum, row) => sum + row.exclusive, 0);
     const part = all ? `, ${((100 * exclusive) / all).toFixed(1)} % of all tracks' time` : "";
     const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
-    this.told = found ? `${counted(hits.length, "region")}, ${counted(visits, "visit")}${part}` : "";
+    this.told = found ? `${counted(hits.length, "region")}, ${counted(visits, "call")}${part}` : "";
     this.hits = found ? this.panel.hits() : [];
     this.at = null;
     this.tellHits();

@@ -151,9 +151,9 @@ export class Regions {
     const row = this.rows.get(region);
     if (row) {
       lines.push(
-        ["all its visits", number(row.visits)],
-        ["inclusive", `${time(row.inclusive)} (${this.share(row.inclusive)})`],
-        ["exclusive", `${time(row.exclusive)} (${this.share(row.exclusive)})`],
+        ["all its calls", number(row.visits)],
+        ["total", `${time(row.inclusive)} (${this.share(row.inclusive)})`],
+        ["own", `${time(row.exclusive)} (${this.share(row.exclusive)})`],
         ["% are of", `${this.shares}: ${time(this.total)}`],
       );
     }

@@ -116,7 +116,7 @@ export class Selection {
       return element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((text) => element("td", {}, text)));
     });
     const rest = sorted.length - lines.length;
-    return table(["Longest in the range", "Exclusive", "Inclusive", "Visits"], lines, rest && `and ${number(rest)} more functions`);
+    return table(["Longest in the range", "Own", "Total", "Calls"], lines, rest && `and ${number(rest)} more functions`);
   }
 
   perTrack(tracks) {

@@ -19,13 +19,13 @@ const countOf = (value) => (value ? count(value) : "");
 const SAMPLED = [
   ["Calls", "Entries of the function that is defined here: counted, not sampled", (line) => line.calls, countOf],
   ["Samples", "How often a thread was seen at this line itself", (line) => line.samples, countOf],
-  ["Time", "With your own functions that the line calls", (line) => line.inclusive, timeOf, true],
+  ["Total", "With your own functions that the line calls", (line) => line.inclusive, timeOf, true],
   ["Own", "Without your own functions that it calls; libraries count", (line) => line.own, timeOf, true],
   ["%", "Time in % of the time of the line's function", (line) => line.share, shareOf],
 ];
 const CALLED = [
   ["Calls", "Calls of the function that is defined here", (line) => line.calls, countOf],
-  ["Time", "With all that the function calls", (line) => line.inclusive, timeOf, true],
+  ["Total", "With all that the function calls", (line) => line.inclusive, timeOf, true],
   ["Own", "In the function alone", (line) => line.own, timeOf, true],
   ["Per call", "Time of one call", (line) => line.inclusive / line.calls, timeOf],
 ];

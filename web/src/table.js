@@ -1,7 +1,8 @@
 /* The regions as a table that is sorted by any of its columns, alone or beside the previous run.
  *
  * A table of ten thousand rows is of no use on a page: the first ROWS are shown, and the rest
- * when it's asked for. The bar behind a time is its part of the largest in the column.
+ * when it's asked for. The bar behind a time is its part of the largest in the column. Changes have no colours:
+ * beside a single run the noise is unknown, so nothing says that they are one (repeats.js).
  */
 import { element } from "./dom.js";
 import { number } from "./tracks.js";
@@ -16,21 +17,21 @@ const percent = (value) => (Number.isFinite(value) ? signed((one) => `${one.toFi
 
 /** Columns: title, value of a row, how it is shown, and what it is: "bar", "change" or nothing. */
 const alone = (share) => [
-  ["Inclusive", (row) => row.inclusive, duration, "bar"],
-  ["Exclusive", (row) => row.exclusive, duration, "bar"],
+  ["Total", (row) => row.inclusive, duration, "bar"],
+  ["Own", (row) => row.exclusive, duration, "bar"],
   ["in %", (row) => row.exclusive, share],
-  ["Visits", (row) => row.visits, number],
-  ["Exclusive / visit", (row) => row.exclusive / row.visits, duration],
+  ["Calls", (row) => row.visits, number],
+  ["Own / call", (row) => row.exclusive / row.visits, duration],
 ];
 
 const COMPARED = [
-  ["Inclusive", (row) => row.inclusive, duration],
+  ["Total", (row) => row.inclusive, duration],
   ["before", (row) => row.before.inclusive, duration],
   ["change", (row) => row.inclusive - row.before.inclusive, signed(duration), "change"],
-  ["Exclusive", (row) => row.exclusive, duration],
+  ["Own", (row) => row.exclusive, duration],
   ["change", (row) => row.exclusive - row.before.exclusive, signed(duration), "change"],
   ["in %", (row) => 100 * (row.exclusive / row.before.exclusive - 1), percent, "change"],
-  ["Visits", (row) => row.visits, number],
+  ["Calls", (row) => row.visits, number],
   ["change", (row) => row.visits - row.before.visits, signed(number)],
 ];
 
@@ -86,7 +87,7 @@ export class Table {
   heading(title, column) {
     const state = this.sorted !== column ? "none" : this.down ? "descending" : "ascending";
     const arrow = { none: "", ascending: " ▲", descending: " ▼" }[state];
-    const about = title === "in %" && !this.compared ? `Exclusive time in % of ${this.shares}` : null;
+    const about = title === "in %" && !this.compared ? `Own time in % of ${this.shares}` : null;
     const button = element("button", { onclick: () => this.sort(column), title: about }, title + arrow);
     return element("th", { "aria-sort": state, scope: "col" }, button);
   }
@@ -97,8 +98,6 @@ export class Table {
     if (kind === "bar" && most > 0) {
       cell.className = "part";
       cell.style.setProperty("--part", `${((92 * one) / most).toFixed(1)}%`);
-    } else if (kind === "change" && one) {
-      cell.className = one > 0 ? "worse" : "better";
     }
     return cell;
   }

@@ -102,6 +102,7 @@ _BUILT_IN: dict[str, str] = {
 }
 _IMPORTING = frozenset(("archives", "connections"))
 GROUP = "holdfast.codecs"
+OF_LIBRARIES = "holdfast.libraries"  # the group of what holdfast/libraries declares
 _REHEARSALS = 10  # Python 3.11 makes code that has run eight times faster, in its own memory
 
 
@@ -181,7 +182,7 @@ _by_name: dict[str, Codec] = {}
 _by_type: dict[type, Codec | None] = {}
 _loaded: set[str] = set()
 _rehearsed: set[str] = set()
-_entry_points: dict[str, t.Any] | None = None
+_entry_points: dict[str, dict[str, t.Any]] | None = None  # by group and name
 
 
 def register(codec: Codec) -> None:
@@ -257,28 +258,35 @@ def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | Non
     return codec.shares
 
 
-def entry_points() -> dict[str, t.Any]:
-    """Return the entry points of the group ``holdfast.codecs``.
+def entry_points(group: str = GROUP) -> dict[str, t.Any]:
+    """Return the entry points of one of our groups.
 
     They are read once, because this looks at every installed package.
+
+    Parameters
+    ----------
+    group : str, optional
+        `GROUP` or `OF_LIBRARIES`.
 
     Returns
     -------
     dict of str to importlib.metadata.EntryPoint
-        By name, which is the top-level module of the types.
+        By name, which is a top-level module.
     """
     global _entry_points
     if _entry_points is None:
-        _entry_points = {}
+        _entry_points = {GROUP: {}, OF_LIBRARIES: {}}
         if any(_has_some(entry) for entry in sys.path if isinstance(entry, str)):
             from importlib import metadata
 
-            _entry_points = {point.name: point for point in metadata.entry_points(group=GROUP)}
-    return _entry_points
+            for one in _entry_points:
+                points = metadata.entry_points(group=one)
+                _entry_points[one] = {point.name: point for point in points}
+    return _entry_points[group]
 
 
 def _has_some(directory: str) -> bool:
-    """Whether a package there may have an entry point of the group.
+    """Whether a package there may have an entry point of the groups.
 
     Most often none has. To ask `importlib.metadata`, which imports the parser of mail, took 3 MB of
     each process.
@@ -288,7 +296,8 @@ def _has_some(directory: str) -> bool:
     pattern = os.path.join(glob.escape(directory or "."), "*.*-info", "entry_points.txt")
     for path in glob.iglob(pattern):
         with contextlib.suppress(OSError), open(path, "rb") as file:
-            if GROUP.encode() in file.read():
+            content = file.read()
+            if GROUP.encode() in content or OF_LIBRARIES.encode() in content:
                 return True
     return False
 

@@ -120,6 +120,8 @@ def _make_generic_alias(number, kind, name, module, value, parameters):
 
 def _refers_to_itself(alias):
     seen, left = set(), [alias.__value__]
+    for parameter in alias.__type_params__:
+        left += [getattr(parameter, "__bound__", None), *getattr(parameter, "__constraints__", ())]
     while left:
         one = left.pop()
         if one is alias:

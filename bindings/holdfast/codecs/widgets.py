@@ -31,6 +31,7 @@ _MEMBERS_MAX = 10_000  # of a part that are compared; a larger one counts as cha
 _TRYING = "whether parts of widgets can be carried is found out"  # a note of the pickler's
 
 Place = tuple[str, ...]
+Reason = t.TypeVar("Reason")
 
 _leaving = False  # this process ends now, and what answers for its widgets is the main worker
 # Widgets that the main worker has, by their addresses, while this is a fork of it.
@@ -74,7 +75,7 @@ def leave(namespace: dict[str, t.Any]) -> None:
         namespace[f"{PREFIX}{number}"] = widget
 
 
-def left(unserializable: dict[str, str]) -> dict[str, str]:
+def left(unserializable: dict[str, Reason]) -> dict[str, Reason]:
     """After it: nothing that happens to the originals is sent to the page. Returns the
     unserializable names without ours, which are reported only if no name of the user's is."""
     comms.leave()

@@ -22,7 +22,7 @@ from pathlib import Path
 from ..worker.usage import word
 from .source import MonitorError
 
-_QUESTION = struct.Struct("=IIq9q")
+_QUESTION = struct.Struct("=IIq11q")
 _ANSWER = struct.Struct("=iI")
 _ACTIONS = {"open": 0, "start": 1, "stop": 2, "begin": 3, "end": 4, "weigh": 5}
 _OUTCOMES = {"ok": 1, "error": 2, "interrupted": 3}
@@ -41,9 +41,11 @@ def _program() -> str:
 
 def _word() -> list[int]:
     """This moment, as numbers."""
-    *now, io = word().values()
-    counts = [int(line.split()[1]) for line in io.splitlines()[:6]]
-    return [*now, *counts, *(0,) * (6 - len(counts))]
+    said = word()
+    counts = [int(line.split()[1]) for line in said["io"].splitlines()[:6]]
+    now = [said[name] for name in ("time_ns", "cpu_ns", "children_ns")]
+    memory = [said.get(name, 0) for name in ("memory", "peak")]
+    return [*now, *counts, *(0,) * (6 - len(counts)), *memory]
 
 
 class Child:
@@ -102,7 +104,7 @@ class Child:
         number = fields.get("interval_ns", fields.get("number", 0))
         if action == "end":
             number = _OUTCOMES.get(fields["outcome"], 1)
-        now = _word() if action in ("begin", "end") else (0,) * 9
+        now = _word() if action in ("begin", "end") else (0,) * 11
         head = _QUESTION.pack(_ACTIONS[action], len(text), number, *now)
         try:
             with self._lock:

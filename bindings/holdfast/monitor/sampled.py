@@ -125,7 +125,11 @@ class Cell:
         What each level had used by then, in the order of `LEVELS`; see `Monitor.summary` for their
         differences.
     peak_bytes : float
-        The most resident memory of its process, in bytes, if the cell raised it; otherwise 0.
+        The most resident memory of its process while it ran, in bytes; 0 if that isn't known, since the
+        process had more before.
+    begin_bytes, end_bytes : float
+        The resident memory of its process when its code began and ended, in bytes; 0 if that isn't
+        known.
     """
 
     index: int
@@ -141,6 +145,8 @@ class Cell:
     begin: list[Reading | None]
     end: list[Reading | None]
     peak_bytes: float
+    begin_bytes: float = 0.0
+    end_bytes: float = 0.0
 
     @property
     def duration(self) -> float | None:

@@ -457,6 +457,8 @@ def _cell(raw: _monitor._Cell) -> Cell:
         begin=raw["begin"],
         end=raw["end"],
         peak_bytes=raw["peak_bytes"],
+        begin_bytes=raw["begin_bytes"],
+        end_bytes=raw["end_bytes"],
     )
 
 

@@ -15,12 +15,21 @@ Needs nbclient and nbformat (``pip install holdfast[example]``).
 
 from .columns import align, format_table, show_bytes
 from .command import check_notebook, main
-from .running import CellCost, Execution, cell_title, execute, read_notebook, run_notebook
+from .running import (
+    CellCost,
+    Execution,
+    KernelError,
+    cell_title,
+    execute,
+    read_notebook,
+    run_notebook,
+)
 from .traces import trace_archive, trace_lines
 
 __all__ = [
     "CellCost",
     "Execution",
+    "KernelError",
     "align",
     "cell_title",
     "check_notebook",

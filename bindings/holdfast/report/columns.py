@@ -93,7 +93,7 @@ COLUMNS = (
     Column("cell", "its first line", lambda cost: cost.title[:32]),
     Column(
         "kind",
-        "instrumented: it was recorded and has a trace; isolated: it ran in a process of its own",
+        "instrumented: it was recorded, and has a trace; isolated: it ran in a process of its own",
         lambda cost: cost.kind,
     ),
     Column(
@@ -148,8 +148,24 @@ COLUMNS = (
 )
 
 
+def longest_first(costs: Iterable[CellCost]) -> list[CellCost]:
+    """Sort cells by their time.
+
+    Parameters
+    ----------
+    costs : iterable of CellCost
+        The cells.
+
+    Returns
+    -------
+    list of CellCost
+        The longest first.
+    """
+    return sorted(costs, key=lambda cost: -cost.ms)
+
+
 def format_table(costs: Iterable[CellCost]) -> str:
-    """Format the costs as a table.
+    """Format the costs as a table, the longest first.
 
     Parameters
     ----------
@@ -162,7 +178,7 @@ def format_table(costs: Iterable[CellCost]) -> str:
         Two lines of head and one line for each cell.
     """
     rows = [tuple(column.head for column in COLUMNS)]
-    rows += [tuple(column.text(cost) for column in COLUMNS) for cost in costs]
+    rows += [tuple(column.text(cost) for column in COLUMNS) for cost in longest_first(costs)]
     left = [at for at, column in enumerate(COLUMNS) if at and column.value is None]
     return align(rows, left)
 

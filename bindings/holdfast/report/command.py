@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +16,7 @@ from holdfast.tabular import count, size
 
 from . import page, traces
 from .columns import format_table, meanings
-from .running import CellCost, Execution, execute, read_notebook
+from .running import CellCost, Execution, KernelError, execute, language, read_notebook, write_whole
 
 _MIB = 2**20
 
@@ -47,8 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.report",
         description="Run a notebook and show the cost of each cell, as text and as one HTML file.",
-        epilog="Exit status: 0, 1 if a cell failed or didn't run, or a trace can't be read, 2 if the"
-        " notebook or the kernel isn't there.",
+        epilog="The cells run in the notebook's folder. Exit status: 0, 1 if a cell failed or didn't run, or"
+        " a trace can't be read, 2 if the notebook can't be run or the report can't be written, 128 + N if"
+        " signal N ended the run; the report has what there was.",
     )
     add = parser.add_argument
     add("notebook", type=Path)
@@ -58,9 +63,15 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path("out"),
         metavar="DIR",
-        help="for the executed notebook and the files that its cells write; default: %(default)s",
+        help="for the executed notebook, the report and the traces; default: %(default)s",
     )
     add("--html", type=Path, metavar="FILE", help="the report; default: DIR/NAME.report.html")
+    add(
+        "--record",
+        choices=("all", "marked", "none"),
+        default="marked",
+        help="which cells are recorded; marked, the default: those with %%%%execute_with_scorep",
+    )
     add(
         "--stop",
         action="store_true",
@@ -91,19 +102,48 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-
+    """End the program with a line on stderr if the arguments can't be obeyed, before anything runs."""
+    try:
+        import nbclient  # noqa: F401
+        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+    except ImportError as error:
+        _refuse(parser, f"{error.name} isn't installed: pip install holdfast[example]")
     check_notebook(parser, options.notebook)
     if options.monitor is not None and not 0.001 <= options.monitor <= 3600:
         _refuse(parser, "--monitor takes 0.001 to 3600 seconds")
+    if not options.timeout > 0:
+        _refuse(parser, "--timeout takes seconds, more than 0")
     try:
-        KernelSpecManager().get_kernel_spec(options.kernel)
+        spec = KernelSpecManager().get_kernel_spec(options.kernel)
     except NoSuchKernel:
         _refuse(parser, f"there is no kernel {options.kernel}; jupyter kernelspec list shows which")
-    try:
-        options.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        _refuse(parser, f"can't write into {options.output}: {error.strerror}")
+    written, runs = language(read_notebook(options.notebook)), spec.language
+    if written and runs and written.lower() != runs.lower():
+        why = f"is a notebook in {written}, and the kernel {options.kernel} runs {runs}"
+        _refuse(parser, f"{options.notebook} {why}")
+    executed, html = _targets(options)
+    if executed.resolve() == options.notebook.resolve():
+        _refuse(
+            parser,
+            f"the executed notebook would replace {options.notebook}: choose another --output",
+        )
+    if html.resolve() in (options.notebook.resolve(), executed.resolve()):
+        _refuse(parser, f"the report would replace {html}: choose another --html")
+    for target in (executed, html):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            with tempfile.TemporaryFile(dir=target.parent):
+                pass
+        except OSError as error:
+            _refuse(parser, f"can't write {target}: {error.strerror}")
+
+
+def _targets(options: argparse.Namespace) -> tuple[Path, Path]:
+    """The executed notebook, and the report."""
+    executed = options.output.absolute() / options.notebook.name
+    return executed, options.html or executed.with_suffix(".report.html")
 
 
 def _show_progress(cost: CellCost) -> None:
@@ -155,40 +195,51 @@ def main(argv: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 1 if a cell failed or didn't run, or a trace can't be read, otherwise 0.
+        The exit status: 1 if a cell failed or didn't run, or a trace can't be read; 128 and the signal's
+        number if one ended the run; otherwise 0.
 
     Raises
     ------
     SystemExit
-        With status 2: the notebook can't be read, or there is no such kernel. A line on stderr says so.
+        With status 2: the notebook can't be read or is in another language, there is no such kernel or it
+        doesn't start, or the report can't be written. A line on stderr says so.
     """
     parser = _parser()
     options = parser.parse_args(argv)
     _check(parser, options)
-    executed = options.output.absolute() / options.notebook.name
-    done = execute(
-        options.notebook,
-        executed,
-        kernel=options.kernel,
-        timeout_s=options.timeout,
-        progress=_show_progress,
-        goes_on=not options.stop,
-        interval_s=options.monitor,
-    )
-    recorded = traces.read(done)
-    written = options.html or executed.with_suffix(".report.html")
-    text = page.make(options.notebook, done, recorded, round(options.embed * _MIB))
+    executed, written = _targets(options)
+    recorded: dict[int, traces.Recorded] = {}
+
+    def keep(done: Execution) -> None:
+        recorded.update(traces.read(done, recorded))
+        text = page.make(options.notebook, done, recorded, round(options.embed * _MIB))
+        write_whole(written, text)
+
     try:
-        written.write_text(text, "utf-8")
+        done = execute(
+            options.notebook,
+            executed,
+            kernel=options.kernel,
+            timeout_s=options.timeout,
+            progress=_show_progress,
+            goes_on=not options.stop,
+            interval_s=options.monitor,
+            record=options.record,
+            keep=keep,
+        )
+    except KernelError as error:
+        _refuse(parser, str(error))
     except OSError as error:
-        _refuse(parser, f"can't write {written}: {error.strerror}")
+        _refuse(parser, f"can't write {error.filename or executed}: {error.strerror}")
     if done.costs:
         print(f"\n{format_table(done.costs)}\n\n{meanings()}\n")
     print(f"notebook: {executed}")
-    print(f"report: {written.absolute()} ({size(len(text.encode()))})")
+    print(f"report: {written.absolute()} ({size(written.stat().st_size)})")
     readable = _show_traces(recorded, options.trace_lines)
     print(f"\n{_summary(done)}")
     if done.failed or done.left:
         names = ", ".join(str(cost.number) for cost in done.failed)
-        print(f"{parser.prog}: failed: {names}", file=sys.stderr)
+        print(f"{parser.prog}: {f'failed: {names}' if names else done.ended}", file=sys.stderr)
+    if done.signal:
+        return 128 + signal.Signals[done.signal]
     return 1 if done.failed or done.left or not readable else 0

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from holdfast.tabular import count, size
 from holdfast.views import page as views
 
-from .columns import COLUMNS, Column
+from .columns import COLUMNS, Column, longest_first
 from .traces import Recorded, overview
 
 if TYPE_CHECKING:
@@ -83,8 +83,9 @@ def make(notebook: Path, done: Execution, recorded: dict[int, Recorded], most_by
     tracks = overview(done)
     parts = [
         _head(notebook, done),
+        f'<p class="error" role="status">{html.escape(done.ended)}</p>' if done.ended else "",
         _failures(done),
-        _table(done.costs, set(recorded)),
+        _table(longest_first(done.costs), done.left),
         _meanings(),
         _tracks(views.parts(tracks)) if tracks is not None else _no_tracks(),
         *(
@@ -111,7 +112,7 @@ def _file(name: str) -> str:
 def _chosen(costs: Iterable[CellCost], recorded: dict[int, Recorded], most: int) -> set[int]:
     """The cells whose views are embedded: the longest first, as far as the bytes reach."""
     chosen = set()
-    for cost in sorted(costs, key=lambda cost: -cost.ms):
+    for cost in longest_first(costs):
         found = recorded.get(cost.number)
         if found is not None and found.output and len(found.output) <= most:
             chosen.add(cost.number)
@@ -141,7 +142,7 @@ def _failures(done: Execution) -> str:
         f'<li><a href="#cell-{cost.number}">cell {cost.number}</a> {html.escape(cost.error)}</li>'
         for cost in done.failed
     ]
-    if not lines and not done.left:
+    if not lines:
         return ""
     rest = f"<p>{count(done.left, 'cell')} after it didn't run.</p>" if done.left else ""
     return (
@@ -150,9 +151,9 @@ def _failures(done: Execution) -> str:
     )
 
 
-def _table(costs: list[CellCost], recorded: set[int]) -> str:
+def _table(costs: list[CellCost], left: int) -> str:
     if not costs:
-        return "<p>The notebook has no code cells.</p>"
+        return f"<p>{'No cell has run yet' if left else 'The notebook has no code cells'}.</p>"
     head = "".join(
         f'<th class="{"number" if column.value else ""}" title="{html.escape(column.meaning)}">'
         f"<button>{column.head or '#'}</button></th>"

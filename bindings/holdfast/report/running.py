@@ -3,14 +3,22 @@
 The cells run one after another in one kernel. A cell that raises doesn't end the run, unless the
 caller wants that; a kernel that dies does, since the variables of the cells so far are gone with it
 (Holdfast's own survives its cells: there a cell that kills its process is one that failed). The
-monitor's samples are asked for once, after the last cell, by a request that isn't one of the
-notebook's cells.
+monitor's samples are asked for by a request that isn't one of the notebook's cells.
+
+What there is is written as the run goes on: before the first cell, after cells, and when a signal
+ends the run, as at the time limit of a batch job. Whatever ends it otherwise leaves what was written
+last. Writing costs time between cells; so the next comes when the cells have run for twenty times as
+long as the last took.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import contextlib
 import math
+import os
+import signal
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -18,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from nbformat import NotebookNode
 
@@ -115,11 +123,15 @@ class Execution:
     failure : Exception or None
         What ended the run before the last cell, as nbclient raised it.
     left : int
-        How many code cells didn't run for that.
+        How many code cells didn't run for that, or haven't yet.
     record : Imported or None
         What the monitor has of the run; None if the kernel has no monitor, or is gone.
     directory : pathlib.Path
         Where the kernel ran.
+    ended : str
+        Why it didn't get to the notebook's end, if neither a cell nor the kernel is to blame: a sentence.
+    signal : str
+        The name of the signal that ended it, or "".
     """
 
     costs: list[CellCost]
@@ -127,6 +139,8 @@ class Execution:
     left: int
     record: Imported | None
     directory: Path
+    ended: str = ""
+    signal: str = ""
 
     @property
     def failed(self) -> list[CellCost]:
@@ -191,6 +205,32 @@ def read_notebook(path: Path) -> NotebookNode:
         raise ValueError(str(error).partition("\n")[0][:200]) from None
 
 
+#: How much longer the cells run than the writing of what there is takes.
+_SHARE = 20
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def language(node: NotebookNode) -> str:
+    """Return the language of a notebook.
+
+    Parameters
+    ----------
+    node : nbformat.NotebookNode
+        The notebook.
+
+    Returns
+    -------
+    str
+        As its metadata have it, or "".
+    """
+    known = node.metadata.get("kernelspec", {}).get("language")
+    return str(known or node.metadata.get("language_info", {}).get("name") or "")
+
+
+class KernelError(Exception):
+    """The kernel doesn't start, or can't do what is asked of it."""
+
+
 class _Runner:
     """One execution: the client, and the costs so far."""
 
@@ -206,9 +246,11 @@ class _Runner:
         from nbclient import NotebookClient
 
         self.costs: list[CellCost] = []
+        self.ended_by = ""  # a signal's name
         self._progress = progress
         self._timeout_s = timeout_s
         self._begin = 0.0
+        self._at: asyncio.Task[None] | None = None
         self.cells = [
             (index, cell)
             for index, cell in enumerate(node.cells)
@@ -258,34 +300,67 @@ class _Runner:
                 cost.error += f" (interrupted after --timeout {self._timeout_s:g})"
         self._add(cost)
 
-    def run(self) -> Exception | None:
+    async def start(self, env: dict[str, str], stack: contextlib.AsyncExitStack) -> bool:
+        """Start the kernel. Returns whether it is Holdfast's."""
+        try:
+            await stack.enter_async_context(self.client.async_setup_kernel(env=env))
+            info = await self._reply(self.client.kc.kernel_info()) or {"content": {}}
+        except (OSError, RuntimeError) as error:
+            atexit.unregister(
+                self.client._cleanup_kernel
+            )  # it has been cleaned up, if it was there
+            raise KernelError(
+                f"the kernel {self.client.kernel_name} doesn't start: {error}"
+            ) from error
+        loop = asyncio.get_running_loop()
+        for one in _SIGNALS:  # in the place of nbclient's, which would end the kernel only
+            with contextlib.suppress(RuntimeError, ValueError):  # not in the main thread
+                loop.add_signal_handler(one, self._end, signal.Signals(one).name)
+                stack.callback(loop.remove_signal_handler, one)
+        self.client.nb.metadata["language_info"] = info["content"].get("language_info", {})
+        return info["content"].get("implementation") == "holdfast"
+
+    def _end(self, signal_name: str) -> None:
+        self.ended_by = self.ended_by or signal_name
+        if self._at is not None:
+            self._at.cancel()
+
+    async def run(self, written: Callable[[str], Awaitable[None]]) -> Exception | None:
         """All cells in turn. Returns what ended the run too early."""
         from nbclient.exceptions import CellExecutionError, DeadKernelError
 
         for index, cell in self.cells:
+            number = self._numbers[index]
+            await written(f"cell {number} ({cell_title(cell.source)[:60]})")
+            if self.ended_by:
+                return RuntimeError(f"{self.ended_by} ended the run")
+            count = self.client.code_cells_executed + 1
+            run = self.client.async_execute_cell(cell, index, execution_count=count)
+            self._at = asyncio.ensure_future(run)
             try:
-                number = self.client.code_cells_executed + 1
-                self.client.execute_cell(cell, index, execution_count=number)
+                await self._at
             except CellExecutionError as error:
                 return error
-            except DeadKernelError as error:
+            except (DeadKernelError, asyncio.CancelledError) as error:
+                # nbclient takes its own cancelling for a kernel's death.
                 cost = self._cost(cell, index)
                 cost.status, cost.error = "died", "the kernel died"
+                if self.ended_by:
+                    cost.status, cost.error = "error", f"{self.ended_by} ended the run in this cell"
                 self._add(cost)
-                return error
+                return error if isinstance(error, Exception) else RuntimeError(cost.error)
+            finally:
+                self._at = None
         return None
 
-    def ask(self, code: str) -> None:
+    async def _reply(self, request: str | Awaitable[str]) -> dict[str, Any] | None:
+        sent = request if isinstance(request, str) else await request
+        return await self.client.async_wait_for_reply(sent)
+
+    async def ask(self, code: str) -> None:
         """Have the kernel run code of ours, which is no cell of the notebook's."""
         with contextlib.suppress(Exception):  # without it the report has less
-            request = _sent(self.client.kc.execute(code, silent=True, store_history=False))
-            self.client.wait_for_reply(request)
-
-    def greet(self) -> bool:
-        """Ask the kernel what it is. Returns whether it is Holdfast's."""
-        info = self.client.wait_for_reply(_sent(self.client.kc.kernel_info())) or {"content": {}}
-        self.client.nb.metadata["language_info"] = info["content"].get("language_info", {})
-        return info["content"].get("implementation") == "holdfast"
+            await self._reply(self.client.kc.execute(code, silent=True, store_history=False))
 
 
 def execute(
@@ -297,17 +372,20 @@ def execute(
     progress: Callable[[CellCost], None] | None = None,
     goes_on: bool = True,
     interval_s: float | None = None,
+    record: str = "marked",
+    keep: Callable[[Execution], None] | None = None,
 ) -> Execution:
     """Execute a notebook and measure its cells.
 
-    The kernel's working directory is that of `output`: cells write their files there.
+    The kernel's working directory is that of the notebook, as in Jupyter. Recordings that aren't given a
+    place go beside `output`.
 
     Parameters
     ----------
     notebook : pathlib.Path
         The notebook to run. It isn't changed.
     output : pathlib.Path
-        Where the executed notebook is written, even if a cell fails.
+        Where the executed notebook is written, as the run goes on.
     kernel : str
         The name of the kernelspec.
     timeout_s : float
@@ -319,59 +397,149 @@ def execute(
     interval_s : float, optional
         Have the kernel's monitor take a sample so often, in seconds. If it is left out, it samples only if
         the notebook starts it.
+    record : {"marked", "all", "none"}
+        Which cells are recorded; "marked": those with ``%%execute_with_scorep``.
+    keep : callable, optional
+        Called with what was measured so far, each time when `output` is written.
 
     Returns
     -------
     Execution
         What was measured.
+
+    Raises
+    ------
+    KernelError
+        The kernel doesn't start, or doesn't record.
+    OSError
+        At the end, `output` can't be written.
     """
-    import nbformat
-    from nbclient.exceptions import DeadKernelError
-
-    node = read_notebook(notebook)
-    runner = _Runner(node, output.parent, kernel, timeout_s, progress, goes_on)
-    record = None
-    try:
-        with runner.client.setup_kernel():
-            is_ours = runner.greet()
-            if is_ours and interval_s is not None:
-                runner.ask(f"{_MONITOR}.start({interval_s!r})")
-            failure = runner.run()
-            if is_ours and not isinstance(failure, DeadKernelError):
-                record = _monitored(runner)
-            runner.client.set_widgets_metadata()
-    finally:
-        nbformat.write(node, output)
-    left = len(runner.cells) - len(runner.costs) if failure is not None else 0
-    if record is not None:
-        _add_monitored(runner.costs, record)
-    return Execution(runner.costs, failure, left, record, output.parent)
-
-
-def _sent(request: Any) -> str:
-    """The id of a request, from a client that is asynchronous or isn't."""
-    if isinstance(request, str):
-        return request
     from jupyter_core.utils import run_sync
 
-    async def waited() -> str:
-        return await request
+    async def executed() -> Execution:
+        node = read_notebook(notebook)
+        runner = _Runner(node, notebook.absolute().parent, kernel, timeout_s, progress, goes_on)
+        env = {
+            "HOLDFAST_TRACE_DIRECTORY": str(output.absolute().parent),
+            "HOLDFAST_TRACE_LIMIT": "0",  # the report shows all of them
+            **os.environ,
+            "HOLDFAST_RECORD": record,
+        }
+        async with contextlib.AsyncExitStack() as stack:
+            is_ours = await runner.start(env, stack)
+            if record == "all" and not is_ours:
+                raise KernelError(
+                    f"the kernel {kernel} doesn't record: --record all needs Holdfast's"
+                )
+            if is_ours and interval_s is not None:
+                await runner.ask(f"{_MONITOR}.start({interval_s!r})")
+            keeper = _Keeper(runner, output, is_ours, keep)
+            failure = await runner.run(keeper.go_on)
+            runner.client.set_widgets_metadata()
+            return await keeper.finish(failure)
 
-    return run_sync(waited)()
+    return run_sync(executed)()
 
 
-def _monitored(runner: _Runner) -> Imported | None:
-    """The monitor's samples of the cells, through a file that the kernel writes."""
-    from holdfast.monitor import archive
-    from holdfast.monitor.arguments import CommandError
+class _Keeper:
+    """Writes what there is, as the run goes on."""
 
-    with tempfile.TemporaryDirectory(prefix="holdfast-report-") as directory:
-        path = str(Path(directory, "monitor.zip"))
-        runner.ask(_WRITE.format(path=path, monitor=_MONITOR))
-        try:
-            return archive.read(path)
-        except CommandError:
-            return None  # a kernel without a monitor
+    def __init__(
+        self,
+        runner: _Runner,
+        output: Path,
+        is_ours: bool,
+        keep: Callable[[Execution], None] | None,
+    ) -> None:
+        self._runner, self._output, self._is_ours, self._keep = runner, output, is_ours, keep
+        self._record: Imported | None = None
+        self._ended_s = self._took_s = 0.0
+
+    async def go_on(self, running: str) -> None:
+        """Before a cell: write what there is, unless the last time is too near."""
+        begin_s = time.perf_counter()
+        if begin_s - self._ended_s < _SHARE * self._took_s:
+            return
+        if self._runner.costs:
+            await self._ask()
+        with contextlib.suppress(OSError):  # the disk may have room again at the end
+            self._write(
+                self._execution(None, f"The run hasn't ended: this was written before {running}.")
+            )
+        self._ended_s = time.perf_counter()
+        self._took_s = self._ended_s - begin_s
+
+    async def finish(self, failure: Exception | None) -> Execution:
+        """At the end: write all."""
+        from nbclient.exceptions import DeadKernelError
+
+        runner = self._runner
+        if not isinstance(failure, DeadKernelError) and not runner.ended_by:
+            await self._ask()
+        ended = ""
+        if runner.ended_by:
+            ended = f"{runner.ended_by} ended the run before its end."
+        done = self._execution(failure, ended)
+        self._write(done)
+        return done
+
+    def _execution(self, failure: Exception | None, ended: str) -> Execution:
+        runner = self._runner
+        if self._record is not None:
+            _add_monitored(runner.costs, self._record)
+        left = len(runner.cells) - len(runner.costs)
+        return Execution(
+            list(runner.costs),
+            failure,
+            left,
+            self._record,
+            Path(runner.client.resources["metadata"]["path"]),
+            ended,
+            runner.ended_by,
+        )
+
+    def _write(self, done: Execution) -> None:
+        import nbformat
+
+        write_whole(self._output, nbformat.writes(self._runner.client.nb))
+        if self._keep is not None:
+            self._keep(done)
+
+    async def _ask(self) -> None:
+        """Get the monitor's samples of the cells, through a file that the kernel writes."""
+        from holdfast.monitor import archive
+        from holdfast.monitor.arguments import CommandError
+
+        if not self._is_ours:
+            return
+        with tempfile.TemporaryDirectory(prefix="holdfast-report-") as directory:
+            path = str(Path(directory, "monitor.zip"))
+            await self._runner.ask(_WRITE.format(path=path, monitor=_MONITOR))
+            with contextlib.suppress(CommandError):  # a kernel without a monitor
+                self._record = archive.read(path)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file such that a reader finds the old one or the new one, and never a part.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    text : str
+        What is written, in UTF-8.
+
+    Raises
+    ------
+    OSError
+        It can't be written; then the old one stays.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_text(text, "utf-8")
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _add_monitored(costs: list[CellCost], record: Imported) -> None:

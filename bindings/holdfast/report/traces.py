@@ -46,7 +46,7 @@ class Recorded:
 
 
 def trace_archive(cost: CellCost, directory: Path) -> Path | None:
-    """Return the OTF2 archive of an instrumented cell.
+    """Return the OTF2 archive of a recorded cell.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def trace_lines(archive: Path, count: int) -> list[str]:
     return done.stdout.splitlines()[:count]
 
 
-def read(done: Execution) -> dict[int, Recorded]:
+def read(done: Execution, known: dict[int, Recorded] | None = None) -> dict[int, Recorded]:
     """Read the traces of an execution.
 
     A trace that was written into the directory of an earlier one has replaced it: the earlier cell gets
@@ -106,6 +106,8 @@ def read(done: Execution) -> dict[int, Recorded]:
     ----------
     done : Execution
         What was measured.
+    known : dict of int to Recorded, optional
+        What was read of it before.
 
     Returns
     -------
@@ -124,10 +126,14 @@ def read(done: Execution) -> dict[int, Recorded]:
         if cost.number not in archives:
             continue
         archive = archives[cost.number]
-        found[cost.number] = Recorded(archive)
+        before = (known or {}).get(cost.number)
         if last[archive] != cost.number:
-            found[cost.number].trouble = f"cell {last[archive]} was recorded into the same place"
+            why = f"cell {last[archive]} was recorded into the same place"
+            found[cost.number] = Recorded(archive, trouble=why)
+        elif before is not None and not before.trouble:
+            found[cost.number] = before
         else:
+            found[cost.number] = Recorded(archive)
             _fill(found[cost.number], cost, done, sources)
     return found
 

@@ -46,7 +46,7 @@ A value may follow its option after a blank as well. HOLDFAST_RECORDER=scorep or
 chooses who records; without it Score-P does where scorep-config is on PATH. Score-P's own
 options (--mpp=, --thread=, --compiler, --io=, ...) go to scorep-config; the built-in recorder
 names those that it doesn't know. Results go to the directory that
-SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>.
+SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>, which is said at the end.
 """
 
 
@@ -72,7 +72,8 @@ def _load(options: Options):
         return code, names, spec.origin, os.getcwd()
     path = options.program
     if path == "-":
-        code = compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True)
+        options.text = sys.stdin.buffer.read()
+        code = compile(options.text, "<stdin>", "exec", dont_inherit=True)
         return code, {"__file__": "<stdin>"}, "-", ""
     importer = pkgutil.get_importer(os.path.abspath(path))
     if importer is not None:
@@ -202,8 +203,18 @@ def _choose_recorder(options: Options) -> None:
             settings.settle_directory(os.environ)
         loading.restart(os.environ)
         sys.stdout.flush()
+        if options.text is not None:
+            _type_again(options.text)
         os.execv(sys.executable, sys.orig_argv)
     _say(options, "recorded by Score-P: " + " ".join(loading.options()))
+
+
+def _type_again(text: bytes) -> None:
+    """Let the program that came from stdin be read once more, by the process that this one becomes."""
+    with open(os.memfd_create("stdin", 0), "wb+") as file:
+        file.write(text)
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
 
 
 def _summary(result: dict, directory: str) -> str:
@@ -212,9 +223,9 @@ def _summary(result: dict, directory: str) -> str:
     return f"{text}, {others} of them of other processes" if others else text
 
 
-def _finish(scorep, options: Options, directory: str, pid: int) -> None:
+def _finish(scorep, options: Options, directory: str, pid: int, named: bool) -> None:
     """Close the archive. A failure is reported, and doesn't become the program's."""
-    from holdfast.scorep import ranks
+    from holdfast.scorep import messages, ranks
 
     rank = _rank(options)
     if rank and rank.number == 0 and os.getpid() == pid and scorep.is_open():
@@ -224,7 +235,8 @@ def _finish(scorep, options: Options, directory: str, pid: int) -> None:
     result = scorep.close_at_end()
     if result is None or os.getpid() != pid:
         return  # it failed, or the program closed it; or this is a child, whose events are others'
-    _say(options, _summary(result, directory))
+    if options.verbose or not (named or (rank and rank.number)):
+        messages.warn(_summary(result, directory))
     if result["flushes"]:
         _say(
             options,
@@ -294,6 +306,7 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(2) from None
     except SyntaxError as error:
         _show(error.with_traceback(None))
+    named = "SCOREP_EXPERIMENT_DIRECTORY" in os.environ  # before it is set for children
     experiment = _open(options, scorep)
     sys.argv[:] = [name, *options.arguments]
     if sys.flags.safe_path:
@@ -302,7 +315,7 @@ def main(arguments: list[str]) -> None:
         sys.path[0] = directory
     scorep.install_alias()
     # At exit, not when the program's last line has run: its threads may still do so.
-    finish = functools.partial(_finish, scorep, options, experiment, os.getpid())
+    finish = functools.partial(_finish, scorep, options, experiment, os.getpid(), named)
     if not options.dummy:
         atexit.register(finish)
         ending.guard(finish)

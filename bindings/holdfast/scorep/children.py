@@ -10,14 +10,16 @@ of its own. One that changes it itself, in os.environ, has its own from there on
 until then stays its part of the parent's. Score-P can't go on in a forked child, so there the
 built-in recorder takes it over, once the child has a directory and registers.
 
-Workers of loky (joblib) are prepared in the same way. A Python that is started by subprocess, os.system
-or exec learns by a variable of its environment, which holdfast-recording.pth looks for. Programs in
+Workers of loky (joblib) are prepared in the same way. A Python that is started by subprocess or a function of
+os learns by a variable of its environment, which holdfast-recording.pth looks for. Programs in
 other languages aren't recorded, and neither is a Python that has no Holdfast.
 """
 
 from __future__ import annotations
 
 import atexit
+import collections.abc
+import contextlib
 import functools
 import json
 import os
@@ -31,7 +33,7 @@ from . import ending, instrumenter, loading
 from .messages import warn
 
 _VARIABLE = "SCOREP_EXPERIMENT_DIRECTORY"
-_TOLD = b"HOLDFAST_RECORDING="
+_TOLD = b"HOLDFAST_RECORDING"
 _PREPARING = (
     "multiprocessing.spawn",
     "joblib.externals.loky.backend.spawn",
@@ -76,8 +78,11 @@ def follow(*, c_calls: bool, wanted: str | None = None, enabled: bool = True) ->
 
 @functools.cache
 def _watch_modules() -> None:
+    for name in ("execve", "posix_spawn", "posix_spawnp"):  # subprocess calls one of them, too
+        if hasattr(os, name):
+            _wrap_start(os, name, 2)
     for name in (*_PREPARING, "subprocess"):
-        wrap = _wrap_starts if name == "subprocess" else functools.partial(_wrap, name)
+        wrap = _wrap_subprocess if name == "subprocess" else functools.partial(_wrap, name)
         if name in sys.modules:
             wrap()
         else:
@@ -201,16 +206,37 @@ def _wrap(module: str) -> None:
     spawn.get_preparation_data = get_preparation_data
 
 
-def _wrap_starts() -> None:
-    """An environment that is given as such lacks the variable."""
-    subprocess: t.Any = sys.modules["subprocess"]
-    original = subprocess._fork_exec
+def _wrap_subprocess() -> None:
+    _wrap_start(sys.modules["subprocess"], "_fork_exec", 5)
+
+
+def _wrap_start(module: t.Any, name: str, place: int) -> None:
+    """An environment that is given as such, at this place, lacks the variable."""
+    original = getattr(module, name)
 
     @functools.wraps(original)
-    def fork_exec(*arguments):
-        if _recorder.is_open() and len(arguments) > 5 and isinstance(arguments[5], list):
-            kept = [entry for entry in arguments[5] if not entry.startswith(_TOLD)]
-            arguments = (*arguments[:5], [*kept, _TOLD + os.fsencode(_told)], *arguments[6:])
-        return original(*arguments)
+    def start(*arguments, **named):
+        if _recorder.is_open():
+            with contextlib.suppress(OSError, RuntimeError):  # then it finds nothing to join
+                _recorder.share()
+            if "env" in named:
+                named["env"] = _and_told(named["env"])
+            else:
+                given = arguments[place : place + 1]
+                arguments = (*arguments[:place], *map(_and_told, given), *arguments[place + 1 :])
+        return original(*arguments, **named)
 
-    subprocess._fork_exec = fork_exec
+    start.__module__ = module.__name__  # by which a variable that holds it is carried
+    setattr(module, name, start)
+
+
+def _and_told(environment):
+    """With the variable: a mapping, or what subprocess makes of one."""
+    if isinstance(environment, list):
+        kept = [entry for entry in environment if not entry.startswith(_TOLD + b"=")]
+        return [*kept, _TOLD + b"=" + os.fsencode(_told)]
+    if isinstance(environment, collections.abc.Mapping):
+        told = {**environment, _TOLD: _told}
+        told.pop(os.fsdecode(_TOLD), None)
+        return told
+    return environment

@@ -50,6 +50,8 @@ class Options:
         The program.
     arguments : list of str
         Its arguments.
+    text : bytes or None
+        The program itself, once it was read from stdin.
     """
 
     def __init__(self) -> None:
@@ -64,6 +66,7 @@ class Options:
         self.kind = "script"  # script, module, code, help; "" if no program follows
         self.program = ""
         self.arguments: list[str] = []
+        self.text: bytes | None = None
 
 
 def _take_type(options: Options, kind: str) -> None:

@@ -15,6 +15,7 @@ from .options import UsageError
 from .messages import warn
 
 GUARDIAN = os.path.join(os.path.dirname(_recorder.__file__), "holdfast_guardian")
+_posix_spawn = os.posix_spawn  # not yet that of holdfast.scorep.children: nothing joins
 
 
 def watch(directory: str) -> None:
@@ -29,7 +30,7 @@ def watch(directory: str) -> None:
         The experiment directory.
     """
     try:
-        child = os.posix_spawn(GUARDIAN, [GUARDIAN, directory, str(os.getpid())], os.environ)
+        child = _posix_spawn(GUARDIAN, [GUARDIAN, directory, str(os.getpid())], os.environ)
         os.waitpid(child, 0)
     except OSError:
         return

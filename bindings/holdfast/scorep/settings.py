@@ -280,7 +280,8 @@ def _make(path: str) -> None:
 
 
 def _experiment_path(settings: Settings) -> str:
-    return os.path.abspath(settings.directory or f"scorep-{_stamp()}")
+    folder = os.environ.get("HOLDFAST_TRACE_DIRECTORY", "")
+    return os.path.abspath(settings.directory or os.path.join(folder, f"scorep-{_stamp()}"))
 
 
 def make_directory(settings: Settings) -> str:

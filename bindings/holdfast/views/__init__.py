@@ -3,7 +3,7 @@
 `%trace` is the same in a line of a notebook's. Here the parts are for programs::
 
     from holdfast import views
-    views.trace()                             # the last instrumented cell, shown by its result
+    views.trace()                             # the last recorded cell, shown by its result
     views.trace(5, view="flame")
     views.trace("scorep-20240101_1200_1/")    # any OTF2 archive, whoever wrote it
     views.trace(5).export("cell.speedscope.json")
@@ -34,7 +34,7 @@ def trace(
     ----------
     which : int, str or os.PathLike, optional
         A cell's number, the directory of an experiment, or its ``traces.otf2``. If it is left out: the
-        last instrumented cell of this notebook.
+        last recorded cell of this notebook.
     view : {"timeline", "flame", "callers", "table", "source", "compare"}
         What is shown first; "sandwich" is another name of "callers".
     begin, end : float, optional
@@ -58,6 +58,8 @@ def trace(
     window = traces.Window(begin, end)
     if before is not None and which is not None:
         return runs.compared(os.fspath(_text(which)), os.fspath(_text(before))).view(view, window)
+    if before is None and view == "compare" and (which is None or isinstance(which, int)):
+        return runs.repeated(None if which is None else str(which)).view(view, window)
     return runs.find(which, before).view(view, window)
 
 

@@ -41,6 +41,9 @@ def detail(path: Path) -> schema.Detail:
         `trace`, the file, and `kernel`, if this process is a kernel of a Jupyter server's.
     """
     found: schema.Detail = {"trace": str(path.absolute())}
+    from holdfast.scorep import experiments  # which loads the recorder, and here it is there
+
+    experiments.shown.add(str(path.absolute().parent))
     name = _FILE.fullmatch(os.path.basename(os.environ.get("HOLDFAST_CONNECTION_FILE", "")))
     if name and _listen():
         found["kernel"] = name[1]

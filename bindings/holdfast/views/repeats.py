@@ -164,6 +164,8 @@ def titles(traces: t.Sequence[Trace]) -> str:
     first, last = traces[0].title, traces[-1].title
     if len(traces) == 1:
         return first
+    if first == last and len({trace.title for trace in traces}) == 1:
+        return f"{len(traces)} runs of {first}"
     if first.startswith("cell ") and last.startswith("cell "):
         first, last = f"cells {first[5:]}", last[5:]
     return f"{first} to {last}"
@@ -200,7 +202,7 @@ def statement(now: t.Sequence[float], before: t.Sequence[float]) -> str:
 UNKNOWN = (
     "The noise is unknown, since one side is a single run: so this says neither faster nor slower. "
     "%%execute_with_scorep --repeat 5 records five runs of a cell; two such sets are compared by "
-    "%trace NOW BEFORE --view compare, each with the cells of a set, from its first run to its last."
+    "%trace NOW BEFORE --view compare, each with the number of such a cell."
 )
 
 

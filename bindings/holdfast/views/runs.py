@@ -1,4 +1,4 @@
-"""The instrumented cells that ran in this notebook, and which of them is meant.
+"""The recorded cells that ran in this notebook, and which of them is meant.
 
 The frontend reports each run to the main worker (kernel/session/runs.c), and the shell keeps the
 report as text. This module reads it when it is asked for.
@@ -12,6 +12,7 @@ import re
 import typing as t
 from pathlib import Path
 
+from . import repeats
 from .traces import Trace, ViewError, archive_path
 
 if t.TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _shell() -> t.Any:
 
 
 def known() -> list[Run]:
-    """Return the instrumented cells that ran in this notebook.
+    """Return the recorded cells that ran in this notebook.
 
     Returns
     -------
@@ -102,15 +103,68 @@ def several(which: str) -> list[Trace]:
     ViewError
         One of them isn't there, or they are cells of different code.
     """
-    found = [find(one) for one in _split(which)]
+    found = [trace for one in _split(which) for trace in _all_of(one)]
     codes = {_plain(trace.run["code"]) for trace in found if trace.run is not None}
     if len(codes) > 1:
         raise ViewError(f"{which} are cells of different code, and no repeated runs of one")
     return found
 
 
+def each(which: str) -> list[Trace]:
+    """Find the traces of cells: of one that was repeated its last run.
+
+    Parameters
+    ----------
+    which : str
+        As for `several`.
+
+    Returns
+    -------
+    list of Trace
+        One or more, in this order.
+
+    Raises
+    ------
+    ViewError
+        One of them isn't there.
+    """
+    return [find(one) for one in _split(which)]
+
+
+def _all_of(which: str) -> list[Trace]:
+    """The runs of a cell with this number: several, if it was repeated; or the trace of a directory."""
+    last = find(which)
+    if last.run is None:
+        return [last]
+    same = [run for run in known() if run["number"] == last.run["number"]]
+    texts = sources()
+    return [Trace(run["trace"], run=run, sources=texts) for run in same[:-1] if _is_there(run)] + [
+        last
+    ]
+
+
+def _is_there(run: Run) -> bool:
+    return bool(run["trace"]) and os.path.lexists(run["trace"])
+
+
+def is_set(which: str) -> bool:
+    """Return whether a word means cells.
+
+    Parameters
+    ----------
+    which : str
+        The word.
+
+    Returns
+    -------
+    bool
+        Whether it is like ``7``, ``7-11`` or ``7,9``.
+    """
+    return _SET.fullmatch(which) is not None
+
+
 def _split(which: str) -> list[str]:
-    if not _SET.fullmatch(which):
+    if not is_set(which):
         return [which] if os.path.exists(which) else which.split(",")
     numbers = []
     for part in which.split(","):
@@ -121,7 +175,7 @@ def _split(which: str) -> list[str]:
             continue
         inside = sorted(n for n in known_runs if int(first) <= n <= int(last))
         if not inside:
-            raise ViewError(f"no instrumented cell of In[{first}] to In[{last}] ran")
+            raise ViewError(f"no recorded cell of In[{first}] to In[{last}] ran")
         numbers += [str(number) for number in inside]
     return numbers
 
@@ -142,21 +196,57 @@ def compared(now: str, before: str) -> Trace:
     Raises
     ------
     ViewError
-        See `several`.
+        See `several`; or a run is in both.
     """
     ours, theirs = several(now), several(before)
+    both = {trace.path for trace in ours} & {trace.path for trace in theirs}
+    if both:
+        twice = next(trace for trace in ours if trace.path in both)
+        raise ViewError(f"{twice.title} is on both sides of the comparison")
     trace = ours[-1]
     trace.before, trace.sets = theirs[-1], (ours, theirs)
+    trace.doubts = _doubts(ours, theirs)
     return trace
 
 
-def repeated(which: str) -> Trace:
+def _doubts(now: list[Trace], before: list[Trace]) -> list[str]:
+    """Why these may not be the runs that are meant; nothing is known of runs of other notebooks."""
+    lines = [
+        f"{trace.title} {_ENDINGS[trace.run['outcome']]}: its time says little"
+        for trace in (*now, *before)
+        if trace.run is not None and trace.run["outcome"] in _ENDINGS
+    ]
+    mine, other = now[-1], before[-1]
+    if mine.run is None or other.run is None:
+        return lines
+    if mine.run["number"] < other.run["number"]:
+        lines.append(f"{other.title}, given as the one before, ran after {mine.title}: NOW BEFORE")
+    ours, theirs = (
+        {line.strip() for line in _plain(trace.run["code"]).split("\n")} - {""}
+        for trace in (mine, other)
+        if trace.run is not None
+    )
+    if ours != theirs:
+        names = [{row["name"] for row in trace.table()} for trace in (mine, other)]
+        shared = {name for name in names[0] & names[1] if not name.startswith("cell In[")}
+        if not (ours & theirs or shared - {repeats.FLUSH}):
+            lines.append(
+                f"{mine.title} and {other.title} have neither a line nor a function in common. Are these"
+                " the cells that you mean?"
+            )
+    return lines
+
+
+_ENDINGS = {"error": "failed", "died": "died"}
+
+
+def repeated(which: str | None = None) -> Trace:
     """Find a set of runs, to be shown with its medians and ranges.
 
     Parameters
     ----------
-    which : str
-        As for `several`.
+    which : str, optional
+        As for `several`. If it is left out: the last recorded cell.
 
     Returns
     -------
@@ -168,7 +258,10 @@ def repeated(which: str) -> Trace:
     ViewError
         See `several`.
     """
-    found = several(which)
+    ran = known()
+    if which is None and not ran:
+        return find()  # which says that there is none
+    found = several(str(ran[-1]["number"]) if which is None else which)
     if len(found) > 1:
         found[-1].before, found[-1].sets = None, (found, [])
     return found[-1]
@@ -190,12 +283,12 @@ def _position(runs: list[Run], which: Which) -> int:
     """The last run of this number, or the last of all."""
     if not runs:
         raise ViewError(
-            "no instrumented cell has run yet; %%execute_with_scorep in a cell's first line records it"
+            "no recorded cell has run yet; %%execute_with_scorep in a cell's first line records it"
         )
     places = [i for i, run in enumerate(runs) if which is None or str(run["number"]) == str(which)]
     if not places:
         numbers = ", ".join(str(run["number"]) for run in runs[-12:])
-        raise ViewError(f"In[{which}] is no instrumented cell that ran; those that did: {numbers}")
+        raise ViewError(f"In[{which}] is no recorded cell that ran; those that did: {numbers}")
     at = places[-1]
     if not runs[at]["trace"]:
         raise ViewError(f"In[{runs[at]['number']}] {runs[at]['outcome']} and left no trace")
@@ -205,6 +298,11 @@ def _position(runs: list[Run], which: Which) -> int:
                 f"the trace of In[{runs[at]['number']}] is gone: In[{later['number']}] "
                 f"was recorded into the same directory, {later['trace']}"
             )
+    if not os.path.lexists(runs[at]["trace"]):
+        raise ViewError(
+            f"the trace of In[{runs[at]['number']}] is gone: {runs[at]['trace']} was removed or moved;"
+            " %trace ls lists what there is"
+        )
     return at
 
 
@@ -213,7 +311,12 @@ def _before(runs: list[Run], at: int, texts: dict[int, str]) -> Trace | None:
     taken = {"", *(run["trace"] for run in runs[at:])}
     code = _plain(runs[at]["code"])
     for run in reversed(runs[:at]):
-        if code and code == _plain(run["code"]) and run["trace"] not in taken:
+        if (
+            run["number"] != runs[at]["number"]
+            and code
+            and code == _plain(run["code"])
+            and run["trace"] not in taken
+        ):
             try:
                 return Trace(archive_path(Path(run["trace"])), run=run, sources=texts)
             except ViewError:

@@ -318,13 +318,14 @@ class Cost(TypedDict, total=False):
 
 
 class Run(TypedDict):
-    """An instrumented cell that ran (kernel/session/runs.c)."""
+    """A recorded cell that ran (kernel/session/runs.c)."""
 
     number: int
     code: str
     trace: str
     outcome: str
     multicell: bool
+    automatic: NotRequired[bool]
     begin_ns: int
     end_ns: int
     wall: float

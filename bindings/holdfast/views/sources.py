@@ -83,7 +83,7 @@ def _sampled_notes(total: lines.Total, files: list[SourceFile]) -> list[str]:
     unplaced = sum(one.get("unplaced", 0) for file in files for one in file["functions"])
     if unplaced:
         notes.append(
-            f"{unplaced:,} samples have no line: their visits were shorter than a look takes."
+            f"{unplaced:,} samples have no line: their calls were shorter than a look takes."
         )
     if total.missed:
         notes.append(f"{total.missed:,} samples are missing: the thread was too quick.")

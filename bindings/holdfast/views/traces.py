@@ -270,6 +270,7 @@ class Trace:
         self.run = run
         self.before = before
         self.sets: tuple[list[Trace], list[Trace]] | None = None
+        self.doubts: list[str] = []  # whether these are the runs that are meant to be compared
         self.shown = "timeline"
         self.window = Window()
         self._sources = sources or {}
@@ -302,7 +303,8 @@ class Trace:
         if view == "compare" and self.sets is None:
             self.comparison()
         if view == "source" and self.source() is None:
-            raise ViewError(f"{self.title} has no function of a cell or of a module of your own")
+            why = f"{self.title} has no function of a cell or of a module of your own"
+            raise ViewError(why if self.table() else f"{self.title}: {self.emptiness()}")
         self.shown = view
         if window is not None and window != self.window:
             self.window, self._read = window, None
@@ -460,7 +462,7 @@ class Trace:
             "begin": begin,
             "end": end,
             "facts": self._facts(),
-            "notes": self._notes(),
+            "notes": [*self.doubts, *self._notes()],
             "regions": {**regions, "cell": cells},
             "locations": found["rows"],
             "paths": [{"name": "all threads", **found["paths"]}],
@@ -545,9 +547,26 @@ class Trace:
                 f"{repeats.FLUSH}: the recorder's memory was full, and was written to the disk meanwhile. "
                 "SCOREP_TOTAL_MEMORY gives it more."
             )
+        if not own:
+            notes.append(self.emptiness())
         if hidden := sum(row["hidden"] for row in rows):
             notes.append(f"{hidden:,} calls lie too deep to be drawn.")
         return notes
+
+    def emptiness(self) -> str:
+        """Say why a trace may have no call.
+
+        Returns
+        -------
+        str
+            A sentence.
+        """
+        if self.window != Window():
+            return "No call is in this range."
+        return (
+            "No call was recorded. With --noinstrumenter (%%scorep_python_binding_arguments) only regions of"
+            " scorep.user are; a filter (SCOREP_FILTERING_FILE) leaves functions out."
+        )
 
     def export(self, target: str | os.PathLike[str], *, large: bool = False) -> Path:
         """Write the trace as a file of another program.
@@ -582,9 +601,10 @@ class Trace:
         return path
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
-        from . import page
+        from . import page, texts
 
-        return page.bundle(self.data(), self.shown)
+        made = page.bundle(self.data(), self.shown)
+        return made | {"text/plain": f"{made['text/plain']}\n{texts.of(self)}"}
 
 
 _NOTHING: schema.Took = {"visits": 0, "inclusive": 0.0, "exclusive": 0.0}

@@ -27,6 +27,8 @@ from holdfast import _restore
 from holdfast._patches import MISSING, is_patch
 from holdfast.codecs import cached_functions
 
+from .notices import Lost
+
 _OBJECTS_MAX = 10_000  # looked at for one variable; beyond, it is unknown
 _NAME_MAX = 1024  # bytes of a key in the store
 _ALL_MAX = 100_000  # for all of them
@@ -71,12 +73,9 @@ _ITEMS: dict[type, t.Callable[[t.Any], t.Iterable[t.Any]]] = {
     _random.Random: lambda one: [hash(_random.Random.getstate(one))],
 }
 
-_BEFORE = "the notebook goes on with the old one"
-_MAYBE = "if the cell changed it, the notebook goes on with the value before the cell"
-_CHANGED = "the cell changed it, and the notebook goes on with the value before the cell"
-
 Look = list[tuple[t.Any, ...]]
 Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds
+Losses = dict[t.Any, tuple[str, Lost]]  # why a name isn't carried, and what the notebook has of it
 
 
 class Bound:
@@ -110,9 +109,7 @@ class Bound:
     def _value(self, name: str) -> t.Any:
         return self._attributes.last(name) if is_patch(name) else self._namespace.get(name, MISSING)
 
-    def lost(
-        self, unserializable: t.Mapping[str, str], touched: t.Container[str] | None
-    ) -> dict[str, str]:
+    def lost(self, unserializable: t.Mapping[str, str], touched: t.Container[str] | None) -> Losses:
         """After the cell: of what isn't carried what the cell made, bound anew or changed, and why.
 
         Parameters
@@ -126,30 +123,30 @@ class Bound:
         for name, why in unserializable.items():
             ended = self._end_of(name, touched is None or name in touched)
             if ended is not None:
-                found[name] = f"{why}; {ended}" if ended else why
+                found[name] = why, ended
         return found
 
-    def functions_lost(self) -> dict[str, str]:
+    def functions_lost(self) -> Losses:
         """After the cell: the functions with results that aren't carried, if it has called them."""
         calls = _calls_of_functions()
         return {
-            name: f"the results that it keeps can't be carried; {_MAYBE}"
+            name: ("the results that it keeps can't be carried", Lost.MAYBE_CHANGED)
             for name, count in calls.items()
             if count != self._calls.get(name)
         }
 
-    def _end_of(self, name: str, may_be_touched: bool) -> str | None:
+    def _end_of(self, name: str, may_be_touched: bool) -> Lost | None:
         """The change of one value; None if there is none."""
         if name not in self._before:
-            return ""
+            return Lost.NEW
         place, before = self._before[name]
         value = self._value(name)
         if id(value) != place:
-            return _BEFORE
+            return Lost.CHANGED
         now = look(value)
         if before is None or now is None:
-            return _MAYBE if may_be_touched else None
-        return _CHANGED if now != before else None
+            return Lost.MAYBE_CHANGED if may_be_touched else None
+        return Lost.CHANGED if now != before else None
 
     def gone(self, kept: t.Container[str]) -> list[str]:
         """After the cell: those that it deleted, and the patches that it took back.

@@ -1,4 +1,4 @@
-"""A cell worker: a fresh process for one instrumented (or isolated) cell.
+"""A cell worker: a fresh process for one recorded (or isolated) cell.
 
 It waits with its shell ready. Its one request goes through these steps, timed for the report:
 
@@ -41,12 +41,12 @@ from .requests import Worker
 from .settings import autoreload, census, figures, registries, state
 from .settings.asked import asked, new_modules
 from .settings.counters import counters
-from .settings.modes import modes
+from holdfast.libraries._torch_modes import modes
 from .settings.own_code import own_code
 from .settings.rows import as_shown_before
 from .skipped import Skipped
 from .preallocation import preallocation
-from .libraries import is_library
+from .module_origin import is_library
 
 if t.TYPE_CHECKING:
     from .reports import Instrument, Message, Report
@@ -303,10 +303,9 @@ class Cell(Worker):
         lost = widgets.left(
             {name: why for name, why in saved["unserializable"].items() if name in namespace}
         )
-        others = [f"the name {name!r} ({why})" for name, why in unstorable(namespace).items()]
-        raised = with_traceback(saved["saved"], namespace)
-        others += [f"the local variables in the traceback of {name}" for name in raised]
-        notices.not_carried_out(lost, others)
+        ended: dict[t.Any, str] = lost | unstorable(namespace)
+        notices.not_carried_out({name: (why, notices.Lost.NEW) for name, why in ended.items()})
+        notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         addresses = Addresses()
         addresses.learn(saved["saved"], saved["numbers"], namespace)
         # Numbers in other names are the notebook's, and may be the address of anything here.
@@ -322,7 +321,7 @@ class Cell(Worker):
         new = new_modules(count)
         changed = asked.changed(before, bool(new), self.shell)
         notices.changed_alone([*changed, *results.altered(self.shell, entries)])
-        report["settings"] = census.pack({}, {}, census.submodules(self.shell, new))
+        report["settings"] = census.pack({}, census.submodules(self.shell, new))
 
     def _report_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""

@@ -38,9 +38,8 @@ from .. import _store, codecs
 from . import health
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .prefault import prefault
-from .libraries import is_library
+from .module_origin import is_library
 from .process import become_worker, leave
-from .settings import tables, tensors
 from .settings.counters import counters
 from .settings.located import located
 from .settings.thread_locals import thread_locals
@@ -298,9 +297,6 @@ def _rehearse_libraries() -> None:
 
         with contextlib.suppress(Exception):  # so does an error, then
             tracebacks.rehearse()
-    for settings in (tables, tensors):
-        with contextlib.suppress(Exception):  # reported by a worker
-            settings.capture()
 
 
 def _settle() -> None:

@@ -45,7 +45,7 @@ from .prefault import prefault
 from .process import Forks, Unshared, end_own_trackers, has_children
 from .rollback import descriptor_moves
 from .settings import attributes, census
-from .settings.modes import modes
+from holdfast.libraries._torch_modes import modes
 from .preallocation import preallocation
 
 if t.TYPE_CHECKING:
@@ -246,7 +246,9 @@ class Forked:
         notices.changed_alone([*changed, *results.altered(main.shell, entries)])
         for number, fd in handles.table.hand_over().items():
             main.channel.send_handle(number, fd)
-        report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}
+        report["names_lost"] = {
+            name: why for name, (why, _) in lost.items() if isinstance(name, str)
+        }
         report["names_gone"] = bound.gone(saved["unserializable"].keys() | set(saved["saved"]))
         report["raised"] = not main.shell.last_execution_succeeded
         report["seconds_out"] += time.perf_counter() - started

@@ -27,7 +27,7 @@ import typing as t
 from holdfast import _after_import
 
 from .control import Channel, ChannelClosed
-from .libraries import is_library
+from .module_origin import is_library
 
 submodules: set[str] = set()  # that the notebook, or a library at its first use, has asked for
 _OWN = frozenset(("IPython", "ipykernel", "holdfast"))  # what a worker itself imports

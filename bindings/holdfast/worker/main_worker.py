@@ -1,7 +1,7 @@
 """The main worker: runs plain cells and keeps the live objects.
 
 A plain cell costs what it costs in ipykernel: nothing is saved after it. Only when an
-instrumented cell is about to run does the frontend ask for a commit: changed names go into the
+recorded cell is about to run does the frontend ask for a commit: changed names go into the
 store, and what is published is privatized while the cell worker runs. Afterwards `adopt` takes
 over what the cell changed, names and process state, and puts the cell into the history. A commit
 looks only at what the cells since the last one can have touched (touched.py). The main worker alone owns the
@@ -20,11 +20,12 @@ import threading
 import time
 import typing as t
 
-from holdfast import _finalizers, _owned, _store, _trial, verify
+from holdfast import _finalizers, _owned, _store, _trial, _words, verify
 from holdfast._patches import is_patch
 from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
+from holdfast.scorep import experiments
 
 from . import notices, preparation, steps, usage
 from .absent import report_absent
@@ -43,10 +44,10 @@ from .rollback import Rollback
 from .settings import autoreload, census, figures, state
 from .settings.asked import asked
 from .settings.counters import counters
-from .settings.modes import modes
+from holdfast.libraries._torch_modes import modes
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
-from .libraries import is_library
+from .module_origin import is_library
 
 if t.TYPE_CHECKING:
     from .reports import CommitReport, Message, Report, Returned, History
@@ -58,7 +59,6 @@ _LOADED_ANEW = "a module was loaded anew"
 _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
-_NAMES_SHOWN = 20
 _CHEAP_SECONDS = 0.05  # the last commit
 _CHEAP_BLOCKS = 8_000  # that were allocated since
 # Frames; a commit looks itself.
@@ -86,8 +86,9 @@ class MainWorker(Worker):
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []
+        self.kept = experiments.Kept()
         self.made_ready: Report = {}  # memory, before the cell that runs
-        self.last_run = "{}"  # what the frontend reported of the last instrumented cell, as JSON
+        self.last_run = "{}"  # what the frontend reported of the last recorded cell, as JSON
         self.last_line: Frame = {}  # the line below the last recorded cell: number, terms
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
@@ -276,7 +277,7 @@ class MainWorker(Worker):
         return self.lost
 
     def _learn_writes(self, written: list[str]) -> None:
-        """Take the names that an instrumented cell wrote without showing it: its key, and the
+        """Take the names that a recorded cell wrote without showing it: its key, and the
         names."""
         if written:
             self._learnt = preparation.remember(self._learnt, written[0], written[1:])
@@ -299,6 +300,7 @@ class MainWorker(Worker):
     def begin_anew(self) -> None:
         """Be the main worker, which this process is the fork of; after `begin_fork`."""
         self.shell.runs = []  # the frontend reports all
+        self.kept = experiments.Kept()
         self.channel.send("ready", version=VERSION, pid=os.getpid())
 
     # ---- requests of the frontend without user code
@@ -423,8 +425,8 @@ class MainWorker(Worker):
             if self._reported_stays.get(name) != why:
                 notices.say(
                     f"{name} stays in the notebook's own process, and is in no commit:"
-                    f" {why}. It isn't tried again until {name} is bound to another object, or by"
-                    f" `%holdfast retry {name}`; everything else is saved"
+                    f" {_words.brief(name, why)}. Everything else is saved;"
+                    f" `%holdfast retry {name}` tries it again"
                 )
         self._reported_stays = stays
 
@@ -581,11 +583,13 @@ class MainWorker(Worker):
         return adopted
 
     def op_ran(self, frame: Frame) -> None:
-        """An instrumented cell has run, or all that did, where this is a later main worker."""
+        """A recorded cell has run, or all that did, where this is a later main worker."""
         self.last_run = frame["run"]
         if frame.get("listed"):
             self.shell.runs.append(frame["run"])
             del self.shell.runs[:-_RUNS_MAX]
+            with contextlib.suppress(Exception):  # the notebook may have replaced what it calls
+                self.kept.note(frame["run"])
 
     def op_shown(self, frame: Frame) -> None:
         """The line below a recorded cell, as %holdfast explain reads it."""
@@ -654,13 +658,11 @@ def _listed(names: t.Any) -> list[str]:
 
 
 def _words_of_all_left(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return (
+    return _words.sentence(
         "the notebook's process ended several times by itself when it took over the variables, so"
-        f" none is loaded now. Their stored copies are kept: {shown}{more}."
-        " `%holdfast retry NAME ...` loads one, `del NAME` deletes it, and"
-        " `%holdfast save FILE` writes all of them to a file"
+        " none is loaded now. Their stored copies are kept: ",
+        names,
+        ". `%holdfast retry NAME ...` loads one, `del NAME` deletes it, `%holdfast save FILE` saves all",
     )
 
 
@@ -672,7 +674,4 @@ def _forget_last_error() -> None:
 
 def _report_apart(names: list[str]) -> None:
     if names:
-        notices.say(
-            f"values that stayed in the main worker go on with {', '.join(names)} as before the "
-            "cell: the new values can't replace the old ones there"
-        )
+        notices.not_replaced(names)

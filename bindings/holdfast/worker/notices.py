@@ -6,64 +6,108 @@ and the documentation and the tests look for them.
 
 from __future__ import annotations
 
+import enum
 import sys
 import typing as t
 
+from holdfast import _words
 from holdfast._patches import is_patch, shown
+
+_PREFIX = "holdfast: "
+_INSTEAD = _words.INSTEAD.capitalize()
+
+
+class Lost(enum.Enum):
+    """What the notebook has of a value that stays in its cell's process."""
+
+    NEW = "lost with the cell's process"
+    CHANGED = "the notebook goes on with the value before the cell"
+    MAYBE_CHANGED = "if the cell changed {it}, the notebook goes on with the value before the cell"
 
 
 def say(text: str) -> None:
     """One line."""
-    print(f"holdfast: {text}", file=sys.stderr)
+    print(_PREFIX + text, file=sys.stderr)
 
 
-def not_carried_out(reasons: t.Mapping[t.Any, str], others: t.Iterable[str] = ()) -> None:
-    """Report changes that no codec encodes, by name (or by another key of the namespace), and other
-    state that stays behind, in words."""
-    _say_of("not carried out of this cell: {}", sorted([*_with_reasons(reasons), *others]))
+def not_carried_out(losses: t.Mapping[t.Any, tuple[str, Lost]]) -> None:
+    """Report values that no codec encodes, by name (or by another key of the namespace): the reason, and
+    what the notebook has."""
+    for kept in Lost:
+        reasons = {name: why for name, (why, what) in losses.items() if what is kept}
+        state = kept.value.format(it="it" if len(reasons) == 1 else "them")
+        tail = f": {state}. {_INSTEAD}{_more(reasons)}"
+        _say_of("not carried out of this cell: ", _with_reasons(reasons), tail)
 
 
 def tracebacks_stay(names: t.Sequence[str]) -> None:
     """These exceptions go on with the places where they were raised, without the frames."""
-    _say_of("not carried out of this cell: the local variables in tracebacks of {}", names)
+    head = "not carried out of this cell: the local variables in the traceback of "
+    _say_of(head, names, ". To debug it, use `%pdb on`")
 
 
 def changed_alone(names: t.Sequence[str]) -> None:
     """Report changes of the cell to its process that the notebook's process doesn't have."""
-    _say_of("changed in this cell's process alone: {}", names)
+    tail = f". The notebook goes on as before the cell. {_INSTEAD}"
+    _say_of("changed in this cell's process alone: ", names, tail)
 
 
 def addresses_alone(names: t.Sequence[str]) -> None:
     """Variables with numbers that are addresses of objects."""
-    _say_of(
-        "true in this cell's process alone: the addresses in {} (id(), pointers);"
-        " the notebook has the objects at others",
-        names,
+    tail = (
+        " (id(), pointers). The notebook has the objects elsewhere: make the addresses anew there"
     )
+    _say_of("true in this cell's process alone: the addresses in ", names, tail)
 
 
 def not_carried_back(reasons: t.Mapping[str, str]) -> None:
     """Report values of a cell that the main worker can't decode."""
-    _say_of("not carried back: {}", _with_reasons(reasons))
+    tail = f". The notebook can't load what the cell made. {_INSTEAD}"
+    _say_of("not carried back: ", _with_reasons(reasons), tail)
+
+
+def not_replaced(names: t.Sequence[str]) -> None:
+    """Variables of which objects that no codec encodes hold another value than the notebook has now."""
+    head = "generators, locks and the like that were made before this cell still use the old "
+    _say_of(
+        head, names, ": the new value can't replace it there. Make them anew to use the new one"
+    )
 
 
 def not_carried_over(name: str, reason: object) -> None:
     """A setting that this process can't have as another one had it."""
-    say(f"{name} couldn't be carried over: {reason}")
+    say(_words.not_carried_over(name, reason))
 
 
-def _say_of(words: str, names: t.Sequence[str]) -> None:
+def _say_of(head: str, names: t.Sequence[str], tail: str) -> None:
     if names:
-        say(words.format("; ".join(names)))
+        print(_words.sentence(_PREFIX + head, names, tail), file=sys.stderr)
 
 
 def _with_reasons(reasons: t.Mapping[t.Any, str]) -> list[str]:
-    return sorted(f"{_as_text(name)} ({why})" for name, why in reasons.items())
+    """The names; those with the same reason follow each other, and the last has it."""
+    names: dict[str, list[str]] = {}
+    for name, why in sorted(reasons.items(), key=str):
+        names.setdefault(_words.brief(name, why), []).append(_as_text(name))
+    return [
+        f"{name} ({why})" if name is same[-1] else name
+        for why, same in names.items()
+        for name in same
+    ]
+
+
+def _more(reasons: t.Mapping[t.Any, str]) -> str:
+    """Where the whole reason is, if a variable has more than is shown here."""
+    for name, why in sorted(reasons.items(), key=str):
+        if isinstance(name, str) and name.isidentifier() and _words.brief(name, why) != why:
+            return f" (details: %holdfast {name})"
+    return ""
 
 
 def _as_text(name: t.Any) -> str:
-    is_name = isinstance(name, str) and (_is_path(name) or is_patch(name))
-    return shown(name) if is_name else repr(name)
+    if not isinstance(name, str):
+        return f"the name {name!r}"
+    return shown(name) if _is_path(name) or is_patch(name) else repr(name)
 
 
 def _is_path(name: str) -> bool:

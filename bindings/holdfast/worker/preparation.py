@@ -2,7 +2,7 @@
 
 Memory that a cell visibly writes in place (writes.py) is copied in bulk beforehand, and the page
 tables of memory that it visibly reads as a whole are filled: so neither happens as page faults
-inside of what the cell measures. An instrumented cell's process does it after binding. The main
+inside of what the cell measures. A recorded cell's process does it after binding. The main
 worker does it before a cell, for what a privatization has made private: the bulk copy costs a small
 part of the faults. Page tables it fills before recorded cells only.
 

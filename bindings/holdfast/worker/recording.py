@@ -18,6 +18,7 @@ import time
 import types
 import typing as t
 
+from holdfast import libraries
 from holdfast.scorep import ending, lines, loading, options, recovery, settings, messages
 from holdfast.scorep.children import follow
 
@@ -25,7 +26,7 @@ from . import notices
 from .control import Frame
 from .event_cost import Counted, event_cost
 from .ipython import frames
-from .settings import census, figures, tables, tensors
+from .settings import figures
 from .usage import Usage
 
 if t.TYPE_CHECKING:
@@ -45,11 +46,15 @@ class Recording:
         scorep.install_alias()
         self._shell = shell
         self._recorder = importlib.import_module("holdfast._recorder")
-        for module in (figures, tables, tensors, census):  # they may run at an import of the cell's
-            self._recorder.exclude(module.__file__)
+        for module in (
+            figures,
+            libraries,
+        ):  # their directories: they may run at an import of the cell's
+            self._recorder.exclude(os.path.join(os.path.dirname(module.__file__), ""))
         frames.leave_out(self._recorder)
         self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it
+        self._is_automatic = False  # nobody named it
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._counted = Counted()  # of the last recording
@@ -107,6 +112,7 @@ class Recording:
         if given.lines and not given.dummy:
             self._sample_lines()
         self._shown = wanted or self._experiment
+        self._is_automatic = not wanted
         ending.guard(self.close)
         self._shell.recorder = self._recorder
         if not has_scorep:
@@ -156,7 +162,7 @@ class Recording:
         finally:
             self._shell.prepares = _nothing
             ran, own_seconds, ended_ns = _of_code(self._shell.span)
-            report |= usage.end(own_seconds, self._experiment)
+            report |= usage.end(self._shell.span, own_seconds, self._experiment)
             after = (time.monotonic_ns() - ended_ns) / 1e9
             counts, closing = self.close()
         report["seconds_run"] = ran
@@ -169,6 +175,7 @@ class Recording:
         report["seconds_recorder"] = self._overhead(counts)
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
+            reply["automatic"] = self._is_automatic
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
         return reply
 

@@ -26,7 +26,7 @@ from holdfast._after_import import watch_imports
 from holdfast._patches import Patches
 from holdfast.errors import with_reason
 
-from . import arrays
+from . import arrays, usage
 from .absent import Absent
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .debug import debuggee
@@ -36,14 +36,14 @@ from .ipython import application
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
-from .settings import begun, keepers, kept
+from .settings import begun, kept
 from .settings.asked import asked
 from .settings.attributes import is_own
 from .settings.counters import counters
+from .settings.library_state import library_state
 from .settings.own_code import own_code
 from .settings.remembered import remembered
 from .subshells import SubshellThread
-from .usage import word
 
 if t.TYPE_CHECKING:
     from .reports import ErrorContent, Message
@@ -69,6 +69,7 @@ class Worker:
         self.session = session
         self.lost: dict[str, str] = {}  # what cells made and could not hand over: the reason
         arrays.be_born_in(session)
+        usage.leave_out_memory_of(session)
         self.parents = Parents()
         self.interrupts = Interrupts(channel)
         self._context = contextvars.copy_context()
@@ -116,11 +117,12 @@ class Worker:
         slots["what own modules have computed"] = differences.slot()
         shell.patches = Patches(shell.user_ns, slots, differences)
         shell.patches.watch(kept.WATCHED)
+        library_state.follow(shell.patches)
 
         def imported(module: t.Any) -> None:
             if asked.awaits(module.__name__):
                 asked.imported(module.__name__, shell)
-            keepers.imported(module.__name__)
+            library_state.imported(module.__name__)
             counters.imported(module.__name__)
             if is_own(module.__spec__):
                 own_code.imported(module)
@@ -130,7 +132,7 @@ class Worker:
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name
             own_code.prepare(spec)
-            is_awaited = asked.awaits(name) or keepers.awaits(name) or counters.awaits(name)
+            is_awaited = library_state.awaits(name) or asked.awaits(name) or counters.awaits(name)
             return is_awaited or is_own(spec)
 
         watch_imports(is_wanted, imported)
@@ -351,7 +353,7 @@ class Worker:
             with debuggee.lines_kept(self.shell), self.interrupts.cell(frame["id"]):
                 # SIGINT may come from here on
                 self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
-                said = word(io=False)  # it is asked for when the code begins
+                said = usage.word(io=False)  # it is asked for when the code begins
                 self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
                 whole = text if code is None else code
                 with self.absent.deletable(whole, self.names, self.lost):
@@ -359,7 +361,7 @@ class Worker:
                 if self.channel.open:  # not in a child that the cell forked
                     span = self.shell.span
                     if "end" not in span:  # no code ran, or it was interrupted
-                        span["end"] = word()
+                        span["end"] = usage.word()
                     tell = self.channel.keep if self.replies_at_once(frame) else self.channel.send
                     tell("ended", id=frame["id"], **span)
                 return reply

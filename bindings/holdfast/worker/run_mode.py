@@ -44,7 +44,7 @@ _RUN_MODES = ("auto", "in-process", "forked", "isolated")
 
 
 class RunMode:
-    """How an instrumented cell takes, and the way of those that stay.
+    """How a recorded cell takes, and the way of those that stay.
 
     Parameters
     ----------

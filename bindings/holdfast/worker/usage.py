@@ -4,7 +4,8 @@ Looked at once before the cell's code and once after it, in the cell's own proce
 some tens of microseconds. Wall and processor time are those of the code alone, as the shell noted
 them (ipython/shell.py): what IPython does before and after it belongs to the hand-over.
 Memory is resident memory (RSS), which counts pages of mapped values that were touched; its peak is
-the system's own, begun anew with the cell. I/O is what passed through read and write calls (rchar,
+the system's own, begun anew with the cell. Memory that was freed and is kept for later arrays, or
+made ready for the cell and not used, is in neither. I/O is what passed through read and write calls (rchar,
 wchar), whether it came from a disk or a cache, but for what IPython's history writes meanwhile, and
 what recorders in children write when these end. Children count when they were waited for.
 """
@@ -25,6 +26,8 @@ from os import open as _open
 from os import read as _read_some
 from time import monotonic_ns as _monotonic_ns
 from time import process_time_ns as _process_time_ns
+
+from holdfast import _store
 
 from .control import Frame
 
@@ -59,6 +62,16 @@ def of_commit(saved: _Saved) -> reports.CommitCounts:
 def word(io: bool = True) -> Frame:
     """The report of this moment for the monitor (Moment): others see it a little later, and the
     children's time in hundredths of a second. The I/O counters take longest to read."""
+    return _moment(io) | _memory()
+
+
+def first_word() -> Frame:
+    """The same as a cell's code begins: what looking at the memory takes isn't the code's."""
+    memory = _memory()
+    return memory | _moment(io=True)
+
+
+def _moment(io: bool) -> Frame:
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "time_ns": _monotonic_ns(),
@@ -68,15 +81,39 @@ def word(io: bool = True) -> Frame:
     }
 
 
+_session: t.Any = None  # whose memory this process keeps for later arrays
+
+
+def leave_out_memory_of(session: t.Any) -> None:
+    """From now on what this process keeps of the session's memory for later is no use of it."""
+    global _session
+    _session = session
+
+
+def _memory() -> Frame:
+    """Resident bytes, and the most since the last recorded cell began (the program may ask for that, too,
+    so it isn't begun anew for others); nothing if the system doesn't say."""
+    unused = _store._leave_cache(_session) if _session is not None else 0
+    memory = resident() - unused
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - unused
+    return {"memory": memory, "peak": max(memory, peak)} if memory > 0 else {}
+
+
+_looked = 0  # bytes that _read has read: they are no part of what a cell reads
+
+
 def _read(path: str) -> bytes:
+    global _looked
     try:
         fd = _open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""  # another system
     try:
-        return _read_some(fd, 512)
+        found = _read_some(fd, 512)
     finally:
         _close(fd)
+    _looked += len(found)
+    return found
 
 
 def resident() -> int:
@@ -123,22 +160,26 @@ class Aside:
             return read, written
 
     def io_of_others(self) -> tuple[int, int] | None:
-        """What the process has read and written but for them; None if the system doesn't say. Both are
-        counted one after the other: if a thread of ours did something meanwhile, look again."""
+        """What the process has read and written but for them and for `_read`; None if the system doesn't
+        say. Both are counted one after the other: if a thread of ours did something meanwhile, look again."""
         ours = self.io
         for _ in range(_LOOKS):
-            before, everything = ours, _transferred()
+            before, looked, everything = ours, _looked, _transferred()
             ours = self.io
             if ours == before:
                 break
-        return (everything[0] - ours[0], everything[1] - ours[1]) if any(everything) else None
+        read, written = everything[0] - ours[0] - looked, everything[1] - ours[1]
+        return (read, written) if any(everything) else None
 
     @contextlib.contextmanager
     def counted(self) -> t.Iterator[None]:
         """All that this thread does in the block."""
         thread = threading.get_native_id()
         with self._lock:
-            self._counting[thread] = before = _transferred("/proc/thread-self/io")
+            looked = _looked
+            before = _transferred("/proc/thread-self/io")
+            # This look is in the difference, and in _looked.
+            self._counting[thread] = before = (before[0] + _looked - looked, before[1])
         try:
             yield
         finally:
@@ -165,26 +206,30 @@ class Usage:
 
     def begin(self) -> None:
         """Before its code."""
+        _memory()  # what is kept doesn't count into the peak
         _forget_peak()
-        self._resident, self._io = resident(), aside.io_of_others()
+        self._io = aside.io_of_others()
         self._children = _of_children()
 
-    def end(self, own_seconds: float, experiment: str = "") -> reports.Usage:
+    def end(
+        self, span: t.Mapping[str, Frame], own_seconds: float, experiment: str = ""
+    ) -> reports.Usage:
         """After it: the report's part.
 
         Parameters
         ----------
+        span : dict
+            The words of the begin and the end of the cell's code.
         own_seconds : float
             Processor time of this process, from the begin of the cell's code to its end.
         experiment : str
             The directory that its children record to, too.
         """
         found: reports.Usage = {"seconds_cpu": own_seconds + _of_children() - self._children}
-        memory = resident()
-        if memory:
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            found["bytes_peak"] = max(peak, memory, self._resident)
-            found["bytes_grown"] = memory - self._resident
+        begin, end = (span.get(edge, {}) for edge in ("begin", "end"))
+        if "memory" in begin and "memory" in end:
+            found["bytes_peak"] = max(end["peak"], begin["memory"])
+            found["bytes_grown"] = end["memory"] - begin["memory"]
         now = aside.io_of_others()
         if now and self._io:
             read, written = (max(0, b - a) for a, b in zip(self._io, now, strict=True))

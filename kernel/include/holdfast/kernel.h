@@ -68,7 +68,8 @@ typedef struct hf_kernel_options {
     /* Most output that waits for a client that doesn't read it; 0: a GiB. Beyond it
      * that client misses some output and gets a message that says so. */
     unsigned long long backlog_bytes;
-    /* Most that old generations alone may keep for undo; 0: 1/32 of the capacity. */
+    /* Most that old generations alone may keep for undo; 0: half of what the notebook had
+     * at once, 64 MiB at least, and at most 1/32 of the capacity. */
     unsigned long long history_bytes;
     /* Seconds from an interrupt that doesn't reach the cell to the end of its process;
      * 0: HOLDFAST_INTERRUPT_SECONDS or 5; negative: for ever. */

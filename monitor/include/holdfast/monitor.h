@@ -87,6 +87,7 @@ typedef struct hf_monitor_cell {
     uint32_t source_cut;
     hf_monitor_reading begin[HF_MONITOR_LEVELS];
     hf_monitor_reading end[HF_MONITOR_LEVELS];
+    double begin_bytes, end_bytes; /* resident memory of its worker; 0: not known */
 } hf_monitor_cell;
 
 typedef struct hf_monitor_state {

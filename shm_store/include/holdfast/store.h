@@ -148,6 +148,17 @@ HF_EXPORT uint64_t hf_session_generation(const hf_session *session);
 HF_EXPORT HF_CHECK hf_status hf_session_reap(hf_session *session, int trim,
                                              uint32_t *ret_processes, hf_error *reterr);
 
+/* Give back up to `budget_bytes` of what processes of the session have freed, keep for
+ * their next allocations, and haven't used again for `unused_ms`; 100 ms a GiB. A
+ * process that wants such a block again meanwhile gets a new one. `ret_bytes` (may be
+ * NULL): how many were given back. `ret_waits` (may be NULL): 1 if others are kept, so
+ * that another call later may find some. HF_E_GONE, HF_E_LIMIT, HF_E_CORRUPT. Locks. */
+HF_EXPORT HF_CHECK hf_status hf_session_give_back(hf_session *session,
+                                                  uint32_t unused_ms,
+                                                  uint64_t budget_bytes,
+                                                  uint64_t *ret_bytes, int *ret_waits,
+                                                  hf_error *reterr);
+
 /* Check every checksum of the current generation: the directory, and those payloads and
  * buffers that hf_session_scrub has read. HF_E_CORRUPT: the message names the first bad
  * entry. HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. Locks. */

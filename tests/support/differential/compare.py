@@ -47,7 +47,7 @@ def _data(data: dict, run: Run, words: frozenset[str]) -> str:
 def _is_ours(message: dict) -> bool:
     """Displays of Holdfast's own, which stand beside a cell's output."""
     marks = [message["metadata"], message["content"].get("metadata") or {}]
-    return any(mark.get("holdfast") in ("summary", "progress") for mark in marks)
+    return any(mark.get("holdfast") == "summary" for mark in marks)
 
 
 def outputs(messages: list[dict], run: Run, words: frozenset[str] = frozenset()) -> list[str]:

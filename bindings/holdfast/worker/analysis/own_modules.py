@@ -16,7 +16,7 @@ import re
 import sys
 import types
 
-from ..libraries import is_library
+from ..module_origin import is_library
 
 _LOOKS_OUT = re.compile(
     r"\b(?:_getframe|currentframe|get_ipython|get_referrers|get_objects|f_globals|user_ns)\b"

@@ -1,7 +1,7 @@
 """The debugger's seat, in the assistant: between a client and what it debugs.
 
 A client sends debug_requests, which are those of the debug adapter protocol, and some of Jupyter's
-own. It debugs the main worker and, while an instrumented cell has a process of its own, that one.
+own. It debugs the main worker and, while a recorded cell has a process of its own, that one.
 Each is a `Target`: one end of a socket pair, with pydevd at the other (debuggee.py). Requests that
 name a thread or a frame go to the cell while there is one, since the main worker waits for it.
 Breakpoints are kept here, so that they are set in each process that begins: a cell's, and a new

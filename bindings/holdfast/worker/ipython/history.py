@@ -122,7 +122,10 @@ class History(HistoryManager):
 
     def store_inputs(self, line_num: int, source: str, source_raw: str | None = None) -> None:
         """As the original, where a cell's number is its place in `In`. A cell whose process died, or that
-        was refused, has an empty one."""
+        was refused, has an empty one; one that runs again under its number (--repeat) has its own."""
+        known = self.input_hist_raw[line_num : line_num + 1]
+        if known == [(source if source_raw is None else source_raw).rstrip("\n")]:
+            return
         missing = [""] * (line_num - len(self.input_hist_raw))
         self.input_hist_parsed.extend(missing)
         self.input_hist_raw.extend(missing)

@@ -1,4 +1,4 @@
-"""ipykernel's ZMQInteractiveShell with three additions that an instrumented cell needs.
+"""ipykernel's ZMQInteractiveShell with three additions that a recorded cell needs.
 
 *Recording.* With a recorder set, events are on exactly while the cell's compiled code runs:
 not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
@@ -54,7 +54,7 @@ from holdfast import _finalizers
 from .. import commands
 from ..computing import computing
 from ..subshells import OwnInSubshell, in_subshell
-from ..usage import word
+from ..usage import first_word, word
 from . import frames, tracebacks
 from .history import History
 
@@ -146,7 +146,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     health = Any()  # Health: looks at the process when the code of a cell has run
     rewrite_exception = Any()  # exception -> exception that the user sees
 
-    runs = Any()  # what the frontend reports of each instrumented cell that ran: JSON
+    runs = Any()  # what the frontend reports of each recorded cell that ran: JSON
     from_files = Any(frozenset())  # names that startup files have bound, which %who hides
     own_hidden = Any(frozenset())  # names that were hidden from %who before the notebook's code ran
     goes_with_cell = Any(())  # names whose objects nobody else has
@@ -302,7 +302,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
             computing.begin()
             self.prepares()
             self._shown_at, self._code_ended = None, None
-            self.span = {"begin": word()}
+            self.span = {"begin": first_word()}
             self.began()
         try:
             raised = await super().run_ast_nodes(*args, **kwargs)

@@ -16,11 +16,13 @@ import sys
 import types
 import typing as t
 
+from holdfast import libraries
 from holdfast._after_import import call_after_import
 
 from .. import notices
 from .attributes import new_modules
 from .own_code import own_code
+from .row import Row
 from .rows import ROWS, differs, read
 
 _KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
@@ -31,6 +33,9 @@ class Asked:
     """This process's answers."""
 
     def __init__(self) -> None:
+        self.load: t.Callable[[str], object] = lambda package: (
+            None
+        )  # the file about a package (library_state.py)
         self._fresh: dict[str, t.Any] = {}
         self._waiting: dict[str, t.Any] = {}
         self._count = 0  # of modules, when they were looked at last
@@ -38,14 +43,32 @@ class Asked:
 
     def begin(self, shell: t.Any) -> None:
         """Nothing of the notebook's has run."""
-        self._fresh = {name: read(row, shell) for name, row in ROWS.items()}
+        self._fresh = {name: read(row) for name, row in ROWS.items() if not row.is_drawn}
         self._count = len(sys.modules)
         self._modules = {row.module for row in ROWS.values()} - sys.modules.keys()
+
+    def add(self, name: str, row: Row) -> None:
+        """Ask for this, too, which a library's file declares."""
+        ROWS[name] = row
+        if _is_imported(row.module):
+            self._fresh[name] = self._first(name, row)
+        else:
+            self._modules.add(row.module)
+
+    def _first(self, name: str, row: Row) -> t.Any:
+        """How it is before the notebook's code; if it can't be read, it is left out from now on."""
+        try:
+            found = row.read()
+            return None if row.is_drawn else found
+        except Exception as error:  # a library of another version
+            libraries.unusable[name] = f"{type(error).__name__}: {error}"
+            del ROWS[name]
+            return None
 
     def begin_in_fork(self, shell: t.Any) -> None:
         """As `begin`, in a fork of a process that began and has imported nothing since."""
         own = {name: row for name, row in ROWS.items() if row.of_process}
-        self._fresh |= {name: read(row, shell) for name, row in own.items()}
+        self._fresh |= {name: read(row) for name, row in own.items()}
 
     def awaits(self, module: str) -> bool:
         """Whether something is asked of a module that isn't imported yet."""
@@ -54,16 +77,16 @@ class Asked:
     def imported(self, module: str, shell: t.Any) -> None:
         """That has been imported just now, and nobody has used it."""
         self._modules.discard(module)
-        for name, row in ROWS.items():
+        for name, row in list(ROWS.items()):
             if row.module == module:
-                self._fresh[name] = read(row, shell)
+                self._fresh[name] = self._first(name, row)
 
     def capture(self, shell: t.Any) -> dict[str, t.Any]:
         """The state that differs from how the process began, by row."""
         found = dict(self._waiting)
         for name, row in ROWS.items():
             if row.write is not None:
-                now = read(row, shell)
+                now = read(row)
                 if now is not None and now != self._fresh_of(name):
                     found[name] = now
         return found
@@ -71,6 +94,8 @@ class Asked:
     def apply(self, new: dict[str, t.Any], old: dict[str, t.Any] | None, shell: t.Any) -> None:
         """Set what differs between two captures; what isn't in the new one is as the process began."""
         before = old or {}
+        for name in new.keys() - ROWS.keys():
+            self.load(name.partition(":")[0])
         for name in [name for name in ROWS if name in new or name in before]:
             value = new[name] if name in new else self._fresh_of(name)
             if value is not None and value != before.get(name):
@@ -82,7 +107,7 @@ class Asked:
         found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
         for name, row in ROWS.items():
             if row.write is None and name not in _KEPT:
-                if differs(row, self._fresh[name], read(row, shell), imported=True):
+                if differs(row, self._fresh.get(name), read(row), imported=True):
                     found[name] = _STAYS
         return found
 
@@ -95,14 +120,14 @@ class Asked:
     def look(self, shell: t.Any) -> dict[str, t.Any]:
         """Before a cell in a clean process: what can only be reported."""
         rows = {name: row for name, row in ROWS.items() if row.write is None}
-        return {name: read(row, shell) for name, row in rows.items() if name not in _KEPT}
+        return {name: read(row) for name, row in rows.items() if name not in _KEPT}
 
     def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
         """After it: what of that is another one now; `imported`: it has imported modules."""
         found = [
             name
             for name, was in before.items()
-            if differs(ROWS[name], was, read(ROWS[name], shell), imported)
+            if differs(ROWS[name], was, read(ROWS[name]), imported)
         ]
         return found + [f"the module {name}" for name in self.made()]
 
@@ -123,12 +148,20 @@ class Asked:
         self._set(name, self._waiting.pop(name), shell)
 
     def _set(self, name: str, value: t.Any, shell: t.Any) -> None:
-        if read(ROWS[name], shell) == value:
+        if read(ROWS[name]) == value:
             return
         try:
             ROWS[name].write(value)  # type: ignore[misc]
         except Exception as error:  # what one can't have costs the cell no other
             notices.not_carried_over(name, error)
+
+
+def _is_imported(name: str) -> bool:
+    """Whether its import has ended."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(
+        getattr(module, "__spec__", None), "_initializing", False
+    )
 
 
 def _is_made(name: str) -> bool:

@@ -16,7 +16,7 @@ import typing as t
 from holdfast import _store, marshal
 
 from ..bound import Budget, look
-from ..libraries import is_library
+from ..module_origin import is_library
 
 # Of sys: carried otherwise, the interpreter's own, or of the last error.
 SYS = frozenset(

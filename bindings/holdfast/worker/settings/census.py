@@ -1,8 +1,8 @@
 """The state of a process that no list carries, before and after a cell in a fork of the main worker.
 
 The fork has all of it on its way in. On the way back what a cell changed is found by comparison,
-which is exact where both states are those of one process. State that a plain value can set is
-carried in the cell's report; a message names anything else, so that no change is lost silently.
+which is exact where both states are those of one process. A message names what no commit carries, so that no change is
+lost silently.
 
 Looked at is what a process can be asked for cheaply: settings of the interpreter, of the system and
 of libraries that are imported, IPython's hooks, what runs on beside the cell, all that the modules
@@ -26,7 +26,6 @@ import typing as t
 
 from holdfast._after_import import call_after_import, watch_imports
 
-from .. import notices
 from .attributes import (
     MISSING,
     is_notebooks,
@@ -62,7 +61,8 @@ class Census:
 
     def __init__(self, shell: t.Any, code: str):
         self._shell = shell
-        self._rows = {name: read(row, shell) for name, row in ROWS.items()}
+        # What a plain value can set comes back with the commit (asked.py).
+        self._rows = {name: read(row) for name, row in ROWS.items() if row.write is None}
         self._own = {name: look_into(module) for name, module in own_modules().items()}
         self._others = {
             module.__name__: public(module)
@@ -86,23 +86,16 @@ class Census:
         if getattr(atexit.register, "func", None) is _register:
             atexit.register = self._register
         self._end_watch()
-        settings: dict[str, t.Any] = {}
-        named = []
         imported = sys.modules.keys() != self._imported
-        for name, row in ROWS.items():
-            now = read(row, self._shell)
-            if not differs(row, self._rows[name], now, imported):
-                continue
-            if row.write is not None:
-                settings[name] = now
-            else:
-                named.append(name)
+        named = [
+            name
+            for name, row in ROWS.items()
+            if row.write is None and differs(row, self._rows.get(name), read(row), imported)
+        ]
         if self._handlers and "exit handlers" not in named:
             named.append("exit handlers")
         attributes, others = self._changed_attributes()
-        packed = pack(
-            settings, attributes, submodules(self._shell, sys.modules.keys() - self._imported)
-        )
+        packed = pack(attributes, submodules(self._shell, sys.modules.keys() - self._imported))
         return packed, named + others
 
     def _changed_attributes(self) -> tuple[Attributes, list[str]]:
@@ -134,9 +127,9 @@ class Census:
         return attributes, named
 
 
-def pack(settings: dict[str, t.Any], attributes: Attributes, modules: list[str]) -> bytes:
+def pack(attributes: Attributes, modules: list[str]) -> bytes:
     """The data that `apply` reads; empty if there is nothing."""
-    found = settings, attributes, modules
+    found = attributes, modules
     return pickle.dumps(found) if any(found) else b""
 
 
@@ -152,13 +145,11 @@ def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:
 
 def apply(packed: bytes) -> None:
     """In the main worker: set what a cell's process has changed, now or once its module is imported."""
-    settings, attributes, submodules = pickle.loads(packed)  # noqa: S301 - what `changes` wrote
+    attributes, submodules = pickle.loads(packed)  # noqa: S301 - what `changes` wrote
     for name in submodules:
         if name not in sys.modules and name.rpartition(".")[0] in sys.modules:
             with contextlib.suppress(Exception):  # code that needs it will see
                 importlib.import_module(name)
-    for name, value in settings.items():
-        _after_import(ROWS[name].module, functools.partial(_write, name, value))
     for name, values in attributes.items():
         _after_import(name, functools.partial(set_attributes, name, values))
 
@@ -168,13 +159,6 @@ def _after_import(module: str, call: t.Callable[[], None]) -> None:
         call()
     else:
         call_after_import(module, call)
-
-
-def _write(name: str, value: t.Any) -> None:
-    try:
-        ROWS[name].write(value)  # type: ignore[misc]
-    except Exception as error:
-        notices.not_carried_over(name, error)
 
 
 def _is_nobodys(one: t.Any) -> bool:

@@ -6,7 +6,7 @@ in the next process where it was. Counters are known by what they are, in module
 * an `itertools.count` among the attributes of a module or of its classes, or its `__next__`;
 * a whole number there that the module's own code adds to in place (`count += 1`), and takes nothing from.
 
-Others are in a table. A counter never goes back, so what two processes counted meanwhile can't meet.
+Others are declared in holdfast/libraries. A counter never goes back, so what two processes counted meanwhile can't meet.
 """
 
 from __future__ import annotations
@@ -22,24 +22,13 @@ import sys
 import types
 import typing as t
 
-from ..libraries import is_library
+from holdfast.libraries import Counter
+
+from ..module_origin import is_library
 from .attributes import new_modules
 
 Places = dict[str, tuple[str, ...]]  # by module: names in it
 
-# Of objects in modules, and of the standard library, which names threads and processes by them.
-_TABLE: Places = {
-    "concurrent.futures.thread": ("ThreadPoolExecutor._counter",),
-    "multiprocessing.process": ("_process_counter",),
-    "threading": ("_counter",),
-    "sklearn.utils._repr_html.estimator": (
-        "_CONTAINER_ID_COUNTER.count",
-        "_ESTIMATOR_ID_COUNTER.count",
-    ),
-    "sympy.core.symbol": ("Dummy._base_dummy_index",),
-}
-# Drawn at random in each process, which adds another number to it.
-_DRAWN = frozenset(("_base_dummy_index",))
 _COUNTING = (itertools.count, types.MethodWrapperType)
 _GAP_MAX = 1_000_000  # numbers; beyond, the process drew at random where to begin (rich)
 _OPERATORS = [name for _, name in opcode._nb_ops]  # type: ignore[attr-defined]
@@ -57,10 +46,19 @@ class Counters:
     """Those of this process."""
 
     def __init__(self) -> None:
-        self._places: Places = dict(_TABLE)
+        self._places: Places = {}
+        self._drawn: set[str] = (
+            set()
+        )  # a process draws one at random, and adds another number to it
         self._count = 0  # of modules that were looked at
         self._waiting: dict[str, int] = {}  # numbers of modules that aren't imported here
         self._is_held = False
+
+    def add(self, counter: Counter) -> None:
+        """One that a library's file declares."""
+        self._places[counter.module] = (*self._places.get(counter.module, ()), counter.path)
+        if counter.is_drawn:
+            self._drawn.add(f"{counter.module}:{counter.path}")
 
     def capture(self, shell: t.Any) -> dict[str, int] | None:
         """How far each has counted."""
@@ -95,7 +93,8 @@ class Counters:
         if self._is_held:
             return
         for key in [key for key in self._waiting if key.partition(":")[0] == module]:
-            _count_to(module, key.partition(":")[2], self._waiting.pop(key))
+            number = self._waiting.pop(key)
+            _count_to(module, key.partition(":")[2], number, key in self._drawn)
 
     def look(self) -> None:
         """Find those of modules that have been imported since the last time."""
@@ -207,11 +206,11 @@ def _number(one: t.Any) -> int | None:
     return None if shown is None else int(shown[1])
 
 
-def _count_to(module: str, name: str, number: int) -> None:
+def _count_to(module: str, name: str, number: int, is_drawn: bool) -> None:
     one = _find(module, name)
     now = _number(one)
     holder, _, last = name.rpartition(".")
-    if now is None or not (last in _DRAWN or now < number <= now + _GAP_MAX):
+    if now is None or not (is_drawn or now < number <= now + _GAP_MAX):
         return
     count = _counted(one)
     if count is not None:  # it may have other names: it is the same object that goes on

@@ -19,7 +19,7 @@ import typing as t
 
 from holdfast._patches import MISSING, Slot
 
-from ..libraries import is_library
+from ..module_origin import is_library
 
 Call = tuple[t.Any, tuple, dict[str, t.Any]]  # function, arguments, named arguments
 

@@ -1,8 +1,8 @@
 """Settings that refer to values of the notebook, or may be one: slots of the namespace (_patches.py).
 
-A handler of a logger may be a variable, and so may decimal's context; a warnings filter has a class, and
-NumPy calls a function to show an array. As names they are carried like all others: with what they
-share, by the codecs, each at its own risk. All of them are bound in each cell.
+A handler of a logger may be a variable, and so may decimal's context; a warnings filter has a class. As names they
+are carried like all others: with what they share, by the codecs, each at its own risk. All of them are bound in each
+cell. Libraries' are declared in holdfast/libraries.
 """
 
 from __future__ import annotations
@@ -15,19 +15,10 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import (
-    calls,
-    ipython_registries,
-    keepers,
-    loggers,
-    pyplot,
-    registries,
-    repeated,
-    shell_attributes,
-)
+from . import ipython_registries, loggers, pyplot, registries, shell_attributes
 from .dispatchers import dispatchers
 from .exits import Exits, is_own
-from .modes import modes
+from .library_state import library_state
 from .remembered import remembered
 from .rows import as_shown_before
 
@@ -50,15 +41,12 @@ def slots(shell: t.Any) -> dict[str, Slot]:
             "logging", loggers.additions, loggers.set_additions
         ),
         "patches of unittest.mock": Slot("unittest.mock", _started_patches, _set_started_patches),
-        "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
-        "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         "what functions of own modules remember": remembered.slot(),
         "implementations of libraries' functions (singledispatch)": dispatchers.slot(),
-        "modes of PyTorch": modes.slot(),
         **registries.slots(),
         **ipython_registries.slots(shell),
         **pyplot.slots(),
-        **keepers.slots(),
+        **library_state.begin(shell),
         "attributes of the classes of IPython's shell": shell_attributes.of_classes(shell),
     }
 
@@ -78,8 +66,7 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
         "attributes of IPython's shell": shell_attributes.of_shell(shell),
         "attributes of parts of IPython's shell": shell_attributes.of_parts(shell),
         **registries.own_slots(),
-        **calls.slots(shell.user_ns),
-        **repeated.slots(shell.user_ns),
+        **library_state.begin_notebook(shell.user_ns),
     }
 
 
@@ -178,41 +165,3 @@ def _set_handlers(new: t.Any, own: dict[str, list[logging.Handler]]) -> None:
             if not isinstance(one, int) or one < len(before)
         ]
         logger.filters[:] = filters
-
-
-# ---- NumPy
-
-
-def _print_functions() -> t.Any:
-    import numpy
-
-    options = numpy.get_printoptions()
-    found = {key: options.get(key) for key in ("formatter", "override_repr")}
-    return found if any(found.values()) else MISSING
-
-
-def _set_print_functions(new: t.Any) -> None:
-    import numpy
-
-    options = numpy.get_printoptions()
-    found = dict.fromkeys(("formatter", "override_repr")) if new is MISSING else new
-    found = {key: value for key, value in found.items() if key in options}
-    numpy.set_printoptions(**{**options, **found})
-
-
-def _bits() -> t.Any:
-    """The generator behind NumPy's functions, if it isn't of the kind that they begin with."""
-    import numpy
-
-    if not hasattr(numpy.random, "get_bit_generator"):
-        return MISSING
-    bits = numpy.random.get_bit_generator()
-    return MISSING if type(bits) is numpy.random.MT19937 else bits
-
-
-def _set_bits(new: t.Any) -> None:
-    random = sys.modules["numpy.random"]
-    if new is not MISSING:
-        random.set_bit_generator(new)
-    elif _bits() is not MISSING:
-        random.set_bit_generator(random.MT19937())

@@ -10,7 +10,7 @@ import typing as t
 
 from holdfast._patches import MISSING
 
-from ..libraries import is_library
+from ..module_origin import is_library
 
 _DEFAULT = (logging.NOTSET, True, False)
 # Attributes that logging gives them; `getLogger` sets the last.

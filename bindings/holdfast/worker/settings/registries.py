@@ -6,7 +6,7 @@ by the codecs; in another process it is added to what libraries have put there. 
 notebook's if its code made it, or if nobody's did (`len`) and the process didn't begin with it. A
 registry that is added to the table here is carried.
 
-A few things are set by functions instead (handlers of signals, NumPy's callback): slots of their own.
+A few things are set by functions instead (handlers of signals): slots of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import typing as t
 from holdfast._patches import MISSING, Deleted, Slot
 
 from .attributes import is_notebooks, own_modules
-from .rows import all_options
 
 Holders = dict[t.Any, t.Any]  # lists and dicts, by name
 
@@ -198,10 +197,6 @@ def slots() -> dict[str, Slot]:
         "functions that follow new threads": Slot("threading", _followers, _set_followers),
         "overloads (typing.overload)": Slot("typing", _overloads, _set_overloads),
         "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
-        "NumPy's error callback": Slot("numpy", _callback, _set_callback),
-        "pandas' accessors": _OF_PANDAS.slot(),
-        "Polars' namespaces": _OF_POLARS.slot(),
-        "functions among pandas' options": Slot("pandas", _options, _set_options),
     }
 
 
@@ -319,87 +314,3 @@ class _Abstract:
 def _adapters(names: t.Iterable[t.Any]) -> Holders:
     sqlite3 = sys.modules["sqlite3"]
     return {"adapters": sqlite3.adapters, "converters": sqlite3.converters}
-
-
-# ---- libraries'
-
-
-def _callback() -> t.Any:
-    return sys.modules["numpy"].geterrcall() or MISSING
-
-
-def _set_callback(new: t.Any) -> None:
-    sys.modules["numpy"].seterrcall(None if new is MISSING else new)
-
-
-class _Accessors(t.NamedTuple):
-    """Attributes that a library's classes get from the notebook: `df.my` is an object of a class of its own.
-
-    `register` is where the functions that add one are, and how they are called; `made_by` is the attribute
-    of such a descriptor that has the class.
-    """
-
-    module: str
-    classes: tuple[str, ...]
-    register: tuple[str, str]
-    made_by: str
-
-    def slot(self) -> Slot:
-        return Slot(self.module, self._read, self._write)
-
-    def _kinds(self) -> dict[str, t.Any]:
-        return {name: getattr(sys.modules[self.module], name) for name in self.classes}
-
-    def _read(self) -> t.Any:
-        found = [
-            (kind, name, getattr(vars(cls)[name], self.made_by))
-            for kind, cls in self._kinds().items()
-            for name in sorted(cls._accessors)
-            if is_notebooks(getattr(vars(cls).get(name), self.made_by, None))
-        ]
-        return found or MISSING
-
-    def _write(self, new: t.Any) -> None:
-        wanted, now, kinds = [] if new is MISSING else new, self._read(), self._kinds()
-        for kind, name, _ in () if now is MISSING else now:
-            delattr(kinds[kind], name)
-            kinds[kind]._accessors.discard(name)
-        place, function = self.register
-        for kind, name, accessor in wanted:
-            registers = operator.attrgetter(place)(sys.modules[self.module])
-            getattr(registers, function.format(kind.lower()))(name)(accessor)
-
-
-_OF_PANDAS = _Accessors(
-    "pandas",
-    ("Series", "DataFrame", "Index"),
-    ("api.extensions", "register_{}_accessor"),
-    "_accessor",
-)
-_OF_POLARS = _Accessors(
-    "polars", ("Expr", "DataFrame", "LazyFrame", "Series"), ("api", "register_{}_namespace"), "_ns"
-)
-
-
-def _functions() -> dict[str, tuple[t.Any, t.Any]]:
-    """pandas' options that may be functions: what they are, and what they were at first."""
-    registered = sys.modules["pandas._config.config"]._registered_options
-    return {
-        name: (value, registered[name].defval)
-        for name, value in all_options()
-        if callable(value) or (value is None and name in registered)
-    }
-
-
-def _options() -> t.Any:
-    found = {name: now for name, (now, was) in _functions().items() if callable(now) and now != was}
-    return found or MISSING
-
-
-def _set_options(new: t.Any) -> None:
-    pandas = sys.modules["pandas"]
-    wanted = {} if new is MISSING else new
-    for name, (now, was) in _functions().items():
-        value = wanted.get(name, was if callable(now) else now)
-        if value is not now:
-            pandas.set_option(name, value)

@@ -1,4 +1,4 @@
-"""One part of the state of a process: how it is read and set. The tables are in rows.py and library_rows.py."""
+"""One part of the state of a process: how it is read and set. The table is in rows.py; libraries' are declared in holdfast/libraries."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ import typing as t
 class Row(t.NamedTuple):
     """A part of the state.
 
-    `read` gets the shell and gives what can be compared; with `write` it is a plain value, which that
-    sets. Both are called only where `module` is imported, and `read` first at the end of its import: if that is
+    `read` gives what can be compared; with `write` it is a plain value, which that sets. Both are called only where `module` is imported, and `read` first at the end of its import: if that is
     a part of the import of a package, `read` must import nothing, or `module` is the package. Before the import it
     is `fresh`; None: nobody knows.
-    With `objects` it gives a list of objects, to which imports add: after one only the notebook's count.
+    What `is_drawn` each process begins with at random.
     Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
     """
 
     module: str
-    read: t.Callable[[t.Any], t.Any]
+    read: t.Callable[[], t.Any]
     write: t.Callable[[t.Any], object] | None = None
     fresh: t.Any = None
     by_imports: bool = False  # an import changes it, and nobody knows how
-    objects: bool = False
     grows: bool = False  # only what is more than before counts
     of_process: bool = False
+    is_drawn: bool = False
 
 
 def module_of(name: str) -> t.Any:
@@ -32,10 +31,10 @@ def module_of(name: str) -> t.Any:
     return sys.modules[name]
 
 
-def pair(module: str, getter: str, setter: str, package: str = "") -> Row:
-    """What a function of the module reads and another one sets, once a package that imports it is there."""
+def pair(module: str, getter: str, setter: str) -> Row:
+    """What a function of the module reads and another one sets."""
     return Row(
-        package or module,
-        lambda shell: getattr(module_of(module), getter)(),
+        module,
+        lambda: getattr(module_of(module), getter)(),
         lambda new: getattr(module_of(module), setter)(new),
     )

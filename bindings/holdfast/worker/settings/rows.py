@@ -23,12 +23,11 @@ from holdfast import _store
 from holdfast._threads import is_service
 
 from ..ipython.shell import cell_numbers
-from ..libraries import is_library
+from ..module_origin import is_library
 from ..output import Stream
 from ..process import has_children
 from . import autoreload
 from .attributes import is_notebooks
-from .library_rows import LIBRARY_ROWS
 from .reloader import EXTENSION
 from .row import Row, module_of, pair
 from .thread_locals import thread_locals
@@ -41,14 +40,10 @@ _OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
-def _ids(values: t.Iterable[object]) -> list[int]:
-    return [id(value) for value in values]
-
-
 # ---- the interpreter's and the system's
 
 
-def _collector(shell: t.Any) -> list[t.Any]:
+def _collector() -> list[t.Any]:
     return [gc.isenabled(), *gc.get_threshold(), gc.get_debug()]
 
 
@@ -59,7 +54,7 @@ def _set_collector(new: list[t.Any]) -> None:
     gc.set_debug(debug)
 
 
-def _mask(shell: t.Any) -> list[int]:
+def _mask() -> list[int]:
     import signal
 
     return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
@@ -71,7 +66,7 @@ def _set_mask(new: list[int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, new)
 
 
-def _timer(shell: t.Any) -> list[tuple[float, bool]]:
+def _timer() -> list[tuple[float, bool]]:
     import signal
 
     kinds = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -79,7 +74,7 @@ def _timer(shell: t.Any) -> list[tuple[float, bool]]:
     return [(interval, left > 0 and not interval) for left, interval in found]
 
 
-def _limits(shell: t.Any) -> list[list[int]]:
+def _limits() -> list[list[int]]:
     import resource
 
     return [list(resource.getrlimit(getattr(resource, "RLIMIT_" + name))) for name in _LIMITS]
@@ -94,7 +89,7 @@ def _set_limits(new: list[list[int]]) -> None:
             resource.setrlimit(number, (limit[0], limit[1]))
 
 
-def _tracing(shell: t.Any) -> list[int]:
+def _tracing() -> list[int]:
     tracemalloc = module_of("tracemalloc")
     return [tracemalloc.is_tracing() and tracemalloc.get_traceback_limit()]
 
@@ -105,7 +100,7 @@ def _set_tracing(new: list[int]) -> None:
         module_of("tracemalloc").start(new[0])
 
 
-def _locale(shell: t.Any) -> str:
+def _locale() -> str:
     import _locale
 
     return _locale.setlocale(_locale.LC_ALL, None)
@@ -117,7 +112,7 @@ def _set_locale(new: str) -> None:
     _locale.setlocale(_locale.LC_ALL, new)
 
 
-def _zone(shell: t.Any) -> list[t.Any]:
+def _zone() -> list[t.Any]:
     import time
 
     return [*time.tzname, time.timezone]
@@ -130,7 +125,7 @@ def _set_zone(new: list[t.Any]) -> None:
     time.tzset()
 
 
-def _hidden_environment(shell: t.Any) -> dict[str, str | None]:
+def _hidden_environment() -> dict[str, str | None]:
     """Variables that C code and children find in the environment and `os.environ` doesn't show
     (`os.putenv`); None for those that they lack."""
     entries = _store._environment()
@@ -144,7 +139,7 @@ def _hidden_environment(shell: t.Any) -> dict[str, str | None]:
 
 
 def _set_hidden_environment(new: dict[str, str | None]) -> None:
-    old = _hidden_environment(None)
+    old = _hidden_environment()
     for name in {**old, **new}:
         value = new[name] if name in new else os.environ.get(name)
         if value is None:
@@ -153,7 +148,7 @@ def _set_hidden_environment(new: dict[str, str | None]) -> None:
             os.putenv(name, value)
 
 
-def _locks(shell: t.Any) -> int:
+def _locks() -> int:
     """How many POSIX locks of files the notebook holds: IPython's history isn't its own."""
     found = 0
     for fd in os.listdir("/proc/self/fdinfo"):  # /proc/locks stops the machine's locks for 10 ms
@@ -174,7 +169,7 @@ def _locks_by(fd: str) -> int:
 _blocked: tuple[int, list[str]] = (0, [])  # which modules there were, and those
 
 
-def _no_modules(shell: t.Any) -> list[str]:
+def _no_modules() -> list[str]:
     """The modules that can't be imported, by `sys.modules`."""
     global _blocked
     digest = _store._modules_digest()
@@ -184,7 +179,7 @@ def _no_modules(shell: t.Any) -> list[str]:
 
 
 def _set_no_modules(new: list[str]) -> None:
-    for name in _no_modules(None):
+    for name in _no_modules():
         if name not in new:
             del sys.modules[name]
     sys.modules.update(dict.fromkeys(new))  # type: ignore[arg-type]
@@ -193,7 +188,7 @@ def _set_no_modules(new: list[str]) -> None:
 # ---- of modules of the standard library
 
 
-def _levels(shell: t.Any) -> dict[int, str]:
+def _levels() -> dict[int, str]:
     return dict(module_of("logging")._levelToName)
 
 
@@ -206,7 +201,7 @@ def _set_levels(new: dict[int, str]) -> None:
             logging.addLevelName(level, name)
 
 
-def _dialects(shell: t.Any) -> dict[str, dict[str, t.Any]]:
+def _dialects() -> dict[str, dict[str, t.Any]]:
     csv = module_of("csv")
     return {
         name: {field: getattr(csv.get_dialect(name), field) for field in _FIELDS}
@@ -225,9 +220,9 @@ def _set_dialects(new: dict[str, dict[str, t.Any]]) -> None:
 # ---- what modules remember
 
 
-def _sources(shell: t.Any) -> dict[str, t.Any]:
+def _sources() -> dict[str, t.Any]:
     """Sources that no file has, and that are no cells' (../ipython/results.py)."""
-    cells = cell_numbers(shell)
+    cells = cell_numbers(_shell())
     entries = list(module_of("linecache").cache.items())
     return {
         name: entry
@@ -237,15 +232,13 @@ def _sources(shell: t.Any) -> dict[str, t.Any]:
 
 
 def _set_sources(new: dict[str, t.Any]) -> None:
-    from IPython import get_ipython
-
     cache = module_of("linecache").cache
-    for name in _sources(get_ipython()).keys() - new.keys():
+    for name in _sources().keys() - new.keys():
         del cache[name]
     cache.update(new)
 
 
-def _shown(shell: t.Any = None) -> dict[str, dict[t.Any, t.Any]]:
+def _shown() -> dict[str, dict[t.Any, t.Any]]:
     """Which warnings have been shown, for each module. Entries older than the filters don't
     count."""
     version = _version_of_filters()
@@ -313,7 +306,7 @@ def as_shown_before() -> t.Iterator[None]:
         _set_shown(said)
 
 
-def _domains(shell: t.Any) -> list[t.Any]:
+def _domains() -> list[t.Any]:
     gettext = module_of("gettext")
     return [gettext.textdomain(), dict(gettext._localedirs)]
 
@@ -325,7 +318,7 @@ def _set_domains(new: list[t.Any]) -> None:
     gettext.textdomain(new[0])
 
 
-def _has_no_hooks(shell: t.Any) -> bool:
+def _has_no_hooks() -> bool:
     """Whether code has taken away the functions that are called for asynchronous generators, which a loop
     sets when it begins."""
     return asyncio._get_running_loop() is not None and not any(sys.get_asyncgen_hooks())
@@ -339,90 +332,28 @@ def _set_no_hooks(new: bool) -> None:
         sys.set_asyncgen_hooks(loop._asyncgen_firstiter_hook, loop._asyncgen_finalizer_hook)
 
 
-def _policy(shell: t.Any) -> str:
+def _policy() -> str:
     """Of which class it is, if that isn't asyncio's own."""
     kind = type(module_of("asyncio.events")._event_loop_policy)
     named = f"{kind.__module__}.{kind.__qualname__}"
     return "" if named.startswith(("asyncio.", "builtins.")) else named
 
 
-# ---- libraries'
-
-
-def _numpy_errors(shell: t.Any) -> dict[str, str]:
-    return dict(module_of("numpy").geterr())
-
-
-def all_options() -> t.Iterator[tuple[str, t.Any]]:
-    """pandas' options, faster than pandas gives them."""
-    work = [("", module_of("pandas").options.d)]
-    while work:
-        prefix, group = work.pop()
-        for name, value in group.items():
-            if isinstance(value, dict):
-                work.append((f"{prefix}{name}.", value))
-            else:
-                yield prefix + name, value
-
-
-def _options(shell: t.Any) -> dict[str, t.Any]:
-    """pandas' without those of its display (tables.py)."""
-    return {
-        name: value
-        for name, value in all_options()
-        if type(value) in _ATOMS and not name.startswith("display.")
-    }
-
-
-def _set_options(new: dict[str, t.Any]) -> None:
-    for name, value in new.items():
-        if module_of("pandas").get_option(name) != value:
-            module_of("pandas").set_option(name, value)
-
-
-def _sklearn(shell: t.Any) -> dict[str, t.Any]:
-    return module_of("sklearn").get_config()
-
-
-def _set_sklearn(new: dict[str, t.Any]) -> None:
-    module_of("sklearn").set_config(**new)
-
-
-_H5PY = ("complex_names", "bool_names", "track_order")
-
-
-def _h5py(shell: t.Any) -> dict[str, t.Any]:
-    config = module_of("h5py").get_config()
-    return {name: getattr(config, name) for name in _H5PY if hasattr(config, name)}
-
-
-def _set_h5py(new: dict[str, t.Any]) -> None:
-    for name, value in new.items():
-        setattr(module_of("h5py").get_config(), name, value)
-
-
-def _polynomial_style(shell: t.Any) -> str:
-    base = vars(module_of("numpy.polynomial")).get("_polybase")
-    return "unicode" if base is None or base.ABCPolyBase._use_unicode else "ascii"
-
-
-def _jax_device(shell: t.Any) -> str:
-    """The device that arrays are made on, if it isn't named by a text (tensors.py)."""
-    device = module_of("jax").config.jax_default_device
-    return "" if type(device) in _ATOMS else str(device)
-
-
 # ---- IPython's
 
 
-def _aliases(shell: t.Any) -> list[list[str]]:
-    return sorted([name, str(command)] for name, command in shell.alias_manager.aliases)
+def _shell() -> t.Any:
+    from IPython import get_ipython
+
+    return get_ipython()
+
+
+def _aliases() -> list[list[str]]:
+    return sorted([name, str(command)] for name, command in _shell().alias_manager.aliases)
 
 
 def _set_aliases(new: list[list[str]]) -> None:
-    from IPython import get_ipython
-
-    manager = get_ipython().alias_manager
+    manager = _shell().alias_manager
     for name, _ in set(manager.aliases) - {tuple(one) for one in new}:
         manager.undefine_alias(name)
     for name, command in {tuple(one) for one in new} - set(manager.aliases):
@@ -430,9 +361,7 @@ def _set_aliases(new: list[list[str]]) -> None:
 
 
 def _set_directories(new: list[str]) -> None:
-    from IPython import get_ipython
-
-    get_ipython().dir_stack[:] = new
+    _shell().dir_stack[:] = new
 
 
 @functools.cache
@@ -440,7 +369,8 @@ def _names_of_traits(kind: t.Any) -> list[str]:
     return sorted(kind.class_trait_names(config=True))
 
 
-def _traits(shell: t.Any) -> dict[str, t.Any]:
+def _traits() -> dict[str, t.Any]:
+    shell = _shell()
     known = shell._trait_values  # without the calls that a trait's descriptor makes
     values = {
         name: known[name] if name in known else getattr(shell, name)
@@ -450,36 +380,30 @@ def _traits(shell: t.Any) -> dict[str, t.Any]:
 
 
 def _set_traits(new: dict[str, t.Any]) -> None:
-    from IPython import get_ipython
-
-    shell = get_ipython()
+    shell = _shell()
     for name, value in new.items():
         if getattr(shell, name) != value:
             setattr(shell, name, value)
 
 
-def _deleted(shell: t.Any) -> list[str]:
+def _deleted() -> list[str]:
     """IPython's own names that the user has deleted."""
-    return [name for name in _OWN_NAMES if name not in shell.user_ns]
+    return [name for name in _OWN_NAMES if name not in _shell().user_ns]
 
 
 def _set_deleted(new: list[str]) -> None:
-    from IPython import get_ipython
-
     for name in new:
-        get_ipython().user_ns.pop(name, None)
+        _shell().user_ns.pop(name, None)
 
 
 def _set_flags(new: int) -> None:
-    from IPython import get_ipython
-
-    get_ipython().compile.flags = new
+    _shell().compile.flags = new
 
 
 # ---- what goes on beside a cell
 
 
-def _threads(shell: t.Any) -> int:
+def _threads() -> int:
     return sum(not is_service(one) and not _serves_library(one) for one in threading.enumerate())
 
 
@@ -496,12 +420,10 @@ def _serves_library(thread: threading.Thread) -> bool:
 
 def _follows(getter: str) -> Row:
     """Whether a function of the notebook's follows the calls of the thread that runs the cells."""
-    return Row(
-        "sys", lambda shell: is_notebooks(getattr(sys, getter)()), fresh=False, of_process=True
-    )
+    return Row("sys", lambda: is_notebooks(getattr(sys, getter)()), fresh=False, of_process=True)
 
 
-def _stack_size(shell: t.Any) -> int:
+def _stack_size() -> int:
     """To ask for it sets it to 0."""
     size = threading.stack_size()
     if size:
@@ -512,7 +434,7 @@ def _stack_size(shell: t.Any) -> int:
 IN_MEMORY = (io.StringIO, io.BytesIO)  # carried where they stand for a stream
 
 
-def _streams(shell: t.Any) -> list[str]:
+def _streams() -> list[str]:
     """Which of a worker's streams another object stands for that differences.py doesn't carry."""
     streams = {name: getattr(sys, name, None) for name in ("stdout", "stderr")}
     return [
@@ -523,11 +445,11 @@ def _streams(shell: t.Any) -> list[str]:
 
 
 ROWS: dict[str, Row] = {
-    "the recursion limit": Row("sys", lambda shell: sys.getrecursionlimit(), sys.setrecursionlimit),
-    "the switch interval": Row("sys", lambda shell: sys.getswitchinterval(), sys.setswitchinterval),
+    "the recursion limit": Row("sys", lambda: sys.getrecursionlimit(), sys.setrecursionlimit),
+    "the switch interval": Row("sys", lambda: sys.getswitchinterval(), sys.setswitchinterval),
     "the garbage collector": Row("gc", _collector, _set_collector, of_process=True),
     "the longest integers as text": Row(
-        "sys", lambda shell: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
+        "sys", lambda: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
     ),
     "how far the origin of coroutines is tracked": pair(
         "sys", "get_coroutine_origin_tracking_depth", "set_coroutine_origin_tracking_depth"
@@ -540,13 +462,13 @@ ROWS: dict[str, Row] = {
     "resource limits": Row("resource", _limits, _set_limits, of_process=True),
     "the niceness": Row(
         "os",
-        lambda shell: os.getpriority(os.PRIO_PROCESS, 0),
+        lambda: os.getpriority(os.PRIO_PROCESS, 0),
         lambda new: os.setpriority(os.PRIO_PROCESS, 0, new),
         of_process=True,
     ),
     "the processors it may run on": Row(
         "os",
-        lambda shell: sorted(os.sched_getaffinity(0)),
+        lambda: sorted(os.sched_getaffinity(0)),
         lambda new: os.sched_setaffinity(0, new),
         of_process=True,
     ),
@@ -562,12 +484,12 @@ ROWS: dict[str, Row] = {
     "the stack of new threads": Row("threading", _stack_size, threading.stack_size),
     "multiprocessing's start method": Row(
         "multiprocessing",
-        lambda shell: module_of("multiprocessing").get_start_method(allow_none=True),
+        lambda: module_of("multiprocessing").get_start_method(allow_none=True),
         lambda new: module_of("multiprocessing").set_start_method(new, force=True),
     ),
     "multiprocessing's name of the process": Row(
         "multiprocessing.process",
-        lambda shell: module_of("multiprocessing.process").current_process().name,
+        lambda: module_of("multiprocessing.process").current_process().name,
         lambda new: setattr(module_of("multiprocessing.process").current_process(), "name", new),
     ),
     "multiprocessing's interpreter": pair(
@@ -575,69 +497,49 @@ ROWS: dict[str, Row] = {
     ),
     "where time zones are looked for": Row(
         "zoneinfo",
-        lambda shell: list(module_of("zoneinfo").TZPATH),
+        lambda: list(module_of("zoneinfo").TZPATH),
         lambda new: module_of("zoneinfo").reset_tzpath(new),
     ),
     "gettext's domains": Row("gettext", _domains, _set_domains),
     "errno of ctypes": pair("ctypes", "get_errno", "set_errno"),
     "thread-local settings of libraries": Row(
-        "threading", lambda shell: thread_locals.read(), thread_locals.write
+        "threading", lambda: thread_locals.read(), thread_locals.write
     ),
     "sources in linecache": Row("linecache", _sources, _set_sources),
     "warnings that were shown": Row("warnings", _shown, _set_shown),
     "names of logging's levels": Row("logging", _levels, _set_levels),
-    "NumPy's error handling": Row(
-        "numpy", _numpy_errors, lambda new: module_of("numpy").seterr(**new)
-    ),
-    "NumPy's buffers": pair("numpy", "getbufsize", "setbufsize"),
-    "h5py's configuration": Row("h5py", _h5py, _set_h5py),
-    "NumPy's style of polynomials": Row(
-        "numpy.polynomial",
-        _polynomial_style,
-        lambda new: module_of("numpy.polynomial").set_default_printstyle(new),
-    ),
-    "pandas' options": Row("pandas", _options, _set_options),
-    **LIBRARY_ROWS,
-    "JAX's default device": Row("jax", _jax_device, fresh=""),
-    "Arrow's threads": pair("pyarrow", "cpu_count", "set_cpu_count"),
-    "Arrow's threads for files": pair("pyarrow", "io_thread_count", "set_io_thread_count"),
     "the first weekday": Row(
         "calendar",
-        lambda shell: int(module_of("calendar").firstweekday()),
+        lambda: int(module_of("calendar").firstweekday()),
         lambda new: module_of("calendar").setfirstweekday(new),
     ),
     "csv's longest field": Row(
         "csv",
-        lambda shell: module_of("csv").field_size_limit(),
+        lambda: module_of("csv").field_size_limit(),
         lambda new: module_of("csv").field_size_limit(new),
     ),
     "csv's dialects": Row("csv", _dialects, _set_dialects),
     "sockets' timeout": Row(
         "socket",
-        lambda shell: [module_of("socket").getdefaulttimeout()],
+        lambda: [module_of("socket").getdefaulttimeout()],
         lambda new: module_of("socket").setdefaulttimeout(*new),
     ),
-    "scikit-learn's configuration": Row("sklearn", _sklearn, _set_sklearn),
     "IPython's names": Row("IPython", _deleted, _set_deleted),
     "the compiler's flags (from __future__)": Row(
-        "IPython", lambda shell: shell.compile.flags, _set_flags
+        "IPython", lambda: _shell().compile.flags, _set_flags
     ),
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
     "IPython's stack of directories": Row(
-        "IPython", lambda shell: list(shell.dir_stack), _set_directories
+        "IPython", lambda: list(_shell().dir_stack), _set_directories
     ),
     "IPython's options": Row("IPython", _traits, _set_traits),
-    "IPython's reloading of modules": Row(
-        EXTENSION, lambda shell: autoreload.read(), autoreload.write
-    ),
+    "IPython's reloading of modules": Row(EXTENSION, lambda: autoreload.read(), autoreload.write),
     "threads that it started": Row("threading", _threads, grows=True, of_process=True),
     "tasks of the event loop": Row(
-        "asyncio", lambda shell: len(asyncio.all_tasks()), grows=True, of_process=True
+        "asyncio", lambda: len(asyncio.all_tasks()), grows=True, of_process=True
     ),
-    "child processes": Row("os", lambda shell: has_children(), grows=True, of_process=True),
-    "exit handlers": Row(
-        "atexit", lambda shell: atexit._ncallbacks(), by_imports=True, of_process=True
-    ),
+    "child processes": Row("os", lambda: has_children(), grows=True, of_process=True),
+    "exit handlers": Row("atexit", lambda: atexit._ncallbacks(), by_imports=True, of_process=True),
 }
 
 
@@ -648,21 +550,17 @@ def differs(row: Row, before: t.Any, now: t.Any, imported: bool) -> bool:
     """Whether the cell between two readings has changed it; `imported`: it has imported modules."""
     if now is None or (imported and row.by_imports):
         return False
-    if row.objects:
-        everyone, mine = now
-        was, my_own = before or ([], [])
-        return mine != my_own if imported or before is None else everyone != was
     if before is None:  # the cell has imported it
         return now != row.fresh if row.fresh is not None else row.write is not None
     return now > before if row.grows else now != before
 
 
-def read(row: Row, shell: t.Any) -> t.Any:
+def read(row: Row) -> t.Any:
     """None if nobody can have changed it."""
     if row.module not in sys.modules:
         return None
     try:
-        found = row.read(shell)
+        found = row.read()
     except Exception:  # a library of another version, or one that is being imported
         return None
-    return (_ids(found), _ids(filter(is_notebooks, found))) if row.objects else found
+    return found

@@ -34,7 +34,7 @@ from holdfast._after_import import call_after_import
 from holdfast.scorep import messages
 
 from .. import imports, notices
-from . import figures, loggers, shell_options, tables, tensors
+from . import figures, loggers, shell_options
 from .asked import asked
 from .counters import counters
 from .located import located, working_directory
@@ -179,29 +179,6 @@ def _set_random(new: tuple, old: tuple | None, shell: t.Any) -> None:
     random.setstate(new)
 
 
-def _numpy_random(shell: t.Any) -> t.Any:
-    """The state of NumPy's own generator; another one is a value (kept.py)."""
-    numpy_random = sys.modules.get("numpy.random")
-    if not hasattr(numpy_random, "get_state"):
-        return None
-    state = numpy_random.get_state(legacy=False)
-    if state["bit_generator"] != "MT19937":
-        return None
-    inner = state["state"]
-    return inner["key"].tobytes(), inner["pos"], state["has_gauss"], state["gauss"]
-
-
-def _set_numpy_random(new: tuple, old: tuple | None, shell: t.Any) -> None:
-    import numpy
-
-    generators: t.Any = numpy.random
-    if generators.get_state(legacy=False)["bit_generator"] != "MT19937":
-        generators.set_bit_generator(generators.MT19937())
-    keys, position, has_gauss, gauss = new
-    state = numpy.frombuffer(keys, dtype=numpy.uint32)
-    numpy.random.set_state(("MT19937", state, position, has_gauss, gauss))
-
-
 def _umask(shell: t.Any) -> int:
     """The umask. Asked for by os.umask() it would be another one for a moment, and so would
     the mode of a file that another thread makes then.
@@ -265,26 +242,6 @@ def _set_tracebacks(new: str, old: str | None, shell: t.Any) -> None:
     shell.InteractiveTB.set_mode(new)
 
 
-# They may be functions of the notebook's (kept.py).
-_FUNCTIONS = frozenset(("formatter", "override_repr"))
-
-
-def _numpy_print(shell: t.Any) -> dict[str, t.Any] | None:
-    numpy = sys.modules.get("numpy")
-    if not hasattr(numpy, "get_printoptions"):
-        return None
-    options = numpy.get_printoptions()
-    return {key: value for key, value in options.items() if key not in _FUNCTIONS}
-
-
-def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
-    import numpy
-
-    current: dict[str, t.Any] = {**numpy.get_printoptions()}
-    functions = {key: current[key] for key in _FUNCTIONS & current.keys()}
-    numpy.set_printoptions(**new, **functions)
-
-
 def _submodules(shell: t.Any) -> list[str]:
     """Those that an import of their packages needn't bring: the user's own, and what was asked for.
     Settings of modules that aren't imported here are carried on."""
@@ -333,19 +290,14 @@ _SETTINGS: dict[str, Setting] = {
     ),
     "umask": Setting(_umask, _set_umask),
     "random": Setting(lambda shell: random.getstate(), _set_random),
-    "numpy_random": Setting(_numpy_random, _set_numpy_random),
     "extensions": Setting(_extensions, _set_extensions),
     "precision": Setting(_precision, _set_precision),
     "shell_options": Setting(shell_options.capture, shell_options.apply),
     "tracebacks": Setting(_tracebacks, _set_tracebacks),
-    # After the precision, which sets a part of it.
-    "numpy_print": Setting(_numpy_print, _set_numpy_print),
     "loggers": Setting(
         lambda shell: loggers.capture(), lambda new, old, shell: loggers.apply(new, old)
     ),
     "figures": Setting(figures.capture, lambda new, old, shell: figures.apply(new, shell)),
-    "tables": Setting(lambda shell: tables.capture(), lambda new, old, shell: tables.apply(new)),
-    "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
     "submodules": Setting(_submodules, _set_submodules),
     "asked": Setting(asked.capture, asked.apply),
     "counters": Setting(counters.capture, counters.apply),

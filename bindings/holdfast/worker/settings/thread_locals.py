@@ -16,7 +16,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 
-from ..libraries import is_library
+from ..module_origin import is_library
 from .attributes import is_plain, new_modules
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())

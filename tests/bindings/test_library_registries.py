@@ -1,4 +1,4 @@
-"""Objects in which libraries keep what the notebook sets (keepers.py): what differs, and refilled elsewhere."""
+"""Objects in which libraries keep what the notebook sets (library_registries.py): what differs, and refilled elsewhere."""
 
 import collections
 import sys
@@ -9,20 +9,22 @@ import pytest
 import holdfast
 from holdfast import _owned
 from holdfast._patches import MISSING
-from holdfast.worker.settings import keepers
+from holdfast.libraries import Registry
+from holdfast.worker.settings.library_registries import Kept
+from holdfast.worker.settings.library_state import library_state
 
 
 class Library:
     """A module with a dict, a set and a value, as the notebook finds it, and what is carried of it."""
 
-    def __init__(self, monkeypatch, **keeper):
+    def __init__(self, monkeypatch, **about):
         self.module = types.ModuleType("kept_here")
         self.module.hooks = collections.OrderedDict(own=len)
         self.module.assumed = Assumed({"given"})
         self.module.flag = None
         monkeypatch.setitem(sys.modules, "kept_here", self.module)
         names = "hooks", "assumed", "flag"
-        self._kept = keepers._Kept(keepers.Keeper("kept_here", "", names, **keeper))
+        self._kept = Kept(Registry("all", "kept_here", "", names, **about))
         self._kept.begin()
         self.slot = self._kept.slot()
 
@@ -92,8 +94,7 @@ def test_fixed_entries_are_compared_by_identity(monkeypatch):
 def test_mpmaths_contexts_are_those_of_the_other_process():
     """A variable that is one (`from mpmath import mp`), too."""
     mpmath = pytest.importorskip("mpmath")
-    keepers.imported("mpmath")
-    slot = keepers.slots()["mpmath's numbers"]
+    slot = library_state.begin(None)["mpmath: numbers"]
     with mpmath.workdps(mpmath.mp.dps):
         assert slot.read() is MISSING
         mpmath.mp.dps = 30
@@ -138,16 +139,22 @@ class Guarded(dict):
         return dict.__iter__(self)
 
 
-def test_a_keeper_may_be_inside_of_a_class_and_wait_for_a_package(monkeypatch):
+def test_one_may_be_inside_of_a_class_and_wait_for_a_package(monkeypatch):
     inner, package = types.ModuleType("kept_here.inner"), types.ModuleType("kept_here")
     inner.Plot = type("Plot", (), {"config": types.SimpleNamespace(theme={"a": 1})})
-    keeper = keepers.Keeper("kept_here.inner", "Plot.config", ("theme",), package="kept_here")
+    registry = Registry("all", "kept_here.inner", "Plot.config", ("theme",), after="kept_here")
     monkeypatch.setitem(sys.modules, "kept_here.inner", inner)
     monkeypatch.setitem(sys.modules, "kept_here", package)
-    kept = keepers._Kept(keeper)
-    assert keeper.awaited == kept.slot().module == "kept_here"
+    kept = Kept(registry)
+    assert kept.after == kept.slot().module == "kept_here"
     kept.begin()
     inner.Plot.config.theme["a"] = 2
     assert kept.slot().read() == [{}, {"theme": ({"a": 2}, [])}]
     kept.slot().write(MISSING)
     assert inner.Plot.config.theme == {"a": 1}
+
+
+def test_one_that_this_version_lacks_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kept_here", types.ModuleType("kept_here"))
+    with pytest.raises(LookupError, match="kept_here has no gone"):
+        Kept(Registry("one", "kept_here", "", ("gone",))).begin()

@@ -1,8 +1,8 @@
-"""PyTorch's modes that a cell has entered and not left: a slot of the namespace (kept.py).
+"""PyTorch's modes that a cell has entered and not left: a setting (torch.py).
 
 A `TorchFunctionMode` sees the functions of PyTorch that code calls, a `TorchDispatchMode` their operations. To read
 and write tensors we call some as well, so the notebook's modes are put aside meanwhile (`aside`). The
-default device is a mode, too, which is asked for by itself (rows.py).
+default device is a mode, too, which is asked for by itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import sys
 import typing as t
 
-from holdfast._patches import MISSING, Slot
+from . import MISSING
 
 Stacks = dict[str, list[t.Any]]  # by kind, the one entered last at the end
 
@@ -24,9 +24,6 @@ class Modes:
 
     def __init__(self) -> None:
         self._aside: Stacks | None = None
-
-    def slot(self) -> Slot:
-        return Slot("torch", self._read, self._write)
 
     @contextlib.contextmanager
     def aside(self) -> t.Iterator[None]:
@@ -46,13 +43,13 @@ class Modes:
             for kind, stack in stacks.items():
                 _push(kind, stack)
 
-    def _read(self) -> t.Any:
+    def get(self) -> t.Any:
         stacks = self._aside
         if stacks is None:
             stacks = {kind: stack for kind in _KINDS if (stack := _stack(kind))}
         return {kind: list(stack) for kind, stack in stacks.items()} or MISSING
 
-    def _write(self, new: t.Any) -> None:
+    def set(self, new: t.Any) -> None:
         wanted = {} if new is MISSING else {kind: list(stack) for kind, stack in new.items()}
         with self.aside():
             self._aside = wanted

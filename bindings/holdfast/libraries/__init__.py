@@ -1,0 +1,301 @@
+"""What Holdfast knows of other libraries: a file for each, with the name of the package that it is about.
+
+A cell in a clean process finds the notebook's variables there, and has to find the libraries as the notebook has set
+them: `np.seterr(all="raise")`, a theme, a function that was registered. A file here has `DECLARATIONS` of such state,
+of four kinds:
+
+`Setting`
+    a value that one function gives and another one sets;
+`Registry`
+    an object of the library, or a dict, list or set, in which it keeps what the notebook has set or added;
+`Replay`
+    calls whose effects nobody can ask for. They are made again in the other process;
+`Counter`
+    a number that goes on where it was.
+
+How values of its types are encoded is a codec, in holdfast/codecs. `worker/settings/library_state.py` carries the state, and
+knows no library. seaborn.py is a short file, to be copied for a new one.
+
+Other packages add theirs by an entry point of the group ``holdfast.libraries``: its name is the package, and its object
+what `DECLARATIONS` is here.
+
+A file is loaded when its package is looked for, and never imports it. An `Imported` stands for a module of the
+library: nothing is asked of it before the module is there. Where a version of the library lacks what a declaration
+names, that declaration alone is left out; `unusable` has the reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import typing as t
+
+from .. import codecs
+from .._patches import MISSING
+
+__all__ = [
+    "MISSING",
+    "Counter",
+    "Declaration",
+    "Imported",
+    "Registry",
+    "Replay",
+    "Setting",
+    "functions",
+    "has",
+    "load",
+    "set_each",
+    "unusable",
+]
+
+FILES = frozenset(
+    found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")
+)
+unusable: dict[str, str] = {}  # reasons, by the names of declarations
+
+
+class Imported:
+    """A module, which is imported by the time that something is asked of it.
+
+    Parameters
+    ----------
+    name : str
+        Its full name.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> t.Any:
+        return getattr(sys.modules[self._name], attribute)
+
+    def __bool__(self) -> bool:
+        return self._name in sys.modules
+
+
+class Setting(t.NamedTuple):
+    """A value of the library's: how it is read and set.
+
+    Attributes
+    ----------
+    name : str
+        What it is, as a message says it after the name of the package.
+    get : callable
+        Gives a plain value; with `has_values` one that may refer to the notebook's own objects, a list or dict made
+        anew each time, and `MISSING` if the notebook has set nothing. It must import nothing.
+    set : callable, optional
+        Sets it to another process's value, or with `has_values` back if it gets `MISSING`. Without it a change can only
+        be reported.
+    after : str, optional
+        The module whose import has to end before. The package itself if it isn't given.
+    fresh : object, optional
+        What `get` gives before the import; None: nobody knows.
+    is_drawn : bool, optional
+        Whether each process begins with another one, at random: then it is always carried.
+    has_values : bool, optional
+        Whether the notebook's own objects may be in it: then it is saved as variables are.
+    """
+
+    name: str
+    get: t.Callable[[], t.Any]
+    set: t.Callable[[t.Any], object] | None = None
+    after: str = ""
+    fresh: t.Any = None
+    is_drawn: bool = False
+    has_values: bool = False
+
+
+class Registry(t.NamedTuple):
+    """An object in which the library keeps what the notebook has set.
+
+    What differs in it from how the library was imported is carried: attributes, and entries of its dicts and sets. It stays
+    the object that it is, which the library may have by several names.
+
+    Attributes
+    ----------
+    name : str
+        What it is, as a message says it after the name of the package.
+    module : str
+        Where it is.
+    path : str, optional
+        Its name there; without one it is the module.
+    attributes : tuple of str, optional
+        Which of its attributes are looked at, which may be properties. None are named: all.
+    is_lazy : callable, optional
+        Gets what an entry was at the import, and says whether the library itself replaces that at its first use.
+    fixed : bool, optional
+        Whether entries are only ever replaced: then the same object is the same value.
+    then : callable, optional
+        Called when something of the notebook's was set, or taken back: the library has more that follows from it.
+    after : str, optional
+        The module whose import has to end before, if that adds to it. `module` if it isn't given.
+    """
+
+    name: str
+    module: str
+    path: str = ""
+    attributes: tuple[str, ...] = ()
+    is_lazy: t.Callable[[t.Any], bool] = lambda begun: False
+    fixed: bool = False
+    then: t.Callable[[], object] | None = None
+    after: str = ""
+
+
+class Replay(t.NamedTuple):
+    """Calls of the notebook's that are made again in another process, in their order, and shown nowhere.
+
+    Attributes
+    ----------
+    name : str
+        What they do, as a message says it after the name of the package.
+    functions : tuple of (str, str)
+        Modules, and names of functions or methods there: a class that is called like a function has `__call__`.
+    back : str, optional
+        The function of the same module that takes a call back. Without one a later call has to count more than
+        those before.
+    key : callable, optional
+        What `back` gets, of the call's first argument.
+    through : bool, optional
+        Whether a call also counts if a library makes it on behalf of the notebook's code.
+    counts : callable, optional
+        Gets the name of the function and the arguments of a call, and says whether it is one to be made again.
+    is_repeated : bool, optional
+        Whether calls are made again. If not, a message says that there was one.
+    after : str, optional
+        The module whose import has to end before calls are made. The package if libraries may call, else the module
+        of the first function.
+    """
+
+    name: str
+    functions: tuple[tuple[str, str], ...]
+    back: str = ""
+    key: t.Callable[[t.Any], t.Any] = lambda argument: argument
+    through: bool = False
+    counts: t.Callable[[str, tuple[t.Any, ...]], bool] = lambda name, arguments: True
+    is_repeated: bool = True
+    after: str = ""
+
+
+class Counter(t.NamedTuple):
+    """A number that the library gives to what it makes. Most are found without a declaration (counters.py).
+
+    Attributes
+    ----------
+    module : str
+        Where it is.
+    path : str
+        Its name there.
+    is_drawn : bool, optional
+        Whether each process begins at random.
+    """
+
+    module: str
+    path: str
+    is_drawn: bool = False
+
+
+Declaration = Setting | Registry | Replay | Counter
+
+
+def has(package: str) -> bool:
+    """Say whether something is declared of a package.
+
+    Parameters
+    ----------
+    package : str
+        The name that is imported.
+
+    Returns
+    -------
+    bool
+        Whether there is a file here or an entry point.
+    """
+    return package in FILES or package in codecs.entry_points(codecs.OF_LIBRARIES)
+
+
+def load(package: str) -> tuple[Declaration, ...]:
+    """Give what is declared of a package.
+
+    Parameters
+    ----------
+    package : str
+        The name that is imported.
+
+    Returns
+    -------
+    tuple of Declaration
+        Nothing if nothing is declared, or if an entry point can't be loaded: `unusable` has the reason.
+    """
+    found: tuple[Declaration, ...] = ()
+    if package in FILES:
+        found = importlib.import_module(f"{__name__}.{package}").DECLARATIONS
+    point = codecs.entry_points(codecs.OF_LIBRARIES).get(package)
+    if point is not None:
+        try:
+            added = tuple(point.load())
+            if not all(isinstance(one, Declaration) for one in added):
+                raise TypeError("it isn't a sequence of declarations")
+        except Exception as error:  # another's must not cost the notebook its own
+            unusable[f"{package}: {point.value}"] = f"{type(error).__name__}: {error}"
+        else:
+            found += added
+    return found
+
+
+def functions(name: str, module: str, getter: str, setter: str, after: str = "") -> Setting:
+    """Declare a setting that two functions of a module get and set.
+
+    Parameters
+    ----------
+    name : str
+        What it is.
+    module : str
+        Where the functions are.
+    getter, setter : str
+        Their names.
+    after : str, optional
+        As that of `Setting`.
+
+    Returns
+    -------
+    Setting
+        It calls them by their names.
+    """
+    place = Imported(module)
+    return Setting(
+        name,
+        lambda: getattr(place, getter)(),
+        lambda new: getattr(place, setter)(new),
+        after or module,
+    )
+
+
+def set_each(
+    new: t.Mapping[str, t.Any],
+    now: t.Mapping[str, t.Any],
+    set_one: t.Callable[[str, t.Any], object],
+) -> None:
+    """Set those options that differ. One that can't be set costs no other.
+
+    Parameters
+    ----------
+    new, now : mapping
+        Values by name, as they are to be and as they are.
+    set_one : callable
+        Gets a name and a value.
+
+    Raises
+    ------
+    ValueError
+        Some couldn't be set: it has their names and the reasons.
+    """
+    failed = []
+    for name, value in new.items():
+        if name not in now or now[name] != value:
+            try:
+                set_one(name, value)
+            except Exception as error:
+                failed.append(f"{name}: {error}")
+    if failed:
+        raise ValueError("; ".join(failed))

@@ -1,0 +1,10 @@
+"""rich: its console, and what it shows instead of IPython."""
+
+from . import Registry, Replay
+
+DECLARATIONS = (
+    Registry("console", "rich", "", ("_console",)),
+    Replay(
+        "installation", (("rich.pretty", "install"), ("rich.traceback", "install")), through=True
+    ),
+)

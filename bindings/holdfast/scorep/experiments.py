@@ -1,0 +1,231 @@
+"""The directories of recordings on the disk: which there are, how large they are, how they are removed.
+
+A recording that isn't given a place gets a directory of its own, so an hour of work leaves many of them.
+`Kept` bounds those of one kernel: of the recordings that it named itself the oldest go, in bytes and in number.
+What a person named, moved or put a file into stays, and so does what a view shows and what is still recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+
+from holdfast import _recorder
+
+from .messages import warn_once
+
+#: What is kept if HOLDFAST_TRACE_LIMIT doesn't say otherwise.
+LIMIT_BYTES = 1 << 30
+#: As many as two sets of ``--repeat 100``.
+MOST = 200
+_AUTOMATIC = re.compile(r"scorep-\d{8}_\d{4}_\d+")
+_LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
+# What recorders write into a directory; `profile` may be called otherwise (SCOREP_PROFILING_BASE_NAME).
+_OWN = re.compile(
+    r"traces(\.otf2|\.def)?|parts|log-\d+|sources\.json|lines-.*\.bin|profile\.\w+"
+    r"|scorep\.(cfg|filter|fini\.log)|MANIFEST\.md"
+)
+
+#: Directories whose views may be on a screen: a view asks for more of its trace where somebody zooms in.
+shown: set[str] = set()
+
+
+def is_automatic(directory: str) -> bool:
+    """Return whether a directory has a name that the recorder made.
+
+    Parameters
+    ----------
+    directory : str
+        Its path.
+
+    Returns
+    -------
+    bool
+        Whether it is like ``scorep-<date>_<ticks>``.
+    """
+    return _AUTOMATIC.fullmatch(os.path.basename(directory)) is not None
+
+
+def others(directory: str) -> list[str]:
+    """Return what a directory has besides a recording.
+
+    Parameters
+    ----------
+    directory : str
+        Its path.
+
+    Returns
+    -------
+    list of str
+        Names of files and directories that no recorder has written.
+
+    Raises
+    ------
+    OSError
+        It can't be read.
+    """
+    return sorted(name for name in os.listdir(directory) if not _OWN.fullmatch(name))
+
+
+def is_recording(directory: str) -> bool:
+    """Return whether there is a recording in a directory.
+
+    Parameters
+    ----------
+    directory : str
+        Its path.
+
+    Returns
+    -------
+    bool
+        Whether it is a directory with an anchor file or a profile, or one that the recorder named.
+    """
+    if not os.path.isdir(directory) or os.path.islink(directory):
+        return False
+    names = os.listdir(directory)
+    return is_automatic(directory) or any(
+        name == "traces.otf2" or name.startswith("profile.") for name in names
+    )
+
+
+def size(directory: str) -> int:
+    """Return how large a directory is.
+
+    Parameters
+    ----------
+    directory : str
+        Its path.
+
+    Returns
+    -------
+    int
+        The bytes of its files; 0 if it isn't there.
+    """
+    total = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except OSError:
+                pass  # gone meanwhile
+    return total
+
+
+def is_busy(directory: str) -> bool:
+    """Return whether a process records into a directory now.
+
+    Parameters
+    ----------
+    directory : str
+        Its path.
+
+    Returns
+    -------
+    bool
+        Whether one does.
+    """
+    return _recorder.is_recorded(directory)
+
+
+def remove(directory: str) -> list[str]:
+    """Remove a recording, and its directory if nothing else is in it.
+
+    Parameters
+    ----------
+    directory : str
+        Its path.
+
+    Returns
+    -------
+    list of str
+        What else is in it, and stays.
+
+    Raises
+    ------
+    OSError
+        It can't be removed.
+    """
+    left = others(directory)
+    if not left:
+        shutil.rmtree(directory)
+        return left
+    for name in set(os.listdir(directory)) - set(left):
+        path = os.path.join(directory, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    return left
+
+
+def limit() -> int:
+    """Read HOLDFAST_TRACE_LIMIT.
+
+    Returns
+    -------
+    int
+        Bytes; 0: there is no limit.
+    """
+    text = os.environ.get("HOLDFAST_TRACE_LIMIT", "").strip()
+    if not text:
+        return LIMIT_BYTES
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        warn_once(f"HOLDFAST_TRACE_LIMIT={text!r} is no size like 500M or 2G; taken as 1G")
+        return LIMIT_BYTES
+    return int(float(found[1]) * 1024 ** " kmgt".index(found[2].lower() or " "))
+
+
+class Kept:
+    """The recordings that this kernel named, the oldest first.
+
+    Attributes
+    ----------
+    removed : int
+        How many have gone.
+    """
+
+    def __init__(self) -> None:
+        self.removed = 0
+        self._sizes: dict[str, int] = {}
+
+    def note(self, run: str) -> None:
+        """Note a recorded cell, and remove the oldest recordings if there are too many.
+
+        Parameters
+        ----------
+        run : str
+            What the frontend reports of it, as JSON (kernel/session/runs.c).
+        """
+        known = json.loads(run)
+        directory = known.get("trace", "")
+        if not known.get("automatic") or not os.path.isabs(directory):
+            return
+        self._sizes[directory] = size(directory)
+        most = limit()
+        total = sum(self._sizes.values())
+        for oldest in list(self._sizes)[:-1] if most else ():
+            if total <= most and len(self._sizes) <= MOST:
+                break
+            if oldest in shown:
+                continue
+            bytes_ = self._sizes[oldest]
+            if self._remove(oldest):
+                total -= bytes_
+
+    def _remove(self, directory: str) -> bool:
+        """Whether it no longer counts: it is gone, or a person has put something into it."""
+        try:
+            if is_busy(directory):
+                return False
+            if not os.path.islink(directory) and not others(directory):
+                shutil.rmtree(directory)
+                self.removed += 1
+        except FileNotFoundError:
+            pass  # removed or moved already
+        except OSError:
+            return False
+        del self._sizes[directory]
+        return True

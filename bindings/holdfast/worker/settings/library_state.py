@@ -1,0 +1,138 @@
+"""The state of libraries in one process, as the files of holdfast/libraries declare it.
+
+A file is loaded when its package is looked for, or when another process's state of it arrives. Its settings are rows
+(asked.py), or slots of the namespace (kept.py) if the notebook's objects may be in them; registries and calls are slots,
+too, and counters are added to those that are found (counters.py).
+
+A declaration is tried at the end of the import that it waits for. If this version of the library has no such thing, it is
+left out, with the reason in `holdfast.libraries.unusable`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import typing as t
+
+from holdfast import libraries
+from holdfast._patches import Patches, Slot
+from holdfast.libraries import Counter, Registry, Replay, Setting
+
+from .asked import asked
+from .counters import counters
+from .library_registries import Kept
+from .replays import Replays
+from .row import Row
+
+_ALWAYS = "standard"  # the standard library's
+
+
+class LibraryState:
+    """What is declared of the packages that this process has looked for."""
+
+    def __init__(self) -> None:
+        self._packages: set[str] = set()
+        self._slots: dict[str, Slot] = {}
+        self._registries: dict[str, Kept] = {}
+        self._replays: dict[str, tuple[Replay, str]] = {}  # with the module that they wait for
+        self._namespace: dict[str, t.Any] | None = None  # the notebook's, once there is one
+        self._patches: Patches | None = None
+
+    def begin(self, shell: t.Any) -> dict[str, Slot]:
+        """Nothing of the notebook's has run: the slots that only look, of the libraries that are here."""
+        self.load_imported()
+        for name, kept in list(self._registries.items()):
+            if kept.after in sys.modules:
+                self._try(name, kept.begin)
+        return dict(self._slots)
+
+    def load_imported(self) -> None:
+        """The files of all packages that are imported by now."""
+        for package in (_ALWAYS, *[name for name in list(sys.modules) if libraries.has(name)]):
+            self.load(package)
+
+    def begin_notebook(self, namespace: dict[str, t.Any]) -> dict[str, Slot]:
+        """Note the notebook's calls from now on. To be called once in a process: stand-ins take the functions' places.
+        Their slots."""
+        self._namespace = namespace
+        return {name: slot for name in list(self._replays) if (slot := self._note(name))}
+
+    def follow(self, patches: Patches) -> None:
+        """Slots of files that are loaded from now on are added to these."""
+        self._patches = patches
+        patches.find_slot = self.find_slot
+
+    def find_slot(self, name: str) -> bool:
+        """Load the file that declares a slot, by the slot's name; whether there is one."""
+        self.load(name.partition(":")[0])
+        return name in self._slots
+
+    def load(self, package: str) -> None:
+        """The file of a package, if there is one, and it isn't loaded yet."""
+        if package in self._packages or not libraries.has(package):
+            return
+        self._packages.add(package)
+        slots = {}
+        for one in libraries.load(package):
+            if isinstance(one, Counter):
+                counters.add(one)
+                continue
+            name = f"{package}: {one.name}"
+            slot = self._add(name, package, one)
+            if slot is not None:
+                slots[name] = slot
+        self._slots |= slots
+        if self._patches is not None:
+            self._patches.add(slots)
+
+    def awaits(self, module: str) -> bool:
+        """Whether something is asked of a module, which is about to be imported."""
+        self.load(module.partition(".")[0])
+        return any(kept.after == module for kept in self._registries.values())
+
+    def imported(self, module: str) -> None:
+        """That has been imported just now, and nobody has used it."""
+        for name, kept in list(self._registries.items()):
+            if kept.after == module:
+                self._try(name, kept.begin)
+
+    # ---- declarations
+
+    def _add(self, name: str, package: str, one: Setting | Registry | Replay) -> Slot | None:
+        if isinstance(one, Replay):
+            after = one.after or (package if one.through else one.functions[0][0])
+            self._replays[name] = one, after
+            return None if self._namespace is None else self._note(name)
+        if isinstance(one, Registry):
+            kept = self._registries[name] = Kept(one)
+            return kept.slot()
+        after = one.after or package
+        if one.has_values:
+            put = t.cast("t.Callable[[t.Any], None]", one.set)
+            return Slot(after, one.get, put)
+        asked.add(name, Row(after, one.get, one.set, one.fresh, is_drawn=one.is_drawn))
+        return None
+
+    def _note(self, name: str) -> Slot | None:
+        assert self._namespace is not None
+        replay, after = self._replays[name]
+        calls = Replays(replay, after, self._namespace)
+        calls.install(functools.partial(libraries.unusable.__setitem__, name))
+        if replay.is_repeated:
+            return calls.slot()
+        asked.add(name, Row(after, lambda: len(calls.made), None, 0))
+        return None
+
+    def _try(self, name: str, begin: t.Callable[[], object]) -> None:
+        try:
+            begin()
+        except Exception as error:
+            libraries.unusable[name] = str(error)
+            self._registries.pop(name, None)
+            self._slots.pop(name, None)
+            if self._patches is not None:
+                self._patches.remove(name)
+
+
+library_state = LibraryState()
+asked.load = library_state.load

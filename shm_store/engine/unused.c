@@ -1,0 +1,140 @@
+/* unused.c - blocks that a process keeps for its next allocation, and that get none.
+ *
+ * A freed block stays in the cache of its process (block.c), with its memory, since
+ * programs ask for the same sizes again and again. If none is asked for within a
+ * second, nobody has anything of it. The process itself may be in the middle of a
+ * computation then, or wait for input; so any other process of the session may give the
+ * memory back, and the frontend of a notebook does (kernel/session/rest.c).
+ *
+ * One word of the extent decides who has the block. Its process writes the time of the
+ * free into it, and takes the block again by an exchange for HFI_IDLE_NOT. Whoever
+ * gives it back exchanges the time for HFI_IDLE_EMPTIED first. Only one of the two
+ * exchanges succeeds. From then on the process doesn't touch the memory. The extent
+ * stays its own, RESERVED and mapped, until it meets the block in its cache and frees
+ * it. To punch the object takes the pages from the process's page tables as well.
+ *
+ * It goes in stretches, since the process that does it may have others to answer.
+ * Between two of them the writer lock is free, and `emptied_mib` has how far it has
+ * come; whoever calls next goes on there. The extent is a HOLE from the first stretch
+ * on.
+ *
+ * Rejected: a thread of the process that freed the block, since the process forks
+ * meanwhile, and since it would stand in traces, debuggers and counts of threads.
+ */
+#include <time.h>
+
+#include "base/argument.h"
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/slot.h"
+#include "platform/object.h"
+
+#define MIB (1ull << 20)
+
+static uint32_t
+milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint32_t)((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+}
+
+uint32_t (*hfi_idle_now)(void) = milliseconds;
+
+void
+hfi_extent_let_idle(hfi_extent *extent) {
+    uint32_t now = hfi_idle_now();
+    atomic_store(&extent->idle, now > HFI_IDLE_EMPTIED ? now : HFI_IDLE_EMPTIED + 1);
+}
+
+int
+hfi_extent_claim(hfi_extent *extent) {
+    uint32_t since = atomic_load(&extent->idle);
+    return since != HFI_IDLE_EMPTIED &&
+           atomic_compare_exchange_strong(&extent->idle, &since, HFI_IDLE_NOT);
+}
+
+uint64_t
+hfi_extent_emptied(const hfi_extent *extent) {
+    uint64_t bytes = extent->emptied_mib * MIB;
+    return bytes < extent->size ? bytes : extent->size;
+}
+
+static int
+is_empty(const hfi_extent *extent) {
+    return hfi_extent_emptied(extent) == extent->size;
+}
+
+/* Whether there is something to give back. Without the lock it is a guess. */
+static int
+is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
+    uint32_t since = atomic_load(&extent->idle);
+    if (since == HFI_IDLE_NOT || hfi_extent_state(extent) != HFI_RESERVED)
+        return 0;
+    if (since == HFI_IDLE_EMPTIED)
+        return !is_empty(extent);
+    int is_old = (int32_t)(now - since) >= (int32_t)unused_ms;
+    *ret_waits |= !is_old;
+    return is_old;
+}
+
+/* Take the block from its process, unless that has it again. Lock held. */
+static int
+seize(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
+    int waits;
+    uint32_t since = atomic_load(&extent->idle);
+    if (!is_due(extent, now, unused_ms, &waits) ||
+        (since != HFI_IDLE_EMPTIED &&
+         !atomic_compare_exchange_strong(&extent->idle, &since, HFI_IDLE_EMPTIED)))
+        return 0;
+    extent->flags |= HFI_EXTENT_HOLE;
+    hfi_step("unused:seized");
+    return 1;
+}
+
+/* Give back up to so many bytes of it, whole MiB; how many. Lock held. */
+static uint64_t
+empty(hf_session *session, hfi_extent *extent, uint64_t budget) {
+    uint64_t done = hfi_extent_emptied(extent), left = extent->size - done;
+    uint64_t part = hfi_round_up(budget < left ? budget : left, MIB);
+    if (part > left)
+        part = left;
+    if (hfi_object_punch(hfi_session_fd(session), extent->offset + done, part) != 0)
+        part = left; /* a file system that can't: the memory stays */
+    extent->emptied_mib = (uint32_t)((done + part + MIB - 1) / MIB);
+    return part;
+}
+
+hf_status
+hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_bytes,
+                     uint64_t *ret_bytes, int *ret_waits, hf_error *reterr) {
+    HFI_NEED(reterr, session);
+    hf_status status = hfi_session_check(session, reterr);
+    if (status)
+        return status;
+    uint32_t now = hfi_idle_now(), count = hfi_extent_count(session);
+    uint64_t bytes = 0;
+    int waits = 0, is_locked = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        hfi_extent *extent = &session->extents[i];
+        if (!is_due(extent, now, unused_ms, &waits))
+            continue;
+        if (bytes >= budget_bytes) {
+            waits = 1;
+            break;
+        }
+        if (!is_locked && (status = hfi_lock(session, reterr)))
+            return status;
+        is_locked = 1;
+        if (seize(extent, now, unused_ms)) {
+            bytes += empty(session, extent, budget_bytes - bytes);
+            waits |= !is_empty(extent);
+        }
+    }
+    if (is_locked)
+        hfi_unlock(session);
+    if (ret_bytes)
+        *ret_bytes = bytes;
+    if (ret_waits)
+        *ret_waits = waits;
+    return HF_OK;
+}
