@@ -17,6 +17,9 @@ long long hfi_rest_deadline_ns(const hf_kernel *kernel);
  * the next recorded cell, and the fork server imports. */
 void hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_moment_deadline_ns(const hf_kernel *kernel);
+/* What processes have freed, and haven't used for a second, is given back. */
+void hfi_rest_unused_tick(hf_kernel *kernel, long long now_ns);
+long long hfi_rest_unused_deadline_ns(const hf_kernel *kernel);
 /* Before the next commit the notebook is to be idle for so long; -1: it waits for a cell
  * that needs it, or for the rest. */
 void hfi_rest_delay_commits(hf_kernel *kernel, long long delay_ns);
