@@ -40,6 +40,8 @@ class _SessionInfo(_SessionRow):
 class _Saved(TypedDict):
     prepared: bytes | None
     saved: list[str]
+    classes: NotRequired[list[type]]  # taken out by the worker, which puts in the next
+    changed: NotRequired[list[str]]
     overlooked: list[str]
     removed: list[str]
     unserializable: dict[str, str]
@@ -147,6 +149,7 @@ class Names:
         verify: bool = False,
         stand_ins: dict[int, Any] = {},
         given_back: Container[str] = (),
+        trial: bool = False,
     ) -> _Saved: ...
     def watch(self, namespace: dict[str, Any], /) -> None: ...
     def strays(self) -> int: ...

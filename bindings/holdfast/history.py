@@ -23,6 +23,7 @@ from ._patches import shown
 from .tabular import align, count, size
 
 USAGE = """%holdfast undo       the variables as before the last cell that changed any
+%holdfast undo --to N  the variables as after In[N]
 %holdfast history    the steps that are kept; history LIMIT (such as 2G, 500M, 0) bounds them
 %holdfast checkout N  the variables of step N
 %holdfast diff N M   the differences between two steps; diff N, or diff alone: up to now
@@ -111,7 +112,7 @@ def _undo(history: History, rest: str, worker: t.Any) -> str:
     if undone:
         what = f"{'Cells' if many else 'Cell'} {undone} {'are' if many else 'is'} undone"
     else:
-        what = "The last step is undone"
+        what = "Done" if rest else "The last step is undone"
     return _went_back(what, history, worker)
 
 
@@ -215,7 +216,8 @@ def _diff(history: History, rest: str, worker: t.Any) -> str:
     before = rows_of(worker.session, history["steps"].get(first))
     after = rows_of(worker.session, history["steps"][last])
     since = "before it" if first is None else f"step {first}"
-    names = [name for name in changed_names(before, after) if _differs(before, after, name)]
+    names = _changed_between(history, before, after, first, last)
+    names = [name for name in names if _differs(before, after, name)]
     if not names:
         return f"No variable differs between {since} and step {last}."
     table = [("", "name", "type", "size", "value")]
@@ -224,6 +226,21 @@ def _diff(history: History, rest: str, worker: t.Any) -> str:
         sign = "+" if old is None else "-" if new is None else "~"
         table.append((sign, name, *_both(before, after, name)))
     return "\n".join([f"From {since} to step {last}:", *align(table, right=(3,))])
+
+
+def _changed_between(
+    history: History, before: Rows, after: Rows, first: str | None, last: str
+) -> list[str]:
+    """The names whose entries differ, without those that no step in between has changed: of these only
+    what they are stored beside differs."""
+    low, high = sorted((int(first or 0), int(last)))
+    between = [step for number, step in history["steps"].items() if low < int(number) <= high]
+    lists = [step.get("changed") for step in between]
+    names = changed_names(before, after)
+    if first is None or None in lists:
+        return names
+    changed = {name for one in lists for name in one or ()}
+    return [name for name in names if name in changed]
 
 
 def _differs(before: Rows, after: Rows, name: str) -> bool:
@@ -275,7 +292,7 @@ def _history(history: History, rest: str, worker: t.Any) -> str:
     before: Rows | None = None
     for number, step in steps.items():
         after = rows_of(worker.session, step)
-        names = [] if before is None else changed_names(before, after)
+        names = [] if before is None else _changed_by(step, before, after)
         if step["origin"]:
             change = f"the variables of step {step['origin']}"
         elif before is None:
@@ -288,6 +305,11 @@ def _history(history: History, rest: str, worker: t.Any) -> str:
     if history["pending"]:
         lines.append(f"Not committed yet: the changes of the cells {history['pending']}.")
     return "\n".join([*lines, f"{_limits(history)}."])
+
+
+def _changed_by(step: Step, before: Rows, after: Rows) -> list[str]:
+    names = step.get("changed")
+    return changed_names(before, after) if names is None else list(filter(_is_users, names))
 
 
 def _sum(rows: Rows, names: list[str]) -> str:
@@ -354,7 +376,10 @@ def _are_numbers(arguments: list[str]) -> bool:
 
 
 _FORMS: dict[str, t.Callable[[list[str]], bool]] = {
-    "undo": lambda arguments: not arguments,
+    "undo": lambda arguments: (
+        not arguments
+        or (len(arguments) == 2 and arguments[0] == "--to" and _are_numbers(arguments[1:]))
+    ),
     "checkout": lambda arguments: len(arguments) == 1 and _are_numbers(arguments),
     "diff": lambda arguments: len(arguments) <= 2 and _are_numbers(arguments),
     "history": lambda arguments: (

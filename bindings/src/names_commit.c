@@ -26,11 +26,17 @@
 enum { DETACH_SIZE = 4096 }; /* payload from which putting may mean a system call */
 
 int
-hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names) {
-    *ret_changes =
-        (hfi_changes){.state = state, .names = names, .removed = PyList_New(0)};
-    hfi_names_drop_pending(names);
-    names->is_pending = 1;
+hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names,
+                 int is_trial) {
+    *ret_changes = (hfi_changes){
+        .state = state, .names = names, .removed = PyList_New(0), .is_trial = is_trial};
+    if (is_trial) {
+        ret_changes->aside = names->pending;
+        names->pending = (hfi_records){0};
+    } else {
+        hfi_names_drop_pending(names);
+        names->is_pending = 1;
+    }
     return ret_changes->removed ? 0 : -1;
 }
 
@@ -38,6 +44,10 @@ void
 hfi_changes_fini(hfi_changes *at) {
     hf_commit_abort(at->commit);
     Py_XDECREF(at->removed);
+    if (at->is_trial) {
+        hfi_records_fini(&at->names->pending);
+        at->names->pending = at->aside;
+    }
 }
 
 int
@@ -96,6 +106,8 @@ put_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
 /* Put the sink's encoding under `key`. Gives a new record, borrowed from pending. */
 static hfi_record *
 put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
+    if (at->is_trial)
+        return hfi_records_put(&at->names->pending, key);
     Py_ssize_t size = 0;
     const char *text = hfi_key_bytes(key, &size);
     if (!text || begin(at) < 0)

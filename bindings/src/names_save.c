@@ -24,6 +24,7 @@ typedef struct save {
     hfi_encoder encoder;
     hfi_changes changes;
     uint64_t pages_overlooked;
+    int is_trial;
 } save;
 
 /* New reference: a list, in the namespace's order; of those that `verify` looked at, or
@@ -38,6 +39,18 @@ saved_names(const hfi_scan *scan, int only_verified) {
             Py_CLEAR(names);
     }
     return names;
+}
+
+/* New reference: a list of the notebook's classes that were saved. */
+static PyObject *
+saved_classes(const hfi_scan *scan) {
+    PyObject *classes = PyList_New(0);
+    for (size_t i = 0; classes && i < scan->count; i++) {
+        const hfi_member *one = &scan->members[i];
+        if (one->is_saved && one->is_class && PyList_Append(classes, one->value) < 0)
+            Py_CLEAR(classes);
+    }
+    return classes;
 }
 
 /* Of names that no record speaks of. */
@@ -66,8 +79,11 @@ run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
     if (hfi_scan_init(&at->scan, names, &at->wanted) < 0 ||
         hfi_grouping_init(&at->grouping, &at->scan, at->wanted.namespace, session) <
             0 ||
-        hfi_encoder_members(&at->encoder, &at->scan, &at->grouping) < 0 ||
-        hfi_encoder_extra(&at->encoder, extra) < 0 ||
+        hfi_encoder_members(&at->encoder, &at->scan, &at->grouping) < 0)
+        return NULL;
+    if (at->is_trial)
+        Py_RETURN_NONE;
+    if (hfi_encoder_extra(&at->encoder, extra) < 0 ||
         hfi_changes_sweep(&at->changes, &at->wanted) < 0)
         return NULL;
     names->unserializable_refs = count_unserializable_refs(&at->scan);
@@ -82,12 +98,13 @@ report(const save *at, const hfi_names *names, PyObject *prepared,
     PyObject *unserializable = PyDict_Copy(names->reasons);
     double seconds = now_seconds() - start;
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared",
-        prepared, "saved", saved_names(&at->scan, 0), "overlooked",
-        saved_names(&at->scan, 1), "removed", at->changes.removed, "unserializable",
-        unserializable, "code", at->grouping.code, "held", at->grouping.held, "numbers",
-        at->grouping.numbers, "names_examined", (Py_ssize_t)at->scan.count,
-        "names_encoded", (unsigned long long)at->encoder.encoded, "decoded_again",
+        "{s:N,s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}",
+        "prepared", prepared, "saved", saved_names(&at->scan, 0), "classes",
+        saved_classes(&at->scan), "overlooked", saved_names(&at->scan, 1), "removed",
+        at->changes.removed, "unserializable", unserializable, "code",
+        at->grouping.code, "held", at->grouping.held, "numbers", at->grouping.numbers,
+        "names_examined", (Py_ssize_t)at->scan.count, "names_encoded",
+        (unsigned long long)at->encoder.encoded, "decoded_again",
         (unsigned long long)at->changes.decoded_again, "bytes_copied",
         (unsigned long long)stats->bytes_copied, "bytes_shared",
         (unsigned long long)stats->bytes_shared, "pages_changed",
@@ -116,7 +133,7 @@ knows_current(hfi_state *state, hfi_names *names) {
 static PyObject *
 save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
     PyObject *result = NULL, *before = NULL, *prepared = NULL;
-    int failed = hfi_changes_init(&at->changes, state, names) < 0;
+    int failed = hfi_changes_init(&at->changes, state, names, at->is_trial) < 0;
     failed |= hfi_encoder_init(&at->encoder, &at->changes) < 0;
     if (!failed)
         before = hfi_context_enter(names, at->wanted.namespace, at->encoder.own);
@@ -138,16 +155,16 @@ save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
 
 PyObject *
 hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "hidden",     "extra",
-                            "touched",   "holders",    "verify",
-                            "stand_ins", "given_back", NULL};
+    static char *words[] = {"namespace", "hidden", "extra",     "touched",
+                            "holders",   "verify", "stand_ins", "given_back",
+                            "trial",     NULL};
     PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
                          *holders = NULL, *stand_ins = NULL, *given_back = NULL;
-    int verify = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!OO!pO!O:save", words,
+    int verify = 0, is_trial = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!OO!pO!Op:save", words,
                                      &PyDict_Type, &namespace, &hidden, &PyDict_Type,
                                      &extra, &touched, &PyTuple_Type, &holders, &verify,
-                                     &PyDict_Type, &stand_ins, &given_back))
+                                     &PyDict_Type, &stand_ins, &given_back, &is_trial))
         return NULL;
     if (touched && touched != Py_None && !PyAnySet_CheckExact(touched))
         return PyErr_Format(PyExc_TypeError, "touched is a set or None");
@@ -158,12 +175,13 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
                           .holders = holders,
                           .stand_ins = stand_ins,
                           .given_back = given_back,
-                          .verify = verify}};
+                          .verify = verify},
+               .is_trial = is_trial};
     PyObject *result = NULL;
     if (at.wanted.hidden && hfi_names_begin(names) == 0) {
         if (knows_current(hfi_state_of(Py_TYPE(self)), names)) {
             result = save_names(&at, hfi_state_of(Py_TYPE(self)), names, extra);
-            if (!result)
+            if (!result && !is_trial)
                 hfi_names_drop_pending(names);
         }
         hfi_names_end(names);

@@ -94,10 +94,13 @@ typedef struct hfi_changes {
     hf_commit *commit;      /* begun with the first change */
     PyObject *removed;      /* list of the names that the user deleted */
     uint64_t decoded_again; /* entries, to compare a pickle with */
+    int is_trial;           /* only compare: nothing is put */
+    hfi_records aside;      /* with `is_trial`: what was pending, until fini */
 } hfi_changes;
 
 /* `pending` of the names is empty then. Fini aborts a commit that wasn't prepared. */
-int hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names);
+int hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names,
+                     int is_trial);
 void hfi_changes_fini(hfi_changes *changes);
 
 /* Room for a first save of this many keys. */

@@ -32,7 +32,7 @@ typedef enum hfi_history_kind {
 
 typedef struct hfi_history {
     hfi_history_kind kind;
-    long long from, to; /* generations; -1: not given */
+    long long from, to; /* generations; of an undo, `to` is a cell; -1: not given */
     unsigned long long limit_bytes;
 } hfi_history;
 

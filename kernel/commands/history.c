@@ -62,7 +62,8 @@ hfi_history_parse(hfi_part words) {
     bool good = true;
     switch (history.kind) {
     case HFI_HISTORY_UNDO:
-        good = one.size == 0;
+        good = one.size == 0 || (hfi_part_is(one, "--to") && rest.size == 0 &&
+                                 read_number(two, &history.to));
         break;
     case HFI_HISTORY_CHECKOUT:
         good = read_number(one, &history.from) && two.size == 0;

@@ -80,8 +80,9 @@ void hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes);
 void hfi_generations_note(hf_kernel *kernel);
 /* The cells since the newest step changed nothing, or their changes are lost. */
 void hfi_generations_forget(hf_kernel *kernel);
-/* The current generation was published: perhaps a step. `origin`: see hfi_step. */
-void hfi_generations_published(hf_kernel *kernel, int64_t origin);
+/* The current generation was published, by a worker's reply that says what has changed;
+ * NULL: whatever differs. Perhaps it is a step. */
+void hfi_generations_published(hf_kernel *kernel, const msgpack_object *reply);
 /* The commit was made, and the main worker has settled: do the frontend's part of the
  * command, and hand the cell to the main worker. */
 void hfi_generations_begin(hf_kernel *kernel);

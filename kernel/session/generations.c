@@ -1,11 +1,17 @@
 /* generations.c - the generations that are kept, and the ways back to them.
  *
- * A step is a commit that changed a variable: what the main worker commits when it is
- * idle, or before an instrumented cell, and what such a cell changed. So plain cells
- * pay nothing while they run; those that follow each other at once are one step. A
- * commit that only knows of more inputs and outputs is no step: undoing it would show
- * nothing. A step is called by its generation, and remembers when it was and which
- * cells it is made of.
+ * A step is a commit that changed a variable's value: what the main worker commits when
+ * it is idle, or before an instrumented cell, and what such a cell changed. So plain
+ * cells pay nothing while they run; those that follow each other at once are one step.
+ * Which variables changed is for the worker that commits to say: if a cell shows one,
+ * its entry differs, and its value doesn't. A commit that only knows of more inputs and
+ * outputs is no step: the newest step has that generation then. So it differs from the
+ * next one by what that one's cells changed, and by nothing else. A step is called by
+ * its generation, and remembers when it was, which cells it is made of, and what they
+ * changed.
+ *
+ * Somebody who undoes a step of several cells may have meant the last one. He is told
+ * first, and says "--to" the cell before them.
  *
  * Each step holds a snapshot, yielded: a process that finds the arena full takes the
  * oldest, without asking. Beyond a number of steps, or of bytes that only they keep,
@@ -50,7 +56,10 @@ typedef struct hfi_history_step {
     int64_t generation;     /* its name */
     int64_t origin;         /* of the step whose variables it has again; 0: its own */
     int64_t unix_ns;        /* when it was published */
-    hfi_textbuf cells;      /* numbers of the cells that it is made of: "3, 4" */
+    json_t *cells;          /* numbers of those that changed these variables: a run,
+                             * if there are several */
+    long long first, last;  /* of these; or the number that it is found by */
+    json_t *changed;        /* names, by these; NULL: not known */
     json_t *unserializable; /* name: reason, of what it doesn't have */
 } hfi_history_step;
 
@@ -61,7 +70,7 @@ typedef struct hfi_generations {
     hfi_history_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
     size_t count;
     long long dropped;    /* steps that aren't kept any more */
-    hfi_textbuf cells;    /* that ran since the newest one */
+    json_t *cells;        /* numbers of those that ran since the newest one */
     uint64_t limit_bytes; /* of what the steps alone keep */
     uint64_t most_bytes;  /* that there were beside them; without meaning if the limit
                            * was chosen */
@@ -88,7 +97,8 @@ hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes) {
 static void
 step_fini(hfi_history_step *step) {
     hf_snapshot_release(step->snapshot);
-    hfi_textbuf_fini(&step->cells);
+    json_decref(step->cells);
+    json_decref(step->changed);
     json_decref(step->unserializable);
     memset(step, 0, sizeof *step);
 }
@@ -194,52 +204,182 @@ is_new(const hfi_generations *line, hf_snapshot *snapshot) {
     return found || status != HF_OK;
 }
 
+/* ---- a commit -------------------------------------------------------------------- */
+
+static long long
+cell_at(const json_t *cells, size_t i) {
+    return json_integer_value(json_array_get(cells, i));
+}
+
+/* "3, 4" */
+static void
+list_cells(const json_t *cells, hfi_textbuf *text) {
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        hfi_textbuf_format(text, "%s%lld", text->size > 0 ? ", " : "",
+                           cell_at(cells, i));
+}
+
 void
 hfi_generations_note(hf_kernel *kernel) {
-    hfi_textbuf *cells = &kernel->generations->cells;
-    if (kernel->cell.store_history &&
-        kernel->cell.directive.history.kind == HFI_HISTORY_NONE &&
-        (hfi_repeat_is_first(kernel) || cells->size == 0))
-        hfi_textbuf_format(cells, "%s%lld", cells->size > 0 ? ", " : "",
-                           kernel->cell.number);
+    hfi_generations *line = kernel->generations;
+    if (!kernel->cell.store_history ||
+        kernel->cell.directive.history.kind != HFI_HISTORY_NONE ||
+        !(hfi_repeat_is_first(kernel) || json_array_size(line->cells) == 0))
+        return;
+    if (line->cells == NULL)
+        line->cells = json_array();
+    (void)json_array_append_new(line->cells, json_integer(kernel->cell.number));
 }
 
 void
 hfi_generations_forget(hf_kernel *kernel) {
-    hfi_textbuf_clear(&kernel->generations->cells);
+    json_decref(kernel->generations->cells);
+    kernel->generations->cells = NULL;
 }
 
-void
-hfi_generations_published(hf_kernel *kernel, int64_t origin) {
+static int
+is_among(const msgpack_object *numbers, long long number) {
+    for (uint32_t i = 0; i < numbers->via.array.size; i++) {
+        const msgpack_object *one = &numbers->via.array.ptr[i];
+        if (one->type == MSGPACK_OBJECT_POSITIVE_INTEGER &&
+            (long long)one->via.u64 == number)
+            return 1;
+    }
+    return 0;
+}
+
+/* Leave out the cells that changed nothing, by the worker's word. If that is true of
+ * all, something else has changed the variables meanwhile: they stay. */
+static void
+leave_out(hfi_generations *line, const msgpack_object *looked) {
+    if (looked == NULL || looked->type != MSGPACK_OBJECT_ARRAY)
+        return;
+    json_t *left = json_array();
+    for (size_t i = 0; i < json_array_size(line->cells); i++)
+        if (!is_among(looked, cell_at(line->cells, i)))
+            (void)json_array_append(left, json_array_get(line->cells, i));
+    if (json_array_size(left) > 0) {
+        json_decref(line->cells);
+        line->cells = json_incref(left);
+    }
+    json_decref(left);
+}
+
+/* What a reply says; NULL if it doesn't. */
+static json_t *
+changed_of(const msgpack_object *reply) {
+    const msgpack_object *list = hfi_map_get(reply, "changed");
+    if (list == NULL || list->type != MSGPACK_OBJECT_ARRAY)
+        return NULL;
+    json_t *names = json_array();
+    for (uint32_t i = 0; i < list->via.array.size; i++) {
+        hfi_part name = hfi_object_part(&list->via.array.ptr[i]);
+        (void)json_array_append_new(names, json_stringn(name.data, name.size));
+    }
+    return names;
+}
+
+static json_t *
+unserializable_now(const hf_kernel *kernel) {
+    return json_copy(hfi_commits_unserializable(kernel));
+}
+
+/* No variable has another value: the newest step goes on. */
+static void
+renew_step(hf_kernel *kernel, hf_snapshot *snapshot) {
     hfi_generations *line = kernel->generations;
-    hf_error error = HF_ERROR_INIT;
-    hf_snapshot *snapshot = NULL;
-    struct timespec now = {0, 0};
-    if (hf_snapshot_acquire(kernel->store, &snapshot, &error) != HF_OK) {
-        hfi_log("history: %s", error.message);
-        return;
-    }
-    if (origin == 0 && !is_new(line, snapshot)) {
+    hfi_generations_forget(kernel);
+    if (line->count == 0) {
         hf_snapshot_release(snapshot);
-        hfi_textbuf_clear(&line->cells);
         return;
     }
+    hfi_history_step *step = &line->steps[line->count - 1];
+    hf_snapshot_release(step->snapshot);
+    json_decref(step->unserializable);
+    step->snapshot = snapshot;
+    step->unserializable = unserializable_now(kernel);
+    hf_snapshot_yield(snapshot);
+}
+
+/* The cell that a step without cells is found by: the one that makes it, or the last
+ * one before. */
+static long long
+number_of(const hf_kernel *kernel, int64_t origin) {
+    const hfi_generations *line = kernel->generations;
+    if (origin != 0 || (kernel->cell.request != NULL &&
+                        kernel->cell.directive.history.kind == HFI_HISTORY_LOAD))
+        return kernel->cell.number;
+    return line->count > 0 ? line->steps[line->count - 1].last : 0;
+}
+
+/* Consumes `changed`. */
+static void
+add_step(hf_kernel *kernel, hf_snapshot *snapshot, int64_t origin, json_t *changed) {
+    hfi_generations *line = kernel->generations;
+    size_t count = json_array_size(line->cells);
+    struct timespec now = {0, 0};
     clock_gettime(CLOCK_REALTIME, &now);
-    hfi_history_step *step = &line->steps[line->count++];
-    *step = (hfi_history_step){
+    hfi_history_step step = {
         .snapshot = snapshot,
         .generation = (int64_t)hf_snapshot_generation(snapshot),
         .origin = origin,
         .unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
         .cells = line->cells,
-        .unserializable = json_copy(hfi_commits_unserializable(kernel)),
+        .first = count > 0 ? cell_at(line->cells, 0) : number_of(kernel, origin),
+        .last = count > 0 ? cell_at(line->cells, count - 1) : number_of(kernel, origin),
+        .changed = changed,
+        .unserializable = unserializable_now(kernel),
     };
-    line->cells = (hfi_textbuf){0};
+    line->steps[line->count++] = step;
+    line->cells = NULL;
     hf_snapshot_yield(snapshot);
     keep_limits(kernel);
 }
 
+/* The generation that was just published; NULL after a message. */
+static hf_snapshot *
+acquire(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    hf_snapshot *snapshot = NULL;
+    if (hf_snapshot_acquire(kernel->store, &snapshot, &error) != HF_OK)
+        hfi_log("history: %s", error.message);
+    return snapshot;
+}
+
+void
+hfi_generations_published(hf_kernel *kernel, const msgpack_object *reply) {
+    hf_snapshot *snapshot = acquire(kernel);
+    if (snapshot == NULL)
+        return;
+    json_t *changed = changed_of(reply);
+    if (changed != NULL ? json_array_size(changed) > 0
+                        : is_new(kernel->generations, snapshot)) {
+        leave_out(kernel->generations, hfi_map_get(reply, "looked"));
+        add_step(kernel, snapshot, 0, changed);
+    } else {
+        renew_step(kernel, snapshot);
+        json_decref(changed);
+    }
+}
+
 /* ---- what the main worker gets --------------------------------------------------- */
+
+static void
+add_cells(hfi_frame *frame, const char *key, const json_t *cells) {
+    hfi_textbuf text = {0};
+    list_cells(cells, &text);
+    hfi_frame_add_text(frame, key, hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&text);
+}
+
+static void
+add_names(hfi_frame *frame, const json_t *names) {
+    size_t i;
+    json_t *name;
+    hfi_frame_add_array(frame, "changed", json_array_size(names));
+    json_array_foreach(names, i, name)
+        hfi_frame_put_text(frame, hfi_part_text(json_string_value(name)));
+}
 
 static void
 write_step(hfi_frame *frame, const hfi_history_step *step) {
@@ -247,10 +387,12 @@ write_step(hfi_frame *frame, const hfi_history_step *step) {
     char key[24];
     hf_snapshot_export(step->snapshot, &name);
     snprintf(key, sizeof key, "%lld", (long long)step->generation);
-    hfi_frame_add_map(frame, key, 4);
+    hfi_frame_add_map(frame, key, 4 + (step->changed != NULL));
     hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
     hfi_frame_add_integer(frame, "origin", step->origin);
-    hfi_frame_add_text(frame, "cells", hfi_textbuf_part(&step->cells));
+    add_cells(frame, "cells", step->cells);
+    if (step->changed != NULL)
+        add_names(frame, step->changed);
     hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
 }
 
@@ -269,7 +411,7 @@ write_history(const hf_kernel *kernel, hfi_frame *frame) {
     hfi_frame_add_integer(frame, "limit_bytes", (int64_t)limit_of(line));
     hfi_frame_add_integer(frame, "dropped", line->dropped);
     hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
-    hfi_frame_add_text(frame, "pending", hfi_textbuf_part(&line->cells));
+    add_cells(frame, "pending", line->cells);
     hfi_frame_add_map(frame, "unserializable",
                       json_object_size(line->target_unserializable));
     json_object_foreach(line->target_unserializable, name, reason)
@@ -282,7 +424,7 @@ write_history(const hf_kernel *kernel, hfi_frame *frame) {
 static void
 fini(hf_kernel *kernel) {
     remove_steps(kernel->generations, 0, kernel->generations->count);
-    hfi_textbuf_fini(&kernel->generations->cells);
+    hfi_generations_forget(kernel);
 }
 
 const hfi_owner hfi_generations_owner = {offsetof(hf_kernel, generations),
@@ -346,16 +488,32 @@ fail(hf_kernel *kernel, const char *sentence) {
     hfi_textbuf_fini(&text);
 }
 
-/* The main worker binds what differs. `with_state`: random generators and the like as
- * well. */
+/* The main worker binds what differs; of `changed`, if it isn't NULL. `with_state`:
+ * random generators and the like as well. */
 static void
-send_checkout(hf_kernel *kernel, uint64_t generation, int with_state) {
+send_checkout(hf_kernel *kernel, uint64_t generation, int with_state,
+              const json_t *changed) {
     hfi_frame frame;
-    hfi_frame_init(&frame, "checkout", 3);
+    hfi_frame_init(&frame, "checkout", 3 + (changed != NULL));
+    if (changed != NULL)
+        add_names(&frame, changed);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
     hfi_commits_add_name(kernel, &frame);
     hfi_frame_add_flag(&frame, "state", with_state);
     hfi_workers_send_main(kernel, &frame);
+}
+
+/* What may differ between a step and the newest one: what the steps behind it have
+ * changed. NULL if one of them doesn't say. */
+static json_t *
+changed_since(const hfi_generations *line, const hfi_history_step *step) {
+    json_t *names = json_array();
+    while (++step < line->steps + line->count)
+        if (step->changed == NULL || json_array_extend(names, step->changed) < 0) {
+            json_decref(names);
+            return NULL;
+        }
+    return names;
 }
 
 /* 0 if it failed, and the client got the error. */
@@ -367,30 +525,112 @@ go_to(hf_kernel *kernel, const hfi_history_step *step) {
     line->target = step->generation;
     line->target_unserializable = json_incref(step->unserializable);
     int64_t origin = origin_of(line, step);
+    json_t *changed = changed_since(line, step);
     if (hfi_commits_restore(kernel, step->snapshot, &generation, &error) != HF_OK) {
+        json_decref(changed);
         hfi_ends_fail(kernel, "HistoryError", error.message);
         return 0;
     }
-    send_checkout(kernel, generation, 1);
-    hfi_generations_published(kernel, origin);
+    send_checkout(kernel, generation, 1, changed);
+    hf_snapshot *snapshot = acquire(kernel);
+    if (snapshot != NULL)
+        add_step(kernel, snapshot, origin, changed);
+    else
+        json_decref(changed);
     hold(line); /* for the main worker, which gets them with the request */
     return 1;
 }
 
 static int
-undo(hf_kernel *kernel) {
+is_run(const hfi_history_step *step) {
+    return json_array_size(step->cells) > 1;
+}
+
+/* "In[3] to In[5] ran without a pause: " */
+static void
+describe_run(const hfi_history_step *step, hfi_textbuf *text) {
+    hfi_textbuf_format(text, "In[%lld] %s In[%lld] ran without a pause: ", step->first,
+                       json_array_size(step->cells) == 2 ? "and" : "to", step->last);
+}
+
+/* The same, and the way to the state before them. */
+static void
+offer(hf_kernel *kernel, const hfi_history_step *step, hfi_textbuf *text) {
+    const char *command = hfi_history_command(kernel);
+    hfi_textbuf_format(text,
+                       "undo goes back to before In[%lld]. Go on? `%s undo --to %lld`",
+                       step->first, command != NULL ? command : "", step->first - 1);
+    hfi_ends_fail(kernel, "HistoryError", hfi_textbuf_string(text));
+}
+
+/* The cells of the steps between. */
+static void
+note_undone(hfi_generations *line, const hfi_history_step *before,
+            const hfi_history_step *now) {
+    hfi_textbuf_clear(&line->undone);
+    for (const hfi_history_step *step = before + 1; step <= now; step++)
+        list_cells(step->cells, &line->undone);
+}
+
+static int
+undo_last(hf_kernel *kernel) {
     hfi_generations *line = kernel->generations;
     const hfi_history_step *now = find_origin(line);
-    if (now == NULL || now == line->steps) {
-        fail(kernel, line->dropped > 0 ? "the step before isn't kept any more"
-                                       : "there is no step before");
-        return 0;
+    hfi_textbuf text = {0};
+    int is_first = now == NULL || now == line->steps;
+    if (now != NULL && is_run(now))
+        describe_run(now, &text);
+    if (!is_first && is_run(now)) {
+        offer(kernel, now, &text);
+    } else if (is_first) {
+        hfi_textbuf_format(&text, "%s",
+                           line->dropped > 0 ? "the step before isn't kept any more"
+                                             : "there is no step before");
+        fail(kernel, hfi_textbuf_string(&text));
     }
-    hfi_textbuf_clear(&line->undone);
-    hfi_textbuf_append(&line->undone, now->cells.data, now->cells.size);
-    const hfi_history_step *before =
-        now - 1; /* a return in between is what it returned to */
-    return go_to(kernel, before);
+    hfi_textbuf_fini(&text);
+    if (is_first || is_run(now))
+        return 0;
+    note_undone(line, now - 1, now);
+    return go_to(kernel, now - 1); /* a return in between is what it returned to */
+}
+
+/* Go to the variables as after a cell. */
+static int
+undo_to(hf_kernel *kernel, long long cell) {
+    hfi_generations *line = kernel->generations;
+    const hfi_history_step *step = line->steps + line->count;
+    const hfi_history_step *now = find_origin(line);
+    hfi_textbuf text = {0};
+    while (step > line->steps && step[-1].last > cell)
+        step--;
+    int is_within = step < line->steps + line->count && step->first <= cell;
+    if (cell >= kernel->cell.number)
+        hfi_textbuf_format(&text, "In[%lld] hasn't run", cell);
+    else if (is_within)
+        describe_run(step, &text);
+    else if (step == line->steps)
+        hfi_textbuf_format(&text, "the variables after In[%lld] aren't kept%s", cell,
+                           line->dropped > 0 ? " any more" : "");
+    else if (now != NULL && origin_of(line, step - 1) == now->generation)
+        hfi_textbuf_format(&text, "no variable has changed since In[%lld]", cell);
+    int fails = text.size > 0;
+    if (is_within && step > line->steps) {
+        offer(kernel, step, &text);
+    } else if (fails) {
+        if (is_within)
+            hfi_textbuf_format(&text, "the variables after In[%lld] weren't kept",
+                               cell);
+        fail(kernel, hfi_textbuf_string(&text));
+    }
+    hfi_textbuf_fini(&text);
+    if (fails)
+        return 0;
+    int64_t origin = origin_of(line, step - 1);
+    const hfi_history_step *found = find_step(line, origin);
+    if (found != NULL && now != NULL)
+        note_undone(line, found, now);
+    return go_to(kernel, step - 1);
 }
 
 static int
@@ -430,7 +670,7 @@ hfi_generations_begin(hf_kernel *kernel) {
     line->kept_bytes = kept_bytes(kernel);
     hold(line);
     if (history->kind == HFI_HISTORY_UNDO)
-        goes_on = undo(kernel);
+        goes_on = history->to < 0 ? undo_last(kernel) : undo_to(kernel, history->to);
     else if (history->kind == HFI_HISTORY_CHECKOUT)
         goes_on = checkout(kernel, history->from);
     else if (history->kind == HFI_HISTORY_DIFF)
@@ -467,8 +707,8 @@ hfi_generations_replied(hf_kernel *kernel, const msgpack_object *reply) {
                          &error);
         return 0;
     }
-    send_checkout(kernel, generation, 0);
-    hfi_generations_published(kernel, 0);
+    send_checkout(kernel, generation, 0, NULL);
+    hfi_generations_published(kernel, NULL);
     return 1;
 }
 

@@ -49,7 +49,8 @@
 #include "session/restart.h"
 #include "workers/program.h"
 
-#define IDLE_COMMIT_MAX_NS 250000000LL
+#define COMMIT_LONG_NS 250000000LL
+#define IDLE_FACTOR    4 /* how much longer the notebook is idle before the next one */
 
 /* ---- the cell's process --------------------------------------------------------- */
 
@@ -193,8 +194,6 @@ note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation)
     hfi_frame frame;
     hfi_commits_have_all(kernel);
     hfi_rollback_drop(kernel);
-    if (kernel->cell.state == HFI_CELL_COMMITTING)
-        hfi_rest_pause_commits(kernel, 0);
     hfi_commits_keep_unserializable(kernel, hfi_map_get(reply, "unserializable"));
     if (hfi_map_part(reply, "prepared").size == 0) {
         hfi_generations_forget(kernel);
@@ -205,18 +204,15 @@ note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation)
     hfi_commits_add_name(kernel, &frame);
     hfi_workers_send_main(kernel, &frame);
     hfi_commits_settle(kernel, (int64_t)generation);
-    hfi_generations_published(kernel, 0);
+    hfi_generations_published(kernel, reply);
 }
 
-/* One that no cell waited for. If it took long, a person who types must not wait for
- * the next: the idle commits pause until a cell has waited for one. */
+/* If it took long, a person who types must not wait for the next; if it failed, that
+ * waits for a cell which needs it, or for the rest. */
 static void
-end_idle_commit(hf_kernel *kernel, long long spent_ns, hf_status status,
-                const hf_error *error) {
-    if (status != HF_OK || spent_ns > IDLE_COMMIT_MAX_NS)
-        hfi_rest_pause_commits(kernel, 1);
-    if (status != HF_OK)
-        hfi_commits_note_failure(kernel, error);
+delay_next(hf_kernel *kernel, long long spent_ns, hf_status status) {
+    long long delay_ns = spent_ns > COMMIT_LONG_NS ? IDLE_FACTOR * spent_ns : 0;
+    hfi_rest_delay_commits(kernel, status == HF_OK ? delay_ns : -1);
 }
 
 void
@@ -231,8 +227,11 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
         return;
     if (status == HF_OK && hfi_map_get(reply, "unserializable") != NULL)
         note_commit(kernel, reply, generation);
+    if (!waits || hfi_map_get(reply, "unserializable") != NULL)
+        delay_next(kernel, spent_ns, status);
     if (!waits) {
-        end_idle_commit(kernel, spent_ns, status, &error);
+        if (status != HF_OK)
+            hfi_commits_note_failure(kernel, &error);
         return;
     }
     hfi_cell_committed(&kernel->cell, hfi_map_real(report, "bytes_copied", 0));
@@ -286,7 +285,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     }
     if (hfi_map_part(reply, "prepared").size > 0) {
         hfi_generations_note(kernel);
-        hfi_generations_published(kernel, 0);
+        hfi_generations_published(kernel, reply);
         if (!hfi_ends_will_report(kernel)) /* whose answer comes after the adoption */
             hfi_cell_adopt(&kernel->cell, ++kernel->next_id);
     }

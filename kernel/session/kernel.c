@@ -170,7 +170,7 @@ open_store(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr
     hfi_commits_hold(kernel, hf_session_generation(kernel->store));
     hfi_generations_init(kernel, options->history_bytes);
     if (hf_session_generation(kernel->store) > 0)
-        hfi_generations_published(kernel, 0);
+        hfi_generations_published(kernel, NULL);
     return HF_OK;
 }
 

@@ -1,8 +1,9 @@
 /* rest.c - what is done when nobody uses the notebook.
  *
  * When nothing was to be done for 50 ms, what plain cells changed is committed, so that
- * the death of the main worker costs little. A commit that took long pauses this until
- * an instrumented cell has waited for one: a person who types must not wait for a copy.
+ * the death of the main worker costs little, and the cells that follow are another step
+ * of the history. After a commit that took long, the next one waits for a moment that is
+ * as much longer: a person who types must not wait for a copy.
  * Then the main worker makes the fork that the next recorded cell needs, which it made
  * without the 50 ms if such cells follow each other (rollback.c), and the fork server
  * imports what the notebook has imported (standby.c).
@@ -61,7 +62,7 @@ typedef enum hfi_rest_state {
 typedef struct hfi_rest {
     hfi_rest_state state; /* since the last cell ended */
     long long idle_ns;    /* when the last cell, or the last rest, ended */
-    int paused;           /* an idle commit took too long */
+    long long delay_ns;   /* before the next commit, if the last one took long */
     uint64_t left;        /* bytes that the last rest could not give back */
     long long look_ns;    /* when to look for unused memory */
     int has_unused;       /* some will be given back soon */
@@ -72,9 +73,13 @@ const hfi_owner hfi_rest_owner = {offsetof(hf_kernel, rest), sizeof(struct hfi_r
 
 /* ---- a moment later ------------------------------------------------------------- */
 
-static int
-may_commit(const hf_kernel *kernel) {
-    return hfi_commits_is_due(kernel) && !kernel->rest->paused;
+static long long
+commit_deadline_ns(const hf_kernel *kernel) {
+    long long delay_ns = kernel->rest->delay_ns;
+    if (!hfi_commits_is_due(kernel) || delay_ns < 0)
+        return -1;
+    return kernel->rest->idle_ns +
+           (delay_ns > IDLE_DELAY_NS ? delay_ns : IDLE_DELAY_NS);
 }
 
 static int
@@ -85,12 +90,13 @@ is_used(const hf_kernel *kernel) {
 
 long long
 hfi_rest_moment_deadline_ns(const hf_kernel *kernel) {
-    if (is_used(kernel) || !(may_commit(kernel) || hfi_rollback_is_wanted(kernel) ||
-                             hfi_standby_awaits_import(kernel)))
+    if (is_used(kernel))
         return -1;
     if (hfi_rollback_is_wanted_at_once(kernel))
         return kernel->rest->idle_ns;
-    return kernel->rest->idle_ns + IDLE_DELAY_NS;
+    if (hfi_rollback_is_wanted(kernel) || hfi_standby_awaits_import(kernel))
+        return kernel->rest->idle_ns + IDLE_DELAY_NS;
+    return commit_deadline_ns(kernel);
 }
 
 void
@@ -102,7 +108,8 @@ hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns) {
         hfi_rollback_make(kernel); /* it is wanted at once */
         return;
     }
-    if (may_commit(kernel)) {
+    deadline = commit_deadline_ns(kernel);
+    if (deadline >= 0 && now_ns >= deadline) {
         hfi_commits_ask(kernel, now_ns);
         return; /* the rest when that is done */
     }
@@ -230,6 +237,6 @@ hfi_rest_hear(hf_kernel *kernel, const hfi_event *event) {
 }
 
 void
-hfi_rest_pause_commits(hf_kernel *kernel, int is_paused) {
-    kernel->rest->paused = is_paused;
+hfi_rest_delay_commits(hf_kernel *kernel, long long delay_ns) {
+    kernel->rest->delay_ns = delay_ns;
 }

@@ -20,8 +20,9 @@ long long hfi_rest_moment_deadline_ns(const hf_kernel *kernel);
 /* What processes have freed, and haven't used for a second, is given back. */
 void hfi_rest_unused_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_unused_deadline_ns(const hf_kernel *kernel);
-/* An idle commit took too long; or a cell has waited for one since. */
-void hfi_rest_pause_commits(hf_kernel *kernel, int is_paused);
+/* Before the next commit the notebook is to be idle for so long; -1: it waits for a cell
+ * that needs it, or for the rest. */
+void hfi_rest_delay_commits(hf_kernel *kernel, long long delay_ns);
 /* Something has just ended. */
 void hfi_rest_used(hf_kernel *kernel);
 /* A client's request ends the rest. */

@@ -317,10 +317,13 @@ hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
         hfi_map_integer(reply, "id", 0) != rollback->id)
         return 0;
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
-    if (status != HF_OK)
+    if (status != HF_OK) {
         hfi_log("rollback: %s", error.message);
-    else
+    } else {
         hfi_commits_keep_unserializable(kernel, hfi_map_get(reply, "unserializable"));
+        if (hfi_map_part(reply, "prepared").size > 0)
+            hfi_generations_published(kernel, reply);
+    }
     end(kernel);
     *ret_outcome = status == HF_OK ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED;
     return 1;

@@ -48,12 +48,16 @@
       "Without `parent` it belongs to the request that the worker runs.")              \
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
-      "prepared?: bin, trace?: str, automatic?: bool, unserializable?: {str: str}, "   \
-      "run?: str, "                                                                    \
-      "run_reason?: str, protected?: bool, main?: bool",                               \
+      "prepared?: bin, changed?: [str], looked?: [int], trace?: str, "                 \
+      "automatic?: bool, unserializable?: {str: str}, run?: str, run_reason?: str, "   \
+      "protected?: bool, main?: bool",                                                 \
       "Ends the request under `id`. For a request, `content` is that of Jupyter's "    \
       "reply. `prepared` is the token of a prepared commit, which the frontend "       \
-      "publishes before the client sees the reply. `trace` is the directory of the "   \
+      "publishes before the client sees the reply. `changed` names the variables "     \
+      "with another value than in the generation before: if there is none, the "       \
+      "commit is no step of the history. Without it each variable whose entry "        \
+      "differs counts. `looked` are the numbers of cells since the commit before "     \
+      "that have changed none of these. `trace` is the directory of the "              \
       "recording; `automatic`: nobody has named it. Of a `commit` it has besides "     \
       "`unserializable`, the reason for "                                              \
       "each name that the commit doesn't have, and, if the frame asked how to run a "  \
@@ -188,9 +192,10 @@
       "process state, and add the cell to the history. With an `id`: what is to be "   \
       "said of it is output of the request with this header, whose end waits for "     \
       "the answer by `reply`.")                                                        \
-    X(MAIN, checkout, 0, "generation: int, name: bin, state: bool",                    \
+    X(MAIN, checkout, 0, "generation: int, name: bin, state: bool, changed?: [str]",   \
       "An older generation, or one that a load prepared, was published: bind the "     \
-      "variables that differ, and take the process state if `state`.")                 \
+      "variables that differ, and take the process state if `state`. Only those in "   \
+      "`changed` have other values: others stay the objects that they are.")           \
     X(MAIN, protect, 3, "id: int",                                                     \
       "Make a fork that sleeps, and holds the notebook as it is now; the "             \
       "descriptors are its channel and pipes. Answered by `protected`.")               \
@@ -255,9 +260,10 @@
       "generations, or -1; `target` is the step that was returned to, or 0; "          \
       "`undone` and `pending` are numbers of cells. The steps, oldest first, are "     \
       "held until the reply.")                                                         \
-    X(Step, "unix_ns: int, origin: int, cells: str, name: bin",                        \
+    X(Step, "unix_ns: int, origin: int, cells: str, changed?: [str], name: bin",       \
       "When it was published, the step whose variables it has again or 0, its "        \
-      "cells, and the name under which its generation is leased (hf_generation).")     \
+      "cells, what they changed, and the name under which its generation is leased "   \
+      "(hf_generation).")                                                              \
     X(Report,                                                                          \
       "error?: str, reason?: str, seconds?: real, seconds_in?: real, "                 \
       "seconds_run?: real, seconds_out?: real, seconds_trace?: real, "                 \

@@ -59,18 +59,6 @@ def test_undo_takes_the_last_cell_back(kernel):
     assert kernel.run("(x, y, 'z' in globals())").result == "(1, [1], False)"
 
 
-def test_cells_without_a_pause_are_one_step(kernel):
-    cells(kernel, "x = 1")
-    sent = [kernel.client.execute(f"x = {number}") for number in (2, 3, 4)]
-    for message in sent:
-        kernel.finish(message)
-    text = history(kernel, "undo")  # commits first
-    assert (
-        "Cells {}, {}, {} are undone".format(*range(kernel.before + 2, kernel.before + 5)) in text
-    )
-    assert kernel.run("x").result == "1"
-
-
 def test_undo_of_an_instrumented_cell(isolated_kernel):
     cells(isolated_kernel, "import numpy as np\na = np.zeros(100_000); view = a[:10]")
     cells(isolated_kernel, "%%execute_with_scorep\na += 1; made = 5")

@@ -26,7 +26,7 @@ from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import NotCarriedError, of_last_error
 
-from . import notices, preparation, restarted, usage
+from . import notices, preparation, restarted, steps, usage
 from .addresses import Addresses
 from .analysis import reach
 from .bound import unstorable, with_traceback
@@ -269,14 +269,12 @@ class Cell(Worker):
         _trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
         self._report_imports()
         self._collect_patches()
-        saved = self.names.save(
-            self.shell.user_ns,
-            hidden=results.hidden_names(self.shell),
+        saved = steps.save(
+            self.names,
+            self.shell,
             touched=None if own_code.has_loaded_anew() else self._reached,
-            holders=results.holders(self.shell),
             verify=verify.is_on(),
             stand_ins=_owned.stand_ins(self.shell.user_ns),
-            given_back=results.given_back(self.shell),
             extra={
                 "state": state.pack(state.capture(self.shell)),
                 "results": results.capture(self.shell),
@@ -296,7 +294,7 @@ class Cell(Worker):
         report["raised"] = not self.shell.last_execution_succeeded
         reply: Frame = {}
         if saved["prepared"] is not None:
-            reply["prepared"] = saved["prepared"]
+            reply |= {"prepared": saved["prepared"], "changed": saved["changed"]}
         return reply
 
     def _report_lost(self, saved: t.Any) -> dict[str, str]:

@@ -253,7 +253,7 @@ class Forked:
         report["raised"] = not main.shell.last_execution_succeeded
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:
-            reply["prepared"] = saved["prepared"]
+            reply |= {"prepared": saved["prepared"], "changed": saved["changed"]}
 
 
 def _part_loop(loop: t.Any) -> None:

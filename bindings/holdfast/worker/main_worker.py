@@ -27,7 +27,7 @@ from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 from holdfast.scorep import experiments
 
-from . import notices, preparation, usage
+from . import notices, preparation, steps, usage
 from .absent import report_absent
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
@@ -163,7 +163,8 @@ class MainWorker(Worker):
         handles.table.taken_back(adopted=False)  # else the adoption came first
         code = frame.get("code") or message["content"].get("code", "")
         if self.touched is not None:
-            self.touched.begin(code)
+            is_numbered = message["content"].get("store_history", True)
+            self.touched.begin(code, frame.get("execution_count", 0) if is_numbered else 0)
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
         self._make_ready(code, reading="instrument" in frame)
         figures.settle(self.shell, code)
@@ -325,13 +326,16 @@ class MainWorker(Worker):
         device_lease.leases.durable = bool(frame.get("durable"))
         device_lease.leases.left_out = False
         saved, _, reason = self.save()
-        self.touched.learn(saved.pop("code"), saved.pop("held"))
+        code = saved.pop("code")
+        self.touched.learn(code, saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:
-            reply["prepared"] = saved["prepared"]
+            looked = self.touched.looked(saved["changed"])
+            reply |= {"prepared": saved["prepared"], "changed": saved["changed"], "looked": looked}
         else:
             self.touched.settle()
         reply |= self.run_mode.saved() if stays is None else stays
+        self.touched.forget(set(saved["saved"]) - code.keys())
         self.last_commit = {
             "seconds": saved["seconds"],
             "reason": reason,
@@ -373,14 +377,12 @@ class MainWorker(Worker):
             if device_lease.leases.durable:  # also what is owed
                 touched |= self._owed
         try:
-            saved = self.names.save(
-                self.shell.user_ns,
-                hidden=results.hidden_names(self.shell),
+            saved = steps.save(
+                self.names,
+                self.shell,
                 touched=touched,
-                holders=results.holders(self.shell),
                 verify=verify.is_on(),
                 stand_ins=_owned.stand_ins(self.shell.user_ns),
-                given_back=results.given_back(self.shell),
                 extra={
                     "state": state.pack(self._committed_state),
                     "results": results.capture(self.shell),
@@ -594,9 +596,24 @@ class MainWorker(Worker):
         self.last_line = frame
 
     def op_checkout(self, frame: Frame) -> None:
-        """The frontend published an older generation anew, or what a file had."""
+        """The frontend published an older generation anew, or what a file had.
+
+        What no step in between has changed stays the object that it is, though a variable may be stored
+        beside other results there.
+        """
         before = self.shell.user_ns.copy()
         adopted = self._adopt(frame.get("name"), bool(frame.get("state")))
+        if "changed" in frame:
+            same = steps.unchanged(self.names, adopted["changed"], frame["changed"], before)
+            self.shell.user_ns.update(same)
+            classes = (
+                name for name in frame["changed"] if isinstance(self.shell.user_ns.get(name), type)
+            )  # which change in place
+            adopted["changed"] = [
+                name
+                for name in dict.fromkeys((*adopted["changed"], *classes))
+                if name in frame["changed"] or name not in before
+            ]
         counters.settle()
         handles.table.forget_arrived()
         device_lease.leases.forget_arrived()

@@ -153,6 +153,7 @@ class Step(t.TypedDict):
     unix_ns: int
     origin: int  # the step whose variables it has, if a return made it; else 0
     cells: str  # the numbers of those that led to it
+    changed: t.NotRequired[list[str]]  # by them
     name: bytes  # for `_store._entries`
 
 

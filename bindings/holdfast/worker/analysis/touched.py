@@ -39,6 +39,7 @@ from holdfast import _carry
 from holdfast._patches import is_patch
 
 from ..ipython import results
+from .looking import names_looked_at
 from .own_modules import OwnModules
 from .reach import Reach
 
@@ -47,11 +48,19 @@ _UNDERS = {"_", "__", "___"}
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
+class _Cell(t.NamedTuple):
+    """A cell that ran."""
+
+    number: int
+    text: str
+    codes: list[types.CodeType]
+
+
 @dataclasses.dataclass
 class _Period:
     """The code that ran between two commits."""
 
-    cells: list[tuple[str, list[types.CodeType]]] = dataclasses.field(default_factory=list)
+    cells: list[_Cell] = dataclasses.field(default_factory=list)
     words: set[str] = dataclasses.field(default_factory=set)
     reason: str = ""
 
@@ -95,17 +104,17 @@ class Touched:
 
     # ---- while cells run
 
-    def begin(self, text: str) -> None:
+    def begin(self, text: str, number: int = 0) -> None:
         """A cell begins."""
         if len(self._period.cells) == _CELLS_MAX:
             self._period = _Period(reason=f"more than {_CELLS_MAX} cells ran since the last commit")
-        self._period.cells.append((text, []))
+        self._period.cells.append(_Cell(number, text, []))
 
     def ran(self, code: types.CodeType) -> None:
         """A piece of the cell that began last is about to run."""
         if not self._period.cells:
-            self._period.cells.append(("", []))
-        self._period.cells[-1][1].append(code)
+            self._period.cells.append(_Cell(0, "", []))
+        self._period.cells[-1].codes.append(code)
 
     def anything(self, reason: str) -> None:
         """Something ran that nobody looked at."""
@@ -131,7 +140,47 @@ class Touched:
 
     def cells(self) -> list[str]:
         """The text of the cells that `take` spoke of."""
-        return [text for text, _ in self._taken.cells] if self._taken is not None else []
+        return [cell.text for cell in self._taken.cells] if self._taken is not None else []
+
+    def looked(self, changed: t.Collection[str]) -> list[int]:
+        """The numbers of the cells that `take` spoke of which can have changed none of these names.
+
+        Only after `learn`: functions that cells made since may have been called by the next ones.
+        """
+        taken = self._taken
+        if taken is None or len(taken.cells) < 2:
+            return []
+        own = [self._name(_Period(cells=[cell])) for cell in taken.cells]
+        any_other = taken.reason or self._stray_reason
+        makers = [names for cell, (names, _) in zip(taken.cells, own) if _makes_code(cell)]
+        others: set[int] = set()
+        found: set[int] = set()
+        for cell, (names, reason) in zip(taken.cells, own):
+            reason = reason or any_other
+            looks = self._only_looks(cell) or self._misses(names, reason, makers, changed)
+            (found if looks else others).add(cell.number)
+        return sorted(found - others)
+
+    def _misses(
+        self, names: set[str], reason: str, makers: list[set[str]], changed: t.Collection[str]
+    ) -> bool:
+        """Whether these names lead to none of `changed`, also by code that cells have made."""
+        reached: set[str] | None = names
+        while reached is not None:
+            reached, reason = self._close(reached, reason)
+            more = {name for made in makers if not made.isdisjoint(reached or ()) for name in made}
+            if reached is None or more <= reached:
+                break
+            reached |= more
+        return reached is not None and reached.isdisjoint(changed)
+
+    def _only_looks(self, cell: _Cell) -> bool:
+        names = names_looked_at(cell.text, self._shell.user_ns)
+        return names is not None and not any(
+            behind.names or behind.classes or behind.reason
+            for behind in map(self._behind.get, names)
+            if behind is not None
+        )
 
     def settle(self) -> None:
         """The values that the last commit saved are committed."""
@@ -145,6 +194,11 @@ class Touched:
         self.held.update(held)
         self._last = results.last_results(self._shell)
 
+    def forget(self, names: t.Iterable[str]) -> None:
+        """Behind these values a save has found no code. After `looked`: cells may have met what was there."""
+        for name in names:
+            self._behind.pop(name, None)
+
     def count_strays(self) -> None:
         """After a save: does somebody hold functions that it didn't see?"""
         strays = self._names.strays() - self._kept_by_errors()
@@ -157,7 +211,7 @@ class Touched:
     def _name(self, period: _Period) -> tuple[set[str], str]:
         """The names in the cells' own code."""
         names = set(period.words)
-        for text, codes in period.cells:
+        for _, text, codes in period.cells:
             reach = Reach()
             for code in codes:
                 reach.add_code(code)
@@ -203,6 +257,10 @@ class Touched:
                     # The frame, the list of referents, this name and the call.
                     count += sys.getrefcount(held) == 4
         return count
+
+
+def _makes_code(cell: _Cell) -> bool:
+    return any(isinstance(one, types.CodeType) for code in cell.codes for one in code.co_consts)
 
 
 def _look_behind(found: t.Collection[object]) -> _Behind:

@@ -42,11 +42,16 @@ class Elsewhere:
         return f"<the result of cell {self.number}, which is not here>"
 
 
+def is_numbered(name: str) -> bool:
+    """Whether it is a name such as `_5`."""
+    return name[:1] == "_" and _NUMBERED.match(name) is not None
+
+
 def _numbered(namespace: dict[t.Any, t.Any]) -> list[tuple[str, t.Any]]:
     return [
         (name, value)
         for name, value in list(namespace.items())
-        if isinstance(name, str) and name[:1] == "_" and _NUMBERED.match(name)
+        if isinstance(name, str) and is_numbered(name)
     ]
 
 
