@@ -80,7 +80,7 @@ is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
 /* Take the block from its process, unless that has it again. Lock held. */
 static int
 seize(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
-    int waits;
+    int waits = 0;
     uint32_t since = atomic_load(&extent->idle);
     if (!is_due(extent, now, unused_ms, &waits) ||
         (since != HFI_IDLE_EMPTIED &&
