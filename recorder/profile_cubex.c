@@ -148,9 +148,16 @@ put_metrics(FILE *file) {
 
 static void
 put_regions(FILE *file, const hfi_profile *profile) {
-    static const char *const roles[] = {"function", "function", "code", "artificial"};
-    static const char *const paradigms[] = {"compiler", "compiler", "user",
-                                            "measurement"};
+    static const char *const roles[] = {[HFI_REGION_FUNCTION] = "function",
+                                        [HFI_REGION_GENERATOR] = "function",
+                                        [HFI_REGION_C_FUNCTION] = "function",
+                                        [HFI_REGION_USER] = "code",
+                                        [HFI_REGION_ARTIFICIAL] = "artificial"};
+    static const char *const paradigms[] = {[HFI_REGION_FUNCTION] = "compiler",
+                                            [HFI_REGION_GENERATOR] = "compiler",
+                                            [HFI_REGION_C_FUNCTION] = "compiler",
+                                            [HFI_REGION_USER] = "user",
+                                            [HFI_REGION_ARTIFICIAL] = "measurement"};
     size_t count = hfi_definitions_count_regions(profile->definitions);
     for (uint32_t i = 0; i < count; i++) {
         const hfi_region *region = hfi_definitions_get_region(profile->definitions, i);

@@ -25,7 +25,11 @@
 
 static void
 write_regions(FILE *file, const hfi_profile *profile) {
-    static const char *const kinds[] = {"function", "c_function", "user", "artificial"};
+    static const char *const kinds[] = {[HFI_REGION_FUNCTION] = "function",
+                                        [HFI_REGION_GENERATOR] = "function",
+                                        [HFI_REGION_C_FUNCTION] = "c_function",
+                                        [HFI_REGION_USER] = "user",
+                                        [HFI_REGION_ARTIFICIAL] = "artificial"};
     size_t count = hfi_definitions_count_regions(profile->definitions);
     for (uint32_t i = 0; i < count; i++) {
         const hfi_region *region = hfi_definitions_get_region(profile->definitions, i);

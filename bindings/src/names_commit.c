@@ -70,6 +70,7 @@ record_after(const hfi_changes *at, PyObject *key) {
     return record_of(at, key);
 }
 
+/* Not in a trial: a second commit of this process would drop the one that is prepared. */
 static int
 begin(hfi_changes *at) {
     if (at->commit)
@@ -159,7 +160,7 @@ hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t c
 }
 
 static int
-remove_key(hfi_changes *at, PyObject *key) {
+remove_entry(hfi_changes *at, PyObject *key) {
     Py_ssize_t size = 0;
     const char *text = hfi_key_bytes(key, &size);
     if (!text || begin(at) < 0)
@@ -169,10 +170,16 @@ remove_key(hfi_changes *at, PyObject *key) {
     Py_BEGIN_ALLOW_THREADS
     status = hf_commit_remove(at->commit, text, (size_t)size, &error);
     Py_END_ALLOW_THREADS
-    if (status != HF_OK && status != HF_NOT_FOUND) {
-        hfi_raise(at->state, status, &error);
+    if (status == HF_OK || status == HF_NOT_FOUND)
+        return 0;
+    hfi_raise(at->state, status, &error);
+    return -1;
+}
+
+static int
+remove_key(hfi_changes *at, PyObject *key) {
+    if (!at->is_trial && remove_entry(at, key) < 0)
         return -1;
-    }
     hfi_record *record = hfi_records_put(&at->names->pending, key);
     if (!record)
         return -1;

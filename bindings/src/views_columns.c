@@ -305,7 +305,11 @@ make_table(const hfi_overview *overview, used_regions *used) {
 
 static PyObject *
 make_regions(const hfi_archive *archive, const used_regions *used) {
-    static const char *const kinds[] = {"function", "c_function", "user", "artificial"};
+    static const char *const kinds[] = {[HFI_REGION_FUNCTION] = "function",
+                                        [HFI_REGION_GENERATOR] = "function",
+                                        [HFI_REGION_C_FUNCTION] = "c_function",
+                                        [HFI_REGION_USER] = "user",
+                                        [HFI_REGION_ARTIFICIAL] = "artificial"};
     const hfi_definitions *definitions = hfi_archive_definitions(archive);
     PyObject *dict = PyDict_New();
     PyObject *names = PyList_New(used->count), *files = PyList_New(used->count);

@@ -50,7 +50,7 @@ class Asked:
     def add(self, name: str, row: Row) -> None:
         """Ask for this, too, which a library's file declares."""
         ROWS[name] = row
-        if _is_imported(row.module):
+        if is_imported(row.module):
             self._fresh[name] = self._first(name, row)
         else:
             self._modules.add(row.module)
@@ -156,7 +156,7 @@ class Asked:
             notices.not_carried_over(name, error)
 
 
-def _is_imported(name: str) -> bool:
+def is_imported(name: str) -> bool:
     """Whether its import has ended."""
     module = sys.modules.get(name)
     return module is not None and not getattr(

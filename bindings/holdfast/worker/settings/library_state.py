@@ -18,7 +18,7 @@ from holdfast import libraries
 from holdfast._patches import Patches, Slot
 from holdfast.libraries import Counter, Registry, Replay, Setting
 
-from .asked import asked
+from .asked import asked, is_imported
 from .counters import counters
 from .library_registries import Kept
 from .replays import Replays
@@ -35,6 +35,7 @@ class LibraryState:
         self._slots: dict[str, Slot] = {}
         self._registries: dict[str, Kept] = {}
         self._replays: dict[str, tuple[Replay, str]] = {}  # with the module that they wait for
+        self._calls: dict[str, Replays] = {}  # the notebook's
         self._namespace: dict[str, t.Any] | None = None  # the notebook's, once there is one
         self._patches: Patches | None = None
 
@@ -88,13 +89,18 @@ class LibraryState:
     def awaits(self, module: str) -> bool:
         """Whether something is asked of a module, which is about to be imported."""
         self.load(module.partition(".")[0])
-        return any(kept.after == module for kept in self._registries.values())
+        return any(kept.after == module for kept in self._registries.values()) or any(
+            calls.awaits(module) for calls in self._calls.values()
+        )
 
     def imported(self, module: str) -> None:
         """That has been imported just now, and nobody has used it."""
         for name, kept in list(self._registries.items()):
             if kept.after == module:
                 self._try(name, kept.begin)
+        for name, calls in list(self._calls.items()):
+            if calls.awaits(module):
+                self._try(name, functools.partial(calls.imported, module))
 
     # ---- declarations
 
@@ -116,8 +122,10 @@ class LibraryState:
     def _note(self, name: str) -> Slot | None:
         assert self._namespace is not None
         replay, after = self._replays[name]
-        calls = Replays(replay, after, self._namespace)
-        calls.install(functools.partial(libraries.unusable.__setitem__, name))
+        calls = self._calls[name] = Replays(replay, after, self._namespace)
+        for module in dict(replay.functions):
+            if is_imported(module):
+                self._try(name, functools.partial(calls.imported, module))
         if replay.is_repeated:
             return calls.slot()
         asked.add(name, Row(after, lambda: len(calls.made), None, 0))
@@ -128,6 +136,8 @@ class LibraryState:
             begin()
         except Exception as error:
             libraries.unusable[name] = str(error)
+            if name in self._calls:
+                return  # of the other functions calls are noted
             self._registries.pop(name, None)
             self._slots.pop(name, None)
             if self._patches is not None:

@@ -20,7 +20,6 @@ import typing as t
 from IPython import get_ipython
 from IPython.utils.capture import capture_output
 
-from holdfast._after_import import call_after_import
 from holdfast._patches import MISSING, Slot
 from holdfast.libraries import Replay
 
@@ -53,21 +52,21 @@ class Replays:
         """The calls that the namespace knows."""
         return Slot(self._after, lambda: list(self.made) or MISSING, self._write)
 
-    def install(self, miss: t.Callable[[str], object]) -> None:
-        """Stand in for the functions as soon as they are there; `miss` gets what this version of the library lacks."""
-        for place in self._replay.functions:
-            install = functools.partial(self._install, place, miss)
-            if place[0] in sys.modules:
-                install()
-            else:
-                call_after_import(place[0], install)
+    def awaits(self, module: str) -> bool:
+        """Whether one of the functions is there."""
+        return any(place[0] == module for place in self._replay.functions)
 
-    def _install(self, place: Place, miss: t.Callable[[str], object]) -> None:
-        module, path = place
-        if not _replace(module, path, functools.partial(self._noting, place)):
-            miss(f"{module} has no {path}")
-        elif self._replay.back and not _replace(module, self._replay.back, self._forgetting):
-            miss(f"{module} has no {self._replay.back}")
+    def imported(self, module: str) -> None:
+        """That has been imported just now: stand in for its functions. LookupError: this version of the library lacks one."""
+        for place in self._replay.functions:
+            if place[0] == module:
+                self._install(*place)
+
+    def _install(self, module: str, path: str) -> None:
+        if not _replace(module, path, functools.partial(self._noting, (module, path))):
+            raise LookupError(f"{module} has no {path}")
+        if self._replay.back and not _replace(module, self._replay.back, self._forgetting):
+            raise LookupError(f"{module} has no {self._replay.back}")
 
     # ---- the notebook's calls
 
