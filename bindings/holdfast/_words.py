@@ -11,7 +11,7 @@ import re
 
 LINE_MAX = 200  # characters, as far as that leaves room for names
 INSTEAD = "use a plain cell or --run=in-process"
-_REASON_MAX = 80
+_REASON_MAX = FITS = 80  # characters that always find room
 # Errors of Python's picklers. They say nothing to a user that the type doesn't.
 _INTERNAL = re.compile(r"pickl|__|local object|recursion|NULL", re.IGNORECASE)
 

@@ -197,7 +197,7 @@ def test_rc_params_wait_for_the_import(kernel):  # noqa: F811
     """A cell that doesn't use Matplotlib doesn't import it, and hands its settings on."""
     pytest.importorskip("matplotlib")
     kernel.instrumented("import matplotlib; matplotlib.rcParams['font.size'] = 6; del matplotlib")
-    loaded = "import sys; any(name.endswith('plotlib') for name in sys.modules)"
+    loaded = "import sys; any(name in sys.modules for name in ('mat' + 'plotlib',))"
     assert kernel.instrumented(loaded).result == "False"
     assert kernel.plain(loaded).result == "False"
     look = "import importlib.util; importlib.util.find_spec('matplotlib').name\n"

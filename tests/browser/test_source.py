@@ -53,7 +53,7 @@ def test_time_stands_beside_the_code(browser, exported, tmp_path):
     row = own.locator("tr[data-line='4']" if is_sampled else "tr[data-line='1']")
     heads = own.locator("thead th").all_inner_texts()
     if is_sampled:
-        assert heads == ["Calls", "Samples", "Time", "Own", "%", "Line", ""]
+        assert heads == ["Calls", "Samples", "Total", "Own", "%", "Line", ""]
         calls, samples, inclusive, exclusive, share, number, code = cells(row)
         assert (calls, number, code) == ("", "4", "total += sum(range(n))")
         assert int(samples) > 20 and float(share.removesuffix(" %")) > 90
@@ -69,7 +69,7 @@ def test_time_stands_beside_the_code(browser, exported, tmp_path):
             r"samples of .* 1,000 a second", root.locator(".sources .hint").first.inner_text()
         )
     else:
-        assert heads == ["Calls", "Time", "Own", "Per call", "Line", ""]
+        assert heads == ["Calls", "Total", "Own", "Per call", "Line", ""]
         calls, *_, number, code = cells(row)
         assert (calls, number, code) == ("2", "1", "def work(n):")
         assert "--lines samples them" in root.locator(".sources .hint").first.inner_text()

@@ -85,7 +85,9 @@ def test_attributes_of_modules_go_back_with_the_history(isolated_kernel):
     run = isolated_kernel.run
     run("import json, textwrap; json.mark = kept = [1]; original = textwrap.fill")
     run(ISOLATED + "kept.append(2); textwrap.fill = lambda text: text + '!'")
+    isolated_kernel.settle()
     run("kept.append(3); del json.mark; textwrap.fill = original")
+    isolated_kernel.settle()
     asked = "hasattr(json, 'mark'), kept, textwrap.fill is original"
     assert shown(asked) == "False [1, 2, 3] True"
     run("%holdfast undo")  # to before json.mark was deleted

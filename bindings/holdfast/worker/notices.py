@@ -85,15 +85,17 @@ def _say_of(head: str, names: t.Sequence[str], tail: str) -> None:
 
 
 def _with_reasons(reasons: t.Mapping[t.Any, str]) -> list[str]:
-    """The names; those with the same reason follow each other, and the last has it."""
+    """The names; those with the same reason follow each other. The last has it, or the first if there are too many
+    for a line."""
     names: dict[str, list[str]] = {}
     for name, why in sorted(reasons.items(), key=str):
         names.setdefault(_words.brief(name, why), []).append(_as_text(name))
-    return [
-        f"{name} ({why})" if name is same[-1] else name
-        for why, same in names.items()
-        for name in same
-    ]
+    listed: list[str] = []
+    for why, same in names.items():
+        place = 0 if len(", ".join(same)) + len(why) > _words.FITS else len(same) - 1
+        same[place] += f" ({why})"
+        listed += same
+    return listed
 
 
 def _more(reasons: t.Mapping[t.Any, str]) -> str:
