@@ -26,12 +26,11 @@ def shell(monkeypatch):
 
 def noting(monkeypatch, module, **about):
     monkeypatch.setitem(sys.modules, "called_here", module)
-    missed = []
-    one = Replays(
-        Replay("calls", (("called_here", "register"),), **about), "called_here", globals()
-    )
-    one.install(missed.append)
-    return one, missed
+    replay = Replay("calls", (("called_here", "register"),), **about)
+    one = Replays(replay, "called_here", globals())
+    assert one.awaits("called_here") and not one.awaits("called_there")
+    one.imported("called_here")
+    return one
 
 
 def made(monkeypatch, back):
