@@ -115,7 +115,7 @@ def data(threads=THREADS):
         "cells": [
             {"index": 1, "begin": BEGIN, "end": BEGIN + 200 * CS, "source": "class Model: pass"}
         ],
-        "regions": REGIONS,
+        "regions": {**REGIONS, "name": list(NAMES)},  # a test may name one otherwise
         "locations": locations,
         "paths": [
             {

@@ -17,6 +17,11 @@ def ask(kernel, sent):
     return reply["content"]
 
 
+def lines_with_boat(kernel):
+    sent = kernel.client.history(hist_access_type="search", pattern="*Boat*")
+    return ask(kernel, sent)["history"]
+
+
 @pytest.fixture
 def busy(lend, tmp_path):
     """A function that starts a long cell in a notebook with variables."""
@@ -29,6 +34,7 @@ def busy(lend, tmp_path):
             "boat = Boat(); answers = [1, 2]; other = {}"
         )
         kernel.run("%%execute_with_scorep\nanswers.append(3)")
+        until(lambda: lines_with_boat(kernel))  # a thread writes them, which the cell may hold up
         sent = kernel.client.execute(cell)
         while True:  # until it has begun
             message = kernel.client.get_iopub_msg(timeout=60)
@@ -59,7 +65,7 @@ def test_questions_are_answered_before_the_cell_ends(busy, cell, tmp_path):
     assert seen["found"] and "[1, 2, 3]" in seen["data"]["text/plain"]
     assert "It floats." in ask(kernel, client.inspect("Boat", 3, 1))["data"]["text/plain"]
     assert ask(kernel, client.is_complete("for x in y:"))["status"] == "incomplete"
-    recent = ask(kernel, client.history(hist_access_type="search", pattern="*Boat*"))["history"]
+    recent = lines_with_boat(kernel)
     assert recent and all("Boat" in entry[2] for entry in recent)
     first = kernel.before + 1
     own = ask(
