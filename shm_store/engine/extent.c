@@ -79,13 +79,16 @@ list_enter(hf_session *session, uint32_t index, uint32_t *head) {
     *head = index;
 }
 
-/* Count an extent in (sign 1) or out (-1). */
+/* Count an extent in (sign 1) or out (-1). A state that is none, of a damaged segment,
+ * counts nowhere. */
 void
 hfi_extent_count_bytes(hf_session *session, const hfi_extent *extent,
                        enum hfi_extent_state state, int sign) {
     hfi_superblock *super = session->super;
     uint64_t size = sign > 0 ? extent->size : 0 - extent->size;
     uint64_t live = sign > 0 ? extent->live_bytes : 0 - extent->live_bytes;
+    if ((size_t)state >= sizeof super->bytes / sizeof *super->bytes)
+        return;
     super->bytes[state] += size;
     if (state == HFI_FREE && (extent->flags & HFI_EXTENT_HOLE))
         super->hole_bytes += size;
