@@ -10,13 +10,14 @@
  * its generation, and remembers when it was, which cells it is made of, and what they
  * changed.
  *
- * Somebody who undoes a step of several cells may have meant the last one. He is told
- * first, and says "--to" the cell before them.
+ * A step may be made of several cells. To undo it is refused at first, since the user
+ * may expect that only the last cell is undone: the message names the cells, and the
+ * `--to N` that undoes all of them.
  *
  * Each step holds a snapshot, yielded: a process that finds the arena full takes the
  * oldest, without asking. Beyond a number of steps, or of bytes that only they keep,
  * they are dropped here, the oldest first. The newest is the current state and costs
- * nothing. The share is small since what a step keeps isn't recycled: the next cell
+ * nothing. The limit is low since what a step keeps isn't recycled: the next cell
  * that changes as much gets fresh pages, which take longer. So large data is kept only
  * if a person asks for it.
  *

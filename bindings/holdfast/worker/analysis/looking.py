@@ -1,7 +1,7 @@
 """Whether a cell only looks at variables: `a`, `print(a, b)`, `df.shape`.
 
-A look can be told from a change only by what runs for it. So nothing of the notebook's own code may be
-behind the names (touched.py knows it), and the cell calls nothing but functions that show.
+Such a cell changes nothing if no code of the notebook runs for it. So it calls nothing but functions that show, and the
+caller sees to it that no value has code of the notebook's own, such as a `__repr__` (touched.py knows which have).
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ class LibraryState:
         self._registries: dict[str, Kept] = {}
         self._replays: dict[str, tuple[Replay, str]] = {}  # with the module that they wait for
         self._calls: dict[str, Replays] = {}  # the notebook's
+        self._awaited: set[str] = set()  # modules: each import asks
         self._namespace: dict[str, t.Any] | None = None  # the notebook's, once there is one
         self._patches: Patches | None = None
 
@@ -89,9 +90,7 @@ class LibraryState:
     def awaits(self, module: str) -> bool:
         """Whether something is asked of a module, which is about to be imported."""
         self.load(module.partition(".")[0])
-        return any(kept.after == module for kept in self._registries.values()) or any(
-            calls.awaits(module) for calls in self._calls.values()
-        )
+        return module in self._awaited
 
     def imported(self, module: str) -> None:
         """That has been imported just now, and nobody has used it."""
@@ -111,6 +110,7 @@ class LibraryState:
             return None if self._namespace is None else self._note(name)
         if isinstance(one, Registry):
             kept = self._registries[name] = Kept(one)
+            self._awaited.add(kept.after)
             return kept.slot()
         after = one.after or package
         if one.has_values:
@@ -123,6 +123,7 @@ class LibraryState:
         assert self._namespace is not None
         replay, after = self._replays[name]
         calls = self._calls[name] = Replays(replay, after, self._namespace)
+        self._awaited.update(dict(replay.functions))
         for module in dict(replay.functions):
             if is_imported(module):
                 self._try(name, functools.partial(calls.imported, module))
