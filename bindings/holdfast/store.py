@@ -24,6 +24,7 @@ globals of a notebook.
 from __future__ import annotations
 
 import collections.abc
+import os
 import typing as t
 
 from . import _store
@@ -70,6 +71,11 @@ __all__ = [
 
 
 _INTERNAL = ("\0", "\1")  # the first characters of keys that are no names
+# As the store itself says it to a commit that it is to publish.
+_NOT_THE_OWNER = (
+    "only process {}, which owns this session, can publish or destroy it: prepare a commit and hand its token to"
+    " that process, or use a session of your own"
+)
 _STATE = "\1"  # that of a process's state, which only a notebook's session has
 
 
@@ -202,7 +208,13 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
         values = self._loaded()
         before = self.generation
         names = self._names
-        saved = names.save(values)
+        try:
+            saved = names.save(values)
+        except ConflictError as error:  # to adopt what was published would help the owner alone
+            about = self.info()
+            if about["owner_publishes"] and about["owner_pid"] != os.getpid():
+                raise AccessError(_NOT_THE_OWNER.format(about["owner_pid"])) from error
+            raise
         if saved["unserializable"]:
             raise UnserializableError(dict(saved["unserializable"]))
         if saved["prepared"] is None:

@@ -147,6 +147,15 @@ def test_a_commit_during_a_rollback_is_refused(notebook):
     assert stored(notebook, "data")[0][-1] == "kept"
 
 
+def test_a_commit_that_is_behind_is_refused_as_well(notebook):
+    """Not as one that has to adopt something first."""
+    with Session.open(f"/{notebook.segment().name}") as session:
+        session["theirs"] = 1
+        assert notebook.run(head("isolated") + "data.append('newer')").status == "ok"
+        with pytest.raises(AccessError, match=f"only process {notebook.pid}, which owns"):
+            session.commit()
+
+
 def test_a_stranger_can_neither_end_nor_keep_the_session(notebook):
     with Session.open(f"/{notebook.segment().name}") as session:
         assert session.info()["owner_publishes"]

@@ -108,7 +108,9 @@ def lazy_kernel(start_plain, lazy, number, **env):
 
 
 def test_one_that_never_gets_ready_is_replaced(start_plain, lazy):
-    kernel = lazy_kernel(start_plain, lazy, 2)
+    kernel = lazy_kernel(start_plain, lazy, WANTED)
+    kernel.run("role")
+    until(lambda: lazy.read_text() == "0")  # all that wait; not one that is forked for the cell
     outcome = kernel.run(CELL + "role")
     assert outcome.result == "'cell'"
 
