@@ -39,6 +39,7 @@ enum {
     READ_MAX = 512, /* functions of a stack, the innermost ones */
     TRIES = 64,     /* to find a line */
     LOADS = 4096,   /* of the stack, for a function that is to be on top */
+    LATER = 32,     /* more of them with each try, at most */
 };
 #define NO_LINE     UINT32_MAX
 #define IS_EXIT     (UINT32_C(1) << 31) /* in a line: the instruction ends a visit */
@@ -163,6 +164,15 @@ line_of(const hfi_line_code *code, uintptr_t instruction, bool lives) {
     return line & ~IS_EXIT;
 }
 
+/* By xorshift. */
+static uint64_t
+next_random(void) {
+    sampler.random ^= sampler.random << 13;
+    sampler.random ^= sampler.random >> 7;
+    sampler.random ^= sampler.random << 17;
+    return sampler.random;
+}
+
 /* Wait a moment for a visit of a function. The values may be of two visits: what is read
  * by them is checked. */
 static bool
@@ -191,8 +201,9 @@ find_line(const hfi_line_stack *stack, const hfi_line_code *code) {
         uintptr_t read = 0;
         if (!find_visit(stack, code, &at, &seen))
             break;
-        /* Each time a little later: not in step with a loop of the program's. */
-        for (int k = 0; k < i; k++)
+        /* After a while that is chosen by chance, and may be longer with each try: not in
+         * step with a loop of the program's. */
+        for (uint64_t k = next_random() % ((uint64_t)i * LATER + 1); k > 0; k--)
             (void)atomic_load_explicit(&stack->depth, memory_order_acquire);
         struct iovec own = {&read, sizeof read},
                      there = {(void *)(uintptr_t)seen.instruction, sizeof read};
@@ -282,14 +293,11 @@ look(const hfi_line_stack *stack, uint64_t ns) {
 
 /* -- the thread -------------------------------------------------------------------- */
 
-/* 3/4 to 5/4 of the interval, by xorshift. */
+/* 3/4 to 5/4 of the interval. */
 static uint64_t
 next_interval(void) {
-    sampler.random ^= sampler.random << 13;
-    sampler.random ^= sampler.random >> 7;
-    sampler.random ^= sampler.random << 17;
     uint64_t interval = sampler.header->interval_ns;
-    return interval * 3 / 4 + sampler.random % (interval / 2);
+    return interval * 3 / 4 + next_random() % (interval / 2);
 }
 
 static void

@@ -4,9 +4,15 @@
  *   iopub                   XPUB: so that new subscribers are seen and welcomed
  *   hb                      REP
  *
- * Nothing here blocks: everything is received with ZMQ_DONTWAIT, sending to a ROUTER
- * without a high-water mark queues, and what subscribers of iopub have yet to take is
- * backlog.c's. ROUTER_HANDOVER lets a client that reconnects take its identity again.
+ * Nothing here blocks, but one: everything is received with ZMQ_DONTWAIT, sending to a
+ * ROUTER without a high-water mark queues, and what subscribers of iopub have yet to
+ * take is backlog.c's. ROUTER_HANDOVER lets a client that reconnects take its identity
+ * again.
+ *
+ * A ROUTER drops what is for nobody it knows. On shell and control that is right: who
+ * asked there is known, or has gone. A question on stdin goes to a client that asked on
+ * shell; its connection to stdin, made at the same time, may be a moment behind. So
+ * sending there waits CONNECT_MS for it, as input() would wait for an answer for ever.
  *
  * Over tcp any program that reaches the port can send to us, so messages have a
  * signature, and any program that reaches iopub may listen. With the CurveZMQ keys of
@@ -21,6 +27,7 @@
 #include "session/channels.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -30,6 +37,7 @@
 #include <zmq.h>
 
 #define LINGER_MS     1000
+#define CONNECT_MS    1000
 #define ENDPOINT_SIZE 1024
 #define IPC_PORT_MAX  65535
 #define PART_SIZE_MAX INT32_MAX /* what the control channel carries */
@@ -82,6 +90,8 @@ open_socket(hfi_channels *channels, const hfi_connection *connection, int channe
     set_option(socket, ZMQ_IPV6, 1);
     if (socket_types[channel] == ZMQ_ROUTER)
         set_option(socket, ZMQ_ROUTER_HANDOVER, 1);
+    if (channel == HFI_STDIN)
+        set_option(socket, ZMQ_ROUTER_MANDATORY, 1);
     if (socket_types[channel] == ZMQ_XPUB)
         set_option(socket, ZMQ_XPUB_VERBOSE, 1);
     return set_keys(socket, connection, reterr);
@@ -342,8 +352,11 @@ hfi_channels_receive(hfi_channels *channels, int channel, hfi_signer *signer,
 
 static hf_status
 send_part(void *socket, hfi_part part, int more, hf_error *reterr) {
+    int waits = 0; /* milliseconds */
     while (zmq_send(socket, part.data, part.size, more ? ZMQ_SNDMORE : 0) < 0)
-        if (errno != EINTR)
+        if (errno == EHOSTUNREACH && waits++ < CONNECT_MS)
+            (void)poll(NULL, 0, 1);
+        else if (errno != EINTR)
             return hf_error_set(reterr, HF_E_SYSTEM, "sending: %s",
                                 zmq_strerror(errno));
     return HF_OK;

@@ -1,4 +1,5 @@
-/* test_channels.c - sockets in the file system: the first to have a name keeps it. */
+/* test_channels.c - sockets in the file system: the first to have a name keeps it. A
+ * question reaches a client that is about to connect. */
 #include "session/channels.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zmq.h>
 
 #include "../support/check.h"
 #include "wire/connection.h"
@@ -107,6 +109,35 @@ test_given(const char *prefix) {
     hfi_connection_fini(&second);
 }
 
+/* It asked on shell; its other connection takes a moment more. */
+static void
+test_question(const char *prefix) {
+    static const int none[5] = {0};
+    hfi_connection connection;
+    hfi_channels *channels = NULL;
+    hfi_signer *signer = NULL;
+    char endpoint[256], delimiter[16] = "";
+    void *context = zmq_ctx_new(), *client = zmq_socket(context, ZMQ_DEALER);
+    hfi_part ident = hfi_part_text("client");
+    hfi_outgoing question = {
+        .type = "input_request", .idents = &ident, .ident_count = 1};
+    CHECK(create(prefix, none, &connection, &channels) == HF_OK);
+    CHECK(hfi_signer_create(hfi_part_text(""), &signer, NULL) == HF_OK);
+    CHECK(hfi_connection_endpoint(&connection, HFI_STDIN, endpoint, sizeof endpoint,
+                                  NULL) == HF_OK);
+    CHECK(zmq_setsockopt(client, ZMQ_ROUTING_ID, ident.data, ident.size) == 0);
+    CHECK(zmq_connect(client, endpoint) == 0);
+    CHECK(hfi_channels_send(channels, HFI_STDIN, signer, hfi_part_text("{}"), &question,
+                            NULL) == HF_OK);
+    CHECK(zmq_recv(client, delimiter, sizeof delimiter, 0) == 9);
+    CHECK(memcmp(delimiter, "<IDS|MSG>", 9) == 0);
+    zmq_close(client);
+    zmq_ctx_term(context);
+    hfi_signer_close(signer);
+    hfi_channels_close(channels);
+    hfi_connection_fini(&connection);
+}
+
 int
 main(void) {
     char directory[] = "/tmp/holdfast-channels-XXXXXX", prefix[64];
@@ -115,6 +146,7 @@ main(void) {
     for (int i = 0; i < ROUNDS; i++)
         test_chosen_at_once(prefix);
     test_given(prefix);
+    test_question(prefix);
     CHECK(rmdir(directory) == 0);
     return 0;
 }
