@@ -322,6 +322,15 @@ def test_states_have_one_writer(noun):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize(
+    "path", ["session/cell.c", "workers/worker.c", "session/rollback.c"], ids=lambda path: path[:-2]
+)
+def test_states_change_in_one_function(path):
+    """The one that looks the move up."""
+    text = (ROOT / "kernel" / path).read_text("utf-8")
+    assert len(re.findall(r"->state = ", text)) == len(re.findall(r"_can_move\(\w+->state, to", text)) == 1
+
+
 def test_cycles_are_seen(tmp_path):
     room = tmp_path / "room"
     room.mkdir()

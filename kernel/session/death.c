@@ -36,6 +36,7 @@
 #include "session/handover.h"
 #include "session/publish.h"
 #include "session/restart.h"
+#include "session/rollback.h"
 #include "session/listeners.h"
 #include "workers/program.h"
 

@@ -9,7 +9,7 @@
 #ifndef HFI_DEATH_H
 #define HFI_DEATH_H
 
-#include "session/restart.h"
+#include "session/rollback.h"
 #include "session/session.h"
 #include "workers/children.h"
 

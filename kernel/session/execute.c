@@ -48,6 +48,7 @@
 #include "session/listeners.h"
 #include "session/publish.h"
 #include "session/restart.h"
+#include "session/rollback.h"
 #include "workers/program.h"
 
 /* The cell ends well without anything having run. */

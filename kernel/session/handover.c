@@ -46,7 +46,7 @@
 #include "session/workers.h"
 #include "session/request.h"
 #include "session/rest.h"
-#include "session/restart.h"
+#include "session/rollback.h"
 #include "workers/program.h"
 
 #define COMMIT_LONG_NS 250000000LL

@@ -39,6 +39,7 @@
 #include "session/listeners.h"
 #include "session/publish.h"
 #include "session/restart.h"
+#include "session/rollback.h"
 #include "workers/program.h"
 #include "workers/protocol.h"
 

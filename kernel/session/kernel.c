@@ -39,6 +39,7 @@
 #include "session/publish.h"
 #include "session/rest.h"
 #include "session/restart.h"
+#include "session/rollback.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
 

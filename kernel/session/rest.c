@@ -41,7 +41,7 @@
 
 #include "session/commits.h"
 #include "session/timelimit.h"
-#include "session/restart.h"
+#include "session/rollback.h"
 #include "session/workers.h"
 #include "workers/program.h"
 

@@ -31,6 +31,7 @@
 #include "session/commits.h"
 #include "session/workers.h"
 #include "session/publish.h"
+#include "session/rollback.h"
 #include "workers/program.h"
 
 #define FAILURES_MAX 3

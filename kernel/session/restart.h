@@ -1,7 +1,7 @@
 /* restart.h - processes that take the place of one that died.
  *
- * A main worker is followed by its sleeping fork, or by a new one; a frontend that was
- * killed by a later one that takes up its session.
+ * A main worker is followed by its sleeping fork (rollback.h), or by a new one; a
+ * frontend that was killed by a later one that takes up its session.
  *
  * Threads: everything belongs to the one thread that runs hf_kernel_run.
  */
@@ -37,52 +37,6 @@ int hfi_restart_is_bare(const hf_kernel *kernel);
 /* Whether a wait status may be the work of somebody else. */
 int hfi_restart_is_from_outside(int is_known, int status);
 
-/* ---- rollback.c: the main worker's sleeping fork ---- */
-
-/* The state of the notebook after its main worker died. */
-typedef enum hfi_rollback_outcome {
-    HFI_ROLLBACK_FAILED,   /* there is no fork: the last commit */
-    HFI_ROLLBACK_SUCCEEDS, /* the fork is the main worker now */
-    HFI_ROLLBACK_WAITS,    /* for the fork's word; then: it has committed */
-} hfi_rollback_outcome;
-
-extern const hfi_owner hfi_rollback_owner;
-/* Have a fork made that holds the notebook as it is now, before the next request. */
-void hfi_rollback_make(hf_kernel *kernel);
-/* Whether one should be made while nobody uses the notebook. */
-int hfi_rollback_is_wanted(const hf_kernel *kernel);
-/* The same, as soon as no request is there: in-process cells follow each other. */
-int hfi_rollback_is_wanted_at_once(const hf_kernel *kernel);
-/* Whether there is one. */
-int hfi_rollback_sleeps(const hf_kernel *kernel);
-/* It is of no use any more. */
-void hfi_rollback_drop(hf_kernel *kernel);
-/* The notebook rests: end the fork, unless it has values that no commit has. */
-void hfi_rollback_rest(hf_kernel *kernel);
-void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
-                       const msgpack_object *map);
-/* Counts the cells that run in the main worker. */
-hfi_listener hfi_rollback_hear;
-/* Whether a plain cell is worth one. */
-int hfi_rollback_is_due(const hf_kernel *kernel);
-/* The main worker is dead: let its sleeping fork take its place, or commit. */
-hfi_rollback_outcome hfi_rollback_wake(hf_kernel *kernel);
-/* A fork that was woken says that it is ready, and is the main worker now; 0: it waits
- * for nothing. */
-int hfi_rollback_ready(hf_kernel *kernel);
-/* The fork's answer to its commit, and what has come of it; 0: the reply is another
- * one's. */
-int hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
-                         const msgpack_object *reply,
-                         hfi_rollback_outcome *ret_outcome);
-/* NULL: there is none. */
-hfi_worker *hfi_rollback_worker(const hf_kernel *kernel);
-/* Whether it was woken, and hasn't said what it is. */
-int hfi_rollback_is_waking(const hf_kernel *kernel);
-/* Cells that ran since it was made. */
-long long hfi_rollback_cells(const hf_kernel *kernel);
-/* The fork that was woken is dead: wake the one before it, if there is one. */
-hfi_rollback_outcome hfi_rollback_fall_back(hf_kernel *kernel);
 /* ---- takeup.c: the session of a frontend that was killed ---- */
 
 extern const hfi_owner hfi_takeup_owner;

@@ -2,14 +2,7 @@
  *
  * A recorded or isolated cell runs in the main worker itself, as a rule, so that it has
  * all that the notebook has. Before it the main worker makes a fork of itself that
- * sleeps, with the notebook as it is then:
- *
- *     NONE ──make──► ASKED ──"protected"──► ASLEEP ──commit, make, rest──► NONE
- *                                             │
- *                               the main worker dies
- *                                             ├─ whole: it is the main worker ► NONE
- *                                             └─ else: WAKING ─┬─"ready"──► the same
- *                                                              └─"reply"──► a new one
+ * sleeps, with the notebook as it is then. rollback.h has the states and their picture.
  *
  * As a rule the fork is whole: it goes on where its parent stood, with all objects. If
  * threads of unknown libraries ran, or a GPU was in use, it can only commit its
@@ -40,8 +33,9 @@
  *
  * One thread.
  */
-#include "session/restart.h"
+#include "session/rollback.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,35 +50,71 @@
 #define COST_FIRST_NS  5000000 /* before one was measured */
 #define COMMIT_WAIT_NS 60000000000LL
 
-/* The sleeping fork of the main worker. */
-typedef enum hfi_rollback_state {
-    HFI_ROLLBACK_NONE,
-    HFI_ROLLBACK_ASKED,  /* the main worker is to make it */
-    HFI_ROLLBACK_ASLEEP, /* it holds the notebook as it was then */
-    HFI_ROLLBACK_WAKING, /* the main worker is dead: it is that, or commits */
-} hfi_rollback_state;
+/* Whether a fork is to be made for the next recorded cell. */
+typedef enum hfi_rollback_need {
+    HFI_NEED_UNLIKELY, /* as far as is known, the next one needs none */
+    HFI_NEED_LIKELY,   /* the last one ran in-process, and so will the next */
+    HFI_NEED_MET,      /* the same, and no request has come since one was asked for */
+} hfi_rollback_need;
 
 typedef struct hfi_rollback {
-    hfi_rollback_state state;
-    hfi_worker *worker; /* NULL: NONE */
-    struct {            /* the one before, until the new one is there */
-        pid_t pid;      /* 0: none */
-        int is_whole;   /* as below */
+    hfi_rollback_state state; /* changed by move alone */
+    hfi_worker *worker;       /* NULL: NONE or OWED */
+    struct {                  /* the one before, until the new one is there */
+        pid_t pid;            /* 0: none */
+        hfi_rollback_state state;
         long long cells;
     } former;
-    int is_whole;    /* it can be the main worker, and needn't commit */
-    int is_new;      /* no request has gone to the main worker since */
-    int is_expected; /* the next recorded cell will need one */
-    int row;         /* how many in-process cells have followed each other */
-    int is_owed; /* a former one is the main worker, and nothing else has what it has */
-    long long cells;   /* that ran since it was made */
-    long long run_ns;  /* their time */
-    long long cost_ns; /* of making the last one; 0: not measured yet */
-    long long id;      /* of what it, or the main worker, was asked last */
+    hfi_rollback_need need; /* changed by set_need alone */
+    int row;                /* how many in-process cells have followed each other */
+    long long cells;        /* that ran since it was made */
+    long long run_ns;       /* their time */
+    long long cost_ns;      /* of making the last one; 0: not measured yet */
+    long long id;           /* of what it, or the main worker, was asked last */
 } hfi_rollback;
 
 const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
                                       sizeof(struct hfi_rollback), NULL, NULL};
+
+int
+hfi_rollback_can_move(hfi_rollback_state from, hfi_rollback_state to) {
+    static const unsigned targets[HFI_ROLLBACK_STATE_COUNT][HFI_ROLLBACK_STATE_COUNT] =
+        {
+#define HFI_MOVE(from, to, why) [HFI_ROLLBACK_##from][HFI_ROLLBACK_##to] = 1,
+            HFI_ROLLBACK_MOVES(HFI_MOVE)
+#undef HFI_MOVE
+        };
+    return targets[from][to] != 0;
+}
+
+/* The one way to change the state; `worker` is the fork that the new state is about. */
+static void
+move(hfi_rollback *rollback, hfi_rollback_state to, hfi_worker *worker) {
+    assert(hfi_rollback_can_move(rollback->state, to));
+    assert((worker == NULL) == (to == HFI_ROLLBACK_NONE || to == HFI_ROLLBACK_OWED));
+    rollback->state = to;
+    rollback->worker = worker;
+}
+
+/* MET only follows LIKELY: what nobody expects isn't asked for in advance. */
+static void
+set_need(hfi_rollback *rollback, hfi_rollback_need need) {
+    if (need != HFI_NEED_MET || rollback->need == HFI_NEED_LIKELY)
+        rollback->need = need;
+}
+
+/* A request has come since the last fork was asked for, or that is gone. */
+static void
+renew_need(hfi_rollback *rollback) {
+    if (rollback->need == HFI_NEED_MET)
+        set_need(rollback, HFI_NEED_LIKELY);
+}
+
+static int
+is_asleep(const hfi_rollback *rollback) {
+    return rollback->state == HFI_ROLLBACK_WHOLE ||
+           rollback->state == HFI_ROLLBACK_PARTIAL;
+}
 
 /* Not while the new one is made: its end and a fork touch the same pages, and together
  * they take two to five times as long. */
@@ -106,12 +136,12 @@ take_former(hf_kernel *kernel) {
         hfi_worker_named(hfi_workers_server(kernel), rollback->former.pid);
     if (rollback->worker != NULL && rollback->worker->control != NULL)
         hfi_worker_release(rollback->worker, 1000);
-    rollback->worker = rollback->former.pid > 0 ? former : NULL;
+    int is_there = rollback->former.pid > 0 && former != NULL;
+    move(rollback, is_there ? rollback->former.state : HFI_ROLLBACK_NONE,
+         is_there ? former : NULL);
     rollback->former.pid = 0;
-    rollback->state = rollback->worker ? HFI_ROLLBACK_ASLEEP : HFI_ROLLBACK_NONE;
-    rollback->is_whole = rollback->former.is_whole;
     rollback->cells = rollback->former.cells;
-    return rollback->worker != NULL;
+    return is_there;
 }
 
 void
@@ -120,10 +150,9 @@ hfi_rollback_drop(hf_kernel *kernel) {
     release_former(kernel);
     if (rollback->worker != NULL && rollback->state != HFI_ROLLBACK_WAKING) {
         hfi_worker_release(rollback->worker, 1000);
-        rollback->worker = NULL;
-        rollback->state = HFI_ROLLBACK_NONE;
+        move(rollback, HFI_ROLLBACK_NONE, NULL);
     }
-    rollback->is_new = 0;
+    renew_need(rollback);
 }
 
 void
@@ -137,22 +166,20 @@ hfi_rollback_make(hf_kernel *kernel) {
     if (hfi_workers_split(kernel, HFI_SLEEPER, ++kernel->next_id, &worker, &error) !=
         HF_OK) {
         hfi_log("rollback: %s", error.message);
-        rollback->is_new = 1; /* not tried again before the next request */
-        return;               /* the one before, if there is one, is better than none */
+        set_need(rollback, HFI_NEED_MET); /* not tried again before the next request */
+        return; /* the one before, if there is one, is better than none */
     }
     release_former(kernel);
-    if (rollback->state == HFI_ROLLBACK_ASLEEP) {
+    if (is_asleep(rollback)) {
         rollback->former.pid = rollback->worker->pid;
-        rollback->former.is_whole = rollback->is_whole;
+        rollback->former.state = rollback->state;
         rollback->former.cells = rollback->cells;
     } else {
         hfi_rollback_drop(kernel);
     }
-    rollback->worker = worker;
+    move(rollback, HFI_ROLLBACK_ASKED, worker);
     rollback->id = kernel->next_id;
-    rollback->state = HFI_ROLLBACK_ASKED;
-    rollback->is_new = 1;
-    rollback->is_owed = 0;
+    set_need(rollback, HFI_NEED_MET);
     rollback->cells = 0;
     rollback->run_ns = 0;
 }
@@ -168,14 +195,14 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
         return; /* it was dropped meanwhile, and leaves by itself */
     if (error.size > 0) {
         hfi_log("rollback: %.*s", (int)error.size, (const char *)error.data);
-        rollback->is_expected = 0;
+        set_need(rollback, HFI_NEED_UNLIKELY);
         (void)take_former(kernel);
         return;
     }
     release_former(kernel);
-    rollback->state = HFI_ROLLBACK_ASLEEP;
+    move(rollback, obstacle.size == 0 ? HFI_ROLLBACK_WHOLE : HFI_ROLLBACK_PARTIAL,
+         rollback->worker);
     hfi_worker_note_forked(rollback->worker, (pid_t)hfi_map_integer(map, "pid", 0));
-    rollback->is_whole = obstacle.size == 0;
     rollback->cost_ns = (long long)(hfi_map_real(map, "seconds", 0) * 1e9);
 }
 
@@ -183,7 +210,7 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
 
 int
 hfi_rollback_is_wanted(const hf_kernel *kernel) {
-    return kernel->rollback->is_expected && !kernel->rollback->is_new &&
+    return kernel->rollback->need == HFI_NEED_LIKELY &&
            kernel->rollback->state != HFI_ROLLBACK_WAKING;
 }
 
@@ -194,12 +221,12 @@ hfi_rollback_is_wanted_at_once(const hf_kernel *kernel) {
 
 int
 hfi_rollback_sleeps(const hf_kernel *kernel) {
-    return kernel->rollback->state == HFI_ROLLBACK_ASLEEP;
+    return is_asleep(kernel->rollback);
 }
 
 void
 hfi_rollback_rest(hf_kernel *kernel) {
-    kernel->rollback->is_expected = 0;
+    set_need(kernel->rollback, HFI_NEED_UNLIKELY);
     if (hfi_commits_missing(kernel) == 0)
         hfi_rollback_drop(kernel);
 }
@@ -213,12 +240,13 @@ hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind != HFI_EVENT_CELL_FINISHED)
         return;
     if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
-        rollback->is_expected = cell->plan == HFI_PLAN_IN_PROCESS;
+        set_need(rollback, cell->plan == HFI_PLAN_IN_PROCESS ? HFI_NEED_LIKELY
+                                                             : HFI_NEED_UNLIKELY);
     rollback->row = cell->plan == HFI_PLAN_IN_PROCESS ? rollback->row + 1 : 0;
     if (!hfi_cell_is_in_main(cell))
         return;
     long long run_ns = cell->ended_ns - cell->started_ns;
-    rollback->is_new = 0;
+    renew_need(rollback);
     rollback->cells++;
     if (run_ns > 0)
         rollback->run_ns += run_ns;
@@ -230,7 +258,7 @@ hfi_rollback_is_due(const hf_kernel *kernel) {
     long long cost_ns = rollback->cost_ns > 0 ? rollback->cost_ns : COST_FIRST_NS;
     if (hfi_commits_missing(kernel) == 0)
         return 0;
-    return rollback->is_owed ||
+    return rollback->state == HFI_ROLLBACK_OWED ||
            ((rollback->cells > 0 || rollback->state == HFI_ROLLBACK_NONE) &&
             rollback->run_ns >= SHARE * COST_FACTOR * cost_ns);
 }
@@ -254,9 +282,7 @@ static void
 succeed(hf_kernel *kernel) {
     hfi_worker *worker = kernel->rollback->worker;
     release_former(kernel);
-    kernel->rollback->worker = NULL;
-    kernel->rollback->state = HFI_ROLLBACK_NONE;
-    kernel->rollback->is_owed = 1;
+    move(kernel->rollback, HFI_ROLLBACK_OWED, NULL);
     worker->role = HFI_MAIN;
     hfi_workers_set_main(kernel, worker);
 }
@@ -270,16 +296,15 @@ hfi_rollback_outcome
 hfi_rollback_wake(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
     hf_error error = HF_ERROR_INIT;
-    if (rollback->state == HFI_ROLLBACK_NONE)
-        return HFI_ROLLBACK_FAILED;
     hfi_worker *worker = rollback->worker;
-    int is_whole = rollback->state == HFI_ROLLBACK_ASLEEP && rollback->is_whole;
+    if (worker == NULL)
+        return HFI_ROLLBACK_FAILED;
     if (!can_wake(worker) || send_wake(kernel, worker, &error) != HF_OK) {
         hfi_log("rollback: %s", can_wake(worker) ? error.message : "it has ended");
         return hfi_rollback_fall_back(kernel);
     }
-    if (!is_whole) {
-        rollback->state = HFI_ROLLBACK_WAKING;
+    if (rollback->state != HFI_ROLLBACK_WHOLE) {
+        move(rollback, HFI_ROLLBACK_WAKING, worker);
         worker->deadline_ns = hfi_clock_ns() + COMMIT_WAIT_NS;
         return HFI_ROLLBACK_WAITS;
     }
@@ -303,8 +328,7 @@ end(hf_kernel *kernel) {
     release_former(kernel);
     if (rollback->worker->control != NULL)
         hfi_worker_release(rollback->worker, 1000);
-    rollback->worker = NULL;
-    rollback->state = HFI_ROLLBACK_NONE;
+    move(rollback, HFI_ROLLBACK_NONE, NULL);
 }
 
 int

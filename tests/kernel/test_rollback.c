@@ -1,7 +1,62 @@
-/* test_rollback.c - when the fork for the next recorded cell is made. */
+/* test_rollback.c - the states of the sleeping fork: the table is whole, and the pictures
+ * of it in rollback.h and ARCHITECTURE.md are the table's; and when the fork for the next
+ * recorded cell is made.
+ *
+ *   test_kernel_rollback [rollback.h ARCHITECTURE.md]     checks
+ *   test_kernel_rollback --draw                           prints what has to be there
+ */
 #include "owner.h"
 
-#include "session/restart.h"
+#include "../support/states.h"
+#include "session/rollback.h"
+
+static const move moves[] = {
+#define MOVE(from, to, why) {HFI_ROLLBACK_##from, HFI_ROLLBACK_##to},
+    HFI_ROLLBACK_MOVES(MOVE)
+#undef MOVE
+};
+
+static const char *const names[] = {
+#define STATE(name, text) #name,
+    HFI_ROLLBACK_STATES(STATE)
+#undef STATE
+};
+
+static const char *const texts[] = {
+#define STATE(name, text) text,
+    HFI_ROLLBACK_STATES(STATE)
+#undef STATE
+};
+
+static const machine rollbacks = {names, texts, HFI_ROLLBACK_STATE_COUNT, moves,
+                                  sizeof moves / sizeof *moves};
+
+/* ---- the table ---- */
+
+static int
+can_move(int from, int to) {
+    return hfi_rollback_can_move((hfi_rollback_state)from, (hfi_rollback_state)to);
+}
+
+/* Every state leads back to NONE. */
+static void
+test_no_dead_end(void) {
+    const int none[] = {HFI_ROLLBACK_NONE};
+    check_every_pair(&rollbacks, can_move);
+    check_ways(&rollbacks, none, 1);
+}
+
+/* Only a fork that is whole, or says that it is ready, becomes the main worker. */
+static void
+test_who_becomes_the_main_worker(void) {
+    for (int from = 0; from < HFI_ROLLBACK_STATE_COUNT; from++)
+        CHECK(can_move(from, HFI_ROLLBACK_OWED) ==
+              (from == HFI_ROLLBACK_WHOLE || from == HFI_ROLLBACK_WAKING));
+    CHECK(!can_move(HFI_ROLLBACK_NONE, HFI_ROLLBACK_WAKING));
+    CHECK(!can_move(HFI_ROLLBACK_WAKING, HFI_ROLLBACK_ASKED));
+}
+
+/* ---- when it is made ---- */
 
 static void
 cell_ends(hf_kernel *kernel, hfi_plan plan) {
@@ -28,10 +83,22 @@ test_cells_in_a_row_are_expected_to_go_on(hf_kernel *kernel) {
 }
 
 int
-main(void) {
+main(int argc, char **argv) {
     hf_kernel kernel;
     hfi_worker worker;
     hfi_control *peer;
+    if (argc == 2 && strcmp(argv[1], "--draw") == 0) {
+        printf("%s\n", drawn(&rollbacks, " *     "));
+        printf("%s\n%s", drawn(&rollbacks, ""), listed(&rollbacks));
+        return 0;
+    }
+    test_no_dead_end();
+    test_who_becomes_the_main_worker();
+    if (argc == 3) {
+        check_picture(argv[1], drawn(&rollbacks, " *     "));
+        check_picture(argv[2], drawn(&rollbacks, ""));
+        check_picture(argv[2], listed(&rollbacks));
+    }
     owner_begin(&kernel, &worker, &peer);
     CHECK(hfi_owner_create(&kernel, &hfi_rollback_owner, NULL) == HF_OK);
     test_cells_in_a_row_are_expected_to_go_on(&kernel);
