@@ -7,6 +7,7 @@
  *   holdfast save [SESSION] FILE               write its variables to a file
  *   holdfast gc [--kept]                       remove what dead processes left
  *   holdfast demo [--run]                      python -m holdfast.demo [--run]
+ *   holdfast doctor [--json] [--import]        python -m holdfast.doctor, the same
  *
  * SESSION may be left out where there is one session only, or one that has NAME. The
  * tool uses the store's public headers, and the codecs' descriptions. It exits with 0,
@@ -36,6 +37,7 @@ static const char usage[] =
     "       holdfast save [SESSION] FILE\n"
     "       holdfast gc [--kept]\n"
     "       holdfast demo [--run]\n"
+    "       holdfast doctor [--json] [--import]\n"
     "       holdfast --help | --version\n"
     "\n"
     "ls    list this user's sessions\n"
@@ -45,6 +47,8 @@ static const char usage[] =
     "gc    remove sessions whose processes are all dead, and broken ones; with --kept\n"
     "      those, too, that wait for a new process of a kernel that was killed\n"
     "demo  write a notebook that shows Holdfast in a minute; with --run run it, too\n"
+    "doctor  say what works here, and what to do about the rest; with --import try\n"
+    "      the installed libraries, too\n"
     "\n"
     "SESSION may be left out where only one exists, or only one has NAME.\n";
 
@@ -460,12 +464,12 @@ command_gc(int kept) {
     return 0;
 }
 
-/* The notebook belongs to the Python package: the interpreter beside this program runs that,
- * or else the first python3 in PATH. Returns only if there is none. */
+/* Some commands belong to the Python package: the interpreter beside this program runs
+ * the module, or else the first python3 in PATH. Returns only if there is none. */
 static int
-command_demo(char **arguments) {
+run_module(char *module, char **arguments) {
     char own[PATH_MAX], python[PATH_MAX + sizeof "/python3"];
-    char *command[16] = {NULL, "-m", "holdfast.demo"};
+    char *command[16] = {NULL, "-m", module};
     size_t count = 3;
     ssize_t size = readlink("/proc/self/exe", own, sizeof own - 1);
     own[size > 0 ? size : 0] = 0;
@@ -494,7 +498,7 @@ misuse(const char *what, const char *word) {
 /* The words of a command whose number is wrong, or a command that doesn't exist. */
 static int
 misuse_of(const char *command) {
-    static const char *const known[] = {"ls", "gc", "save", "info", "show", "demo"};
+    static const char *const known[] = {"ls", "gc", "save", "info", "show"};
     if (!command)
         return fputs(usage, stderr) == EOF ? 1 : 2;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -513,7 +517,9 @@ main(int argc, char **argv) {
     const char *words[3] = {NULL, NULL, NULL};
     int count = 0, json = 0, all = 0, kept = 0;
     if (argc > 1 && strcmp(argv[1], "demo") == 0)
-        return command_demo(argv + 2);
+        return run_module("holdfast.demo", argv + 2);
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+        return run_module("holdfast.doctor", argv + 2);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return fputs(usage, stdout) == EOF;

@@ -89,6 +89,32 @@ def _start(directory: Path, place: Path) -> str:
     return "\n".join([failure, *lines]) if failure else ""
 
 
+def _advise(missing: list[str]) -> str:
+    """What to install."""
+    message = f"these libraries are missing: {', '.join(missing)}"
+    packages = sorted({_PACKAGES[name] for name in missing if name in _PACKAGES})
+    if packages:
+        message += f"\nOn Debian and Ubuntu: apt-get install {' '.join(packages)}"
+    return message
+
+
+def find_missing(program: str) -> str | None:
+    """Look for the libraries that a program and our extension modules are linked to.
+
+    Parameters
+    ----------
+    program : str
+        Its path.
+
+    Returns
+    -------
+    str or None
+        Which are missing, with the command that installs them.
+    """
+    missing = _missing_libraries(_linked(program))
+    return _advise(missing) if missing else None
+
+
 def find_fault(directory: Path, program: str) -> str | None:
     """Start a kernel as Jupyter would, and run a recorded and a plain cell.
 
@@ -104,17 +130,10 @@ def find_fault(directory: Path, program: str) -> str | None:
     str or None
         What is wrong, with the command that mends it if libraries are missing.
     """
-    why = _linked(program)
-    if not _missing_libraries(why):
-        with tempfile.TemporaryDirectory(prefix="holdfast-install-") as place:
-            why = _start(directory, Path(place))
-        if not why:
-            return None
+    found = find_missing(program)
+    if found is not None:
+        return found
+    with tempfile.TemporaryDirectory(prefix="holdfast-install-") as place:
+        why = _start(directory, Path(place))
     missing = _missing_libraries(why)
-    if not missing:
-        return why
-    message = f"these libraries are missing: {', '.join(missing)}"
-    packages = sorted({_PACKAGES[name] for name in missing if name in _PACKAGES})
-    if packages:
-        message += f"\nOn Debian and Ubuntu: apt-get install {' '.join(packages)}"
-    return message
+    return _advise(missing) if missing else why or None

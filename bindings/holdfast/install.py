@@ -151,7 +151,19 @@ def _data_directory(user: bool, sys_prefix: bool, prefix: str | None) -> Path:
     return Path(jupyter_data_dir())
 
 
-def _is_ours(directory: Path) -> bool:
+def is_ours(directory: Path) -> bool:
+    """Whether Holdfast wrote a kernelspec.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        The kernelspec's.
+
+    Returns
+    -------
+    bool
+        Whether it says so.
+    """
     try:
         spec = json.loads((directory / "kernel.json").read_text("utf-8"))
         return bool(spec["metadata"]["holdfast"])
@@ -164,7 +176,7 @@ def _spec_directory(data: Path, name: str) -> Path:
         raise InstallError(f"{name!r}: a kernel's name has letters, digits, '-', '_' and '.' only")
     # Jupyter reads the names of kernels in lower case.
     directory = data / "kernels" / name.lower()
-    if os.path.lexists(directory) and not _is_ours(directory):
+    if os.path.lexists(directory) and not is_ours(directory):
         raise InstallError(f"{directory} belongs to another kernel: left as it is")
     return directory
 
@@ -358,9 +370,10 @@ def main(argv: list[str] | None = None) -> int:
                 ipc=options.ipc,
                 **where,
             )
-            print(f"installed the kernel {options.name} in {made}")
+            print(f"installed the kernel {options.name} in {made}", flush=True)
             if not options.no_check:
                 _check(made)
+                subprocess.run([sys.executable, "-m", "holdfast.doctor", "--short"], check=False)
     except (InstallError, OSError) as error:
         print(f"holdfast.install: {error}", file=sys.stderr)
         return 1

@@ -29,6 +29,7 @@ _USAGE = (
 %holdfast memory     the memory of each variable, here and in the store; memory NAME ...: only these
 %holdfast retry NAME ...  load or save once more a variable that ended a process
 %holdfast verify on  check with each commit that it misses no change; or off
+%holdfast doctor     what works on this machine, and what to do about the rest
 """
     + history.USAGE
 )
@@ -83,6 +84,10 @@ def register(shell: t.Any, worker: t.Any) -> None:
             display(memory.report(words[1:], worker).bundle(), raw=True)
         elif words[:1] == ["verify"]:
             print(verify.switch(words[1:]))
+        elif words[:1] == ["doctor"]:
+            from . import doctor
+
+            print(doctor.run(words[1:]))
         else:
             print(render(words, worker))
 

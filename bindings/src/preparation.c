@@ -174,6 +174,17 @@ has_large_regions(PyObject *module, PyObject *session) {
                : NULL;
 }
 
+static PyObject *
+means(PyObject *module, PyObject *session) {
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
+    uint64_t huge_size;
+    int way;
+    if (!attachment)
+        return NULL;
+    hfi_session_means(attachment->session, &huge_size, &way);
+    return Py_BuildValue("(Ki)", (unsigned long long)huge_size, way);
+}
+
 /* _reshare(session, address): whether a region that was unshared is as it was before,
  * since nothing was written to it. */
 static PyObject *
@@ -276,6 +287,9 @@ PyMethodDef hfi_preparation_functions[] = {
      "_has_large_regions(session): whether memory of a MiB or more in one piece lies "
      "in "
      "the session and is mapped here."},
+    {"_means", means, METH_O,
+     "_means(session): the size of huge pages, or 0; how written pages are found (1: "
+     "PAGEMAP_SCAN, 2: pagemap, 3: comparing them)."},
     {"_compare_pages", compare_pages, METH_O,
      "_compare_pages(session): commits leave out pages that were written with the "
      "bytes "

@@ -491,6 +491,12 @@ hf_session_close(hf_session *session) {
     session_free(session);
 }
 
+void
+hfi_session_means(hf_session *session, uint64_t *ret_huge_size, int *ret_way) {
+    *ret_huge_size = session->super->huge_page;
+    *ret_way = (int)hfi_pages_best_way();
+}
+
 hf_status
 hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
                 hf_error *reterr) {

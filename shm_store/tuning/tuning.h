@@ -3,8 +3,8 @@
  * For this tree's own workers (bindings/src/preparation.c), which know what the last
  * cells took and have time between cells. Not a part of the library's interface: what
  * is worth getting in advance, and how, changes with the engine. Layers:
- * engine/block.c, engine/preallocate.c, engine/prefill.c, engine/aside.c and
- * engine/unshare.c implement it.
+ * engine/block.c, engine/preallocate.c, engine/prefill.c, engine/aside.c,
+ * engine/unshare.c and engine/session.c implement it.
  */
 #ifndef HFI_TUNING_H
 #define HFI_TUNING_H
@@ -53,5 +53,10 @@ void hfi_session_prefill(hf_session *session, const size_t *sizes, size_t count)
 HF_CHECK hf_status hfi_session_prefill_some(hf_session *session, size_t bytes,
                                             int *ret_more, hf_error *reterr);
 void hfi_session_prefill_end(hf_session *session);
+/* What the machine gives, found by trying, for reports: the size of huge pages in the
+ * session's memory (0: there are none), and how written pages are found: 1 by
+ * PAGEMAP_SCAN, 2 by a word of /proc/self/pagemap for each, 3 by comparing their bytes.
+ * Any thread. */
+void hfi_session_means(hf_session *session, uint64_t *ret_huge_size, int *ret_way);
 
 #endif

@@ -109,9 +109,9 @@ test_misuse(void) {
 }
 
 /* A stand-in for Python that shows its arguments; then none. Where an interpreter lies beside the
- * tool, tests/bindings/test_demo.py runs it. */
+ * tool, tests/bindings/test_demo.py and test_doctor.py run it. */
 static void
-test_demo(void) {
+test_modules(void) {
     char place[] = "/tmp/holdfast-demo-XXXXXX", path[64], line[256];
     CHECK(mkdtemp(place));
     snprintf(path, sizeof path, "%s/python3", place);
@@ -123,6 +123,8 @@ test_demo(void) {
     CHECK(before && setenv("PATH", line, 1) == 0);
     CHECK(run_tool("demo --run --kernel k") == 0);
     CHECK(strcmp(output, "-m holdfast.demo --run --kernel k\n") == 0);
+    CHECK(run_tool("doctor --json") == 0);
+    CHECK(strcmp(output, "-m holdfast.doctor --json\n") == 0);
     CHECK(unlink(path) == 0 && setenv("PATH", place, 1) == 0);
     CHECK(run_tool("demo") == 1 << 8 &&
           strstr(output, "holdfast: python3: No such file"));
@@ -179,6 +181,6 @@ main(int argc, char **argv) {
     test_broken();
     test_several();
     test_misuse();
-    test_demo();
+    test_modules();
     return 0;
 }

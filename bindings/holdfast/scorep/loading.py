@@ -84,12 +84,18 @@ def is_chosen() -> bool:
         return False
     choice = _understand(os.environ.get("HOLDFAST_RECORDER", ""))
     if choice == "auto":
-        return _preloaded or _scorep_config() is not None
+        return _preloaded or find_config() is not None
     return choice == "scorep"
 
 
-def _scorep_config() -> str | None:
-    """Its path. `shutil` would take each start of the built-in recorder 5 ms."""
+def find_config() -> str | None:
+    """Look for ``scorep-config``. `shutil` would take each start of the built-in recorder 5 ms.
+
+    Returns
+    -------
+    str or None
+        Its path, if it is on PATH.
+    """
     paths = (os.path.join(directory, "scorep-config") for directory in os.get_exec_path())
     return next((p for p in paths if os.access(p, os.X_OK) and os.path.isfile(p)), None)
 
@@ -118,7 +124,7 @@ def configure(options: t.Iterable[str]) -> None:
     """
     global _options
     given = [_SPELT.get(option, option) for option in options]
-    if "--io=runtime:posix" in given and _version(_scorep_config()) >= _IN_TABLES:
+    if "--io=runtime:posix" in given and _version(find_config()) >= _IN_TABLES:
         given.remove("--io=runtime:posix")
         os.environ.setdefault("SCOREP_IO_POSIX", "true")
     if not any(option.startswith("--thread") for option in given):
@@ -209,7 +215,7 @@ def find() -> Installation:
     RuntimeError
         It isn't there, refuses the options, or Score-P has no shared libraries.
     """
-    program = _scorep_config()
+    program = find_config()
     if program is None:
         raise RuntimeError("there is no scorep-config on PATH")
     return _find(program, _options)
@@ -254,7 +260,7 @@ def _find(program: str, options: tuple[str, ...]) -> Installation:
 
 def _absent(found: Installation) -> frozenset[str]:
     """The adapters that make no events if Score-P is loaded into a running process."""
-    if _version(_scorep_config()) >= _IN_TABLES:
+    if _version(find_config()) >= _IN_TABLES:
         return frozenset(filter(_INTERPOSED.search, found.adapters))
     return found.adapters - _NEED_NO_PLACE - {_COMPILER}
 
