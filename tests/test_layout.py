@@ -100,7 +100,7 @@ ONE_SYSTEM = re.compile(
 # needed only, so that Holdfast works without them.
 RUNTIME = set(sys.stdlib_module_names) | set(
     """holdfast IPython ipykernel jupyter_client jupyter_core traitlets comm msgpack
-    cloudpickle matplotlib_inline tornado pygments""".split()
+    packaging cloudpickle matplotlib_inline tornado pygments""".split()
 )
 OPTIONAL = set(
     """numpy pandas scipy torch tensorflow jax keras pyarrow polars PIL nbclient nbformat psutil
@@ -328,7 +328,11 @@ def test_states_have_one_writer(noun):
 def test_states_change_in_one_function(path):
     """The one that looks the move up."""
     text = (ROOT / "kernel" / path).read_text("utf-8")
-    assert len(re.findall(r"->state = ", text)) == len(re.findall(r"_can_move\(\w+->state, to", text)) == 1
+    assert (
+        len(re.findall(r"->state = ", text))
+        == len(re.findall(r"_can_move\(\w+->state, to", text))
+        == 1
+    )
 
 
 def test_cycles_are_seen(tmp_path):

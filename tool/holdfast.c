@@ -469,8 +469,9 @@ command_gc(int kept) {
 static int
 run_module(char *module, char **arguments) {
     char own[PATH_MAX], python[PATH_MAX + sizeof "/python3"];
-    char *command[16] = {NULL, "-m", module};
-    size_t count = 3;
+    /* -P: a file of the current directory isn't a module of Python's. */
+    char *command[16] = {NULL, "-P", "-m", module};
+    size_t count = 4;
     ssize_t size = readlink("/proc/self/exe", own, sizeof own - 1);
     own[size > 0 ? size : 0] = 0;
     char *slash = strrchr(own, '/');

@@ -56,6 +56,7 @@ def test_prefix(home, tmp_path):
     assert done.returncode == 0, done.stderr
     directory = prefix / "share/jupyter/kernels/holdfast"
     assert str(directory) in done.stdout
+    assert "holdfast doctor" in done.stdout.splitlines()[-1]  # in short
     assert files_under(home) == []
 
     spec = kernels(home, JUPYTER_PATH=str(prefix / "share/jupyter"))["holdfast"]

@@ -8,7 +8,9 @@
 
 #include "engine/handle.h"
 #include "platform/object.h"
+#include "platform/pages.h"
 #include "store_fixture.h"
+#include "tuning/tuning.h"
 
 static hf_status
 try_open(hf_session *session) {
@@ -41,6 +43,10 @@ test_attach(void) {
     CHECK_TEXT(info_of(other).name, name);
     CHECK(info_of(other).owner_pid == getpid() && info_of(other).owner_alive == 1);
     CHECK(info_of(other).process_count == 2);
+    uint64_t huge_size = 1;
+    int way = 0;
+    hfi_session_means(other, &huge_size, &way);
+    CHECK((huge_size & (huge_size - 1)) == 0 && way == (int)hfi_pages_best_way());
     OK(hf_session_destroy(session, NULL));
     hf_region *region;
     hf_snapshot *snapshot;

@@ -122,9 +122,9 @@ test_modules(void) {
     snprintf(line, sizeof line, "%s:/usr/bin:/bin", place);
     CHECK(before && setenv("PATH", line, 1) == 0);
     CHECK(run_tool("demo --run --kernel k") == 0);
-    CHECK(strcmp(output, "-m holdfast.demo --run --kernel k\n") == 0);
+    CHECK(strcmp(output, "-P -m holdfast.demo --run --kernel k\n") == 0);
     CHECK(run_tool("doctor --json") == 0);
-    CHECK(strcmp(output, "-m holdfast.doctor --json\n") == 0);
+    CHECK(strcmp(output, "-P -m holdfast.doctor --json\n") == 0);
     CHECK(unlink(path) == 0 && setenv("PATH", place, 1) == 0);
     CHECK(run_tool("demo") == 1 << 8 &&
           strstr(output, "holdfast: python3: No such file"));
