@@ -221,18 +221,18 @@ def _scorep() -> _Found:
 def _otf2() -> _Found:
     readers = [one for one in ("otf2-print", "vampir") if shutil.which(one)]
     readers += ["Python's otf2"] if importlib.util.find_spec("otf2") else []
-    text = f"is written; beside Holdfast's views it is read by {', '.join(readers) or 'nothing'}"
-    yield (
-        "OTF2",
-        "ok" if readers else "absent",
-        text,
-        "" if readers else "apt-get install otf2-tools",
-    )
+    text = "is written; beside Holdfast's views it is read by"
+    if readers:
+        yield "OTF2", "ok", f"{text} {', '.join(readers)}"
+    else:
+        yield "OTF2", "absent", f"{text} nothing on PATH", "apt-get install otf2-tools"
 
 
 def _perf() -> _Found:
     level = _read("/proc/sys/kernel/perf_event_paranoid")
-    text = f"perf_event_paranoid is {level or 'not there'}; of use to Score-P and perf, not to Holdfast"
+    text = (
+        f"perf_event_paranoid is {level or 'not there'}; Score-P and perf use it, Holdfast doesn't"
+    )
     if level and int(level) > 2:
         yield "perf events", "limited", text, "as root: sysctl kernel.perf_event_paranoid=2"
     else:
@@ -255,9 +255,8 @@ def _mpi() -> _Found:
 
     found = [one for one in ("mpiexec", "mpirun", "srun") if shutil.which(one)]
     rank = ranks.find(os.environ)
-    text = (
-        f"{', '.join(found) or 'no mpiexec, mpirun or srun'}; mpi4py {_version('mpi4py') or 'none'}"
-    )
+    text = ", ".join(found) or "no mpiexec, mpirun or srun"
+    text += f"; mpi4py {_version('mpi4py') or 'not installed'}"
     text += f"; rank {rank.number} of {rank.size}" if rank else ""
     yield "MPI", "ok" if found or rank else "absent", text
 
@@ -330,7 +329,7 @@ def _installed() -> list[str]:
     from . import codecs
 
     names = libraries.FILES - {"standard"} | codecs.entry_points(codecs.OF_LIBRARIES).keys()
-    return sorted(name for name in names if importlib.util.find_spec(name) is not None)
+    return sorted(name for name in names if name.isidentifier() and importlib.util.find_spec(name))
 
 
 def _import(package: str) -> Iterator[_Finding]:
@@ -368,8 +367,11 @@ def _child(*arguments: str) -> list[_Finding]:
         )
         line = (done.stdout.splitlines() or [""])[-1]  # libraries print, too
         return [_Finding(**one) for one in json.loads(line)]
-    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError) as error:
-        return [_Finding("doctor", "broken", f"{' '.join(command[4:])}: {error}", _REPORT)]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    except (ValueError, TypeError):
+        why = f"exit status {done.returncode}: {(done.stderr.splitlines() or [''])[-1]}"
+    return [_Finding("doctor", "broken", f"{' '.join(command[3:])}: {why}", _REPORT)]
 
 
 _PARTS: tuple[Callable[[], _Found], ...] = (
@@ -446,7 +448,8 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps([one._asdict() for one in found]))
     elif options.short:
         short = [one._replace(advice="") for one in found if one.state in ("limited", "broken")]
-        print(_render(short) + "\nholdfast doctor says more" if short else "holdfast doctor: all works here")
+        more = "says more" if short else "finds nothing that is limited"
+        print(f"{_render(short)}\nholdfast doctor {more}".strip())
     else:
         print(_render(found))
     return int(any(one.state == "broken" for one in found))

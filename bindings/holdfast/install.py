@@ -373,7 +373,9 @@ def main(argv: list[str] | None = None) -> int:
             print(f"installed the kernel {options.name} in {made}", flush=True)
             if not options.no_check:
                 _check(made)
-                subprocess.run([sys.executable, "-P", "-m", "holdfast.doctor", "--short"], check=False)
+                subprocess.run(
+                    [sys.executable, "-P", "-m", "holdfast.doctor", "--short"], check=False
+                )
     except (InstallError, OSError) as error:
         print(f"holdfast.install: {error}", file=sys.stderr)
         return 1

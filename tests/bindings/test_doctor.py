@@ -198,7 +198,7 @@ def test_a_library_without_an_attribute():
     "code, state, text",
     [
         ("print('hello')\nraise RuntimeError('no licence')", "limited", "RuntimeError: no licence"),
-        ("import os; os.kill(os.getpid(), 9)", "broken", "--package mpmath: "),
+        ("import os; os.kill(os.getpid(), 9)", "broken", "--package mpmath: exit status -9"),
         ("print('hello')", "limited", "mpmath: numbers: "),
     ],
 )
