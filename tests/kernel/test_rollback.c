@@ -82,6 +82,70 @@ test_cells_in_a_row_are_expected_to_go_on(hf_kernel *kernel) {
     CHECK(!hfi_rollback_is_wanted(kernel));
 }
 
+/* ---- its way ---- */
+
+/* The main worker's word about the fork that it was asked for last. */
+static void
+main_says(hf_kernel *kernel, long long id, long long pid, const char *key) {
+    hfi_frame frame;
+    hfi_map map;
+    hfi_frame_init(&frame, "protected", 3);
+    hfi_frame_add_integer(&frame, "id", id);
+    hfi_frame_add_integer(&frame, "pid", pid);
+    hfi_frame_add_text(&frame, key, hfi_part_text("why"));
+    CHECK(hfi_frame_finish(&frame, NULL) == HF_OK);
+    CHECK(hfi_map_read(&map, frame.buffer.data + 4, frame.buffer.size - 4, NULL) ==
+          HF_OK);
+    hfi_rollback_made(kernel, NULL, map.object);
+    hfi_map_fini(&map);
+    hfi_frame_fini(&frame);
+}
+
+enum { WHOLE = 1 << 29, PARTIAL, LATER }; /* pids of no process */
+
+static void
+test_made_dropped_and_not_made(hf_kernel *kernel) {
+    cell_ends(kernel, HFI_PLAN_IN_PROCESS);
+    CHECK(hfi_rollback_is_wanted(kernel));
+    hfi_rollback_make(kernel);
+    CHECK(hfi_rollback_worker(kernel) != NULL && !hfi_rollback_sleeps(kernel));
+    CHECK(!hfi_rollback_is_wanted(kernel)); /* it is asked for */
+    main_says(kernel, kernel->next_id - 1, WHOLE, "nothing");
+    CHECK(!hfi_rollback_sleeps(kernel)); /* that was about another one */
+    main_says(kernel, kernel->next_id, WHOLE, "nothing");
+    CHECK(hfi_rollback_sleeps(kernel));
+    hfi_rollback_make(kernel);
+    CHECK(!hfi_rollback_sleeps(kernel));
+    main_says(kernel, kernel->next_id, 0, "error"); /* so the one before is it */
+    CHECK(hfi_rollback_sleeps(kernel) && hfi_rollback_worker(kernel)->pid == WHOLE);
+    CHECK(!hfi_rollback_is_wanted(kernel));
+    hfi_rollback_drop(kernel);
+    CHECK(hfi_rollback_worker(kernel) == NULL && !hfi_rollback_sleeps(kernel));
+    CHECK(hfi_rollback_wake(kernel) == HFI_ROLLBACK_FAILED);
+}
+
+static void
+test_woken(hf_kernel *kernel) {
+    hfi_rollback_make(kernel);
+    main_says(kernel, kernel->next_id, PARTIAL, "obstacle");
+    CHECK(hfi_rollback_sleeps(kernel));
+    CHECK(hfi_rollback_wake(kernel) == HFI_ROLLBACK_WAITS);
+    CHECK(hfi_rollback_is_waking(kernel));
+    hfi_rollback_make(kernel); /* not now */
+    hfi_rollback_drop(kernel); /* nor this: it has the notebook */
+    CHECK(hfi_rollback_is_waking(kernel));
+    CHECK(hfi_rollback_fall_back(kernel) == HFI_ROLLBACK_FAILED); /* there is none */
+    CHECK(!hfi_rollback_is_waking(kernel) && hfi_rollback_worker(kernel) == NULL);
+    CHECK(!hfi_rollback_ready(kernel));
+
+    hfi_rollback_make(kernel);
+    main_says(kernel, kernel->next_id, LATER, "nothing");
+    CHECK(hfi_rollback_wake(kernel) == HFI_ROLLBACK_SUCCEEDS);
+    CHECK(hfi_workers_main(kernel)->pid == LATER);
+    CHECK(hfi_rollback_worker(kernel) == NULL);
+    hfi_rollback_drop(kernel); /* there is nothing to be dropped */
+}
+
 int
 main(int argc, char **argv) {
     hf_kernel kernel;
@@ -102,6 +166,8 @@ main(int argc, char **argv) {
     owner_begin(&kernel, &worker, &peer);
     CHECK(hfi_owner_create(&kernel, &hfi_rollback_owner, NULL) == HF_OK);
     test_cells_in_a_row_are_expected_to_go_on(&kernel);
+    test_made_dropped_and_not_made(&kernel);
+    test_woken(&kernel);
     hfi_owner_close(&kernel, &hfi_rollback_owner);
     owner_end(&kernel, &worker, peer);
     return 0;
