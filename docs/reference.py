@@ -1,11 +1,14 @@
-"""Makes docs/reference/: the Python and the C interface, from docstrings and from the headers' comments.
+"""Makes docs/reference/ and the table of libraries in docs/carried.md.
 
     python docs/reference.py
 
-The pages are in the repository, so that they can be read there; tests/test_docs.py makes them
-again and compares. Needs griffe, which reads the sources without importing them.
+The Python interface is made from docstrings, the C interface from the headers' comments, and the table from
+the declarations in bindings/holdfast/libraries and the types that the codecs name. All of it is in the repository, so
+that it can be read there; tests/test_docs.py makes it again and compares. Needs the installed package, and griffe,
+which reads the sources without importing them.
 """
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -215,8 +218,69 @@ def c_page():
     return "\n".join(lines).rstrip() + "\n"
 
 
+# ---- what crosses of a library
+
+CARRIED = ROOT / "docs" / "carried.md"
+BELOW = "<!-- Made by docs/reference.py from here on; change the declarations instead. -->\n"
+STANDARD = "standard library"
+
+
+def types_by_library():
+    """The types that codecs name, by the package that has them. Sources are read, and nothing is imported."""
+    found = {}
+    for path in sorted((ROOT / "bindings" / "holdfast" / "codecs").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != "types":
+                continue
+            for one in ast.walk(node.value):
+                if isinstance(one, ast.Constant) and re.fullmatch(r"\w+(\.\w+)+", str(one.value)):
+                    package, *_, name = one.value.split(".")
+                    if {package, package.lstrip("_")} & sys.stdlib_module_names:
+                        package = STANDARD
+                    package = {"jaxlib": "jax", "ipykernel": "IPython"}.get(package, package)
+                    if not name.startswith("_") and package != "holdfast":
+                        found.setdefault(package, {})[f"`{name}`"] = None
+    return found
+
+
+def declared(package):
+    """What is declared of a package, in words. What can only be reported isn't there."""
+    from holdfast import libraries
+
+    for one in libraries.load(package):
+        if isinstance(one, libraries.Counter):
+            yield "numbers of its objects"
+        elif getattr(one, "is_repeated", True) and getattr(one, "set", True) is not None:
+            is_call = "." in one.name or one.name.endswith("()")
+            yield f"`{one.name}`" if is_call else one.name
+
+
+def libraries_table():
+    """A row for each library: what is carried of its state, and which of its types have a codec."""
+    from holdfast import libraries
+    from holdfast.worker.settings import rows
+
+    types = types_by_library()
+    state = {package: list(dict.fromkeys(declared(package))) for package in libraries.FILES}
+    state[STANDARD] = state.pop("standard")
+    state["interpreter, system"] = [name for name, row in rows.ROWS.items() if row.write]
+    lines = ["| library | what is set in it | types with a codec |", "| --- | --- | --- |"]
+    for package in sorted({*state, *types}, key=str.lower):
+        name = package if package in (STANDARD, "interpreter, system") else f"`{package}`"
+        kinds = ", ".join(sorted(types.get(package, {}), key=str.lower))
+        lines.append(f"| {name} | {', '.join(state.get(package, []))} | {kinds} |")
+    return "\n".join(lines) + "\n"
+
+
+def carried_page():
+    """The text of docs/carried.md with its table made anew."""
+    head, mark, _ = CARRIED.read_text("utf-8").partition(BELOW)
+    return f"{head}{mark}\n{libraries_table()}"
+
+
 def main():
     PAGES.mkdir(exist_ok=True)
+    CARRIED.write_text(carried_page(), "utf-8")
     (PAGES / "python.md").write_text(python_page(), "utf-8")
     (PAGES / "c.md").write_text(c_page(), "utf-8")
 

@@ -56,12 +56,18 @@ def test_the_site():
         shutil.rmtree(place)
 
 
-def test_the_reference_is_that_of_the_sources():
-    """Else call docs/reference.py."""
-    pytest.importorskip("griffe")
+def reference_maker():
+    """The module docs/reference.py."""
     spec = importlib.util.spec_from_file_location("reference", DOCS / "reference.py")
     reference = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(reference)
+    return reference
+
+
+def test_the_reference_is_that_of_the_sources():
+    """Else call docs/reference.py."""
+    pytest.importorskip("griffe")
+    reference = reference_maker()
     pages = {"python.md": reference.python_page(), "c.md": reference.c_page()}
     for name, text in pages.items():
         assert (DOCS / "reference" / name).read_text("utf-8") == text, name
@@ -72,6 +78,17 @@ def test_the_reference_is_that_of_the_sources():
         functions += len(declared)
     assert functions > 50
     assert "### holdfast.store.Session" in pages["python.md"]
+
+
+def test_the_table_of_libraries_is_that_of_the_declarations():
+    """Else call docs/reference.py."""
+    pytest.importorskip("griffe")
+    pytest.importorskip("holdfast")
+    page = (DOCS / "carried.md").read_text("utf-8")
+    reference = reference_maker()
+    assert reference.carried_page() == page
+    assert reference.BELOW in page
+    assert re.search(r"^\| `pandas` \| options, .*`NDFrame`", page, re.MULTILINE)
 
 
 def packages(text):
