@@ -1,4 +1,4 @@
-"""The pickler of values that cross to another process, and its rules.
+"""Pickles values that cross to another process: the pickler and its rules.
 
 It is cloudpickle's pickler (hence CPython's C pickler) with these differences:
 
@@ -11,9 +11,9 @@ Arrays of objects
 Functions of the notebook
     get the namespace itself as their globals where they arrive, not a copy of what they
     use: a name that is bound anew later is seen, as it would have been before. Closures
-    that share a cell share it afterwards. So it is with those that a module's function made (a
-    decorator's wrapper has the globals of the module that is imported there), and with those whose
-    globals are a dict or module of the notebook (`exec(code, space)`).
+    that share a cell share it afterwards. A function that a module's function made (a
+    decorator's wrapper) gets the globals of the module that is imported there. One whose
+    globals are a dict or module of the notebook (`exec(code, space)`) gets that one.
 Classes of the notebook
     are pickled by value only into their own entry of the store; everywhere else a
     reference stands for them. So all instances, whenever they were carried, are of one
@@ -23,11 +23,11 @@ Code
 Exceptions
     keep what they were raised from, and their tracebacks: places in the source. Frames stay in their
     process, and with them their local variables (`_Traceback`).
+
 Outside the store (the marshaller) there is no namespace, and cloudpickle's rules hold for
 functions and classes: the stream is self-contained.
 
-For whom it pickles, `_context.py` says; what is called when a pickle is read is in
-`_restore.py`.
+`_context.py` says for which namespace it pickles. `_restore.py` has what is called when a pickle is read.
 """
 
 import builtins

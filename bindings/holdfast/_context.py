@@ -1,8 +1,8 @@
-"""For whom a value is pickled or read now, in this thread.
+"""Says for which namespace a value is pickled or read now, in this thread.
 
-The extension says so (`enter`, `leave`) around each save and each binding; the pickler and the
-codecs ask. The current state: the thread's namespace, the classes whose turn it is, and the
-function that resolves references to the others.
+The extension sets it (`enter`, `leave`) around each save and each binding; the pickler and the codecs ask.
+The state is the thread's namespace, the classes that are being saved or bound, and the function that resolves
+references to the others.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Why a value isn't carried: the type and the path of its first part that isn't."""
+"""Says why a value isn't carried: the type and the path of its first part that no codec encodes."""
 
 import collections
 import copyreg

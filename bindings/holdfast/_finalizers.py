@@ -1,17 +1,17 @@
-"""What the notebook has run when an object dies: it runs once, where that happens.
+"""Makes sure that the notebook's finalizers run once, although objects are copied between processes.
 
-The first kind is an object with a `__del__`. An object that a cell's process has is a copy of the main worker's, or the main worker will have a copy of
-it. Such a copy may end without the object's death: when the process ends after its cell, or when the
-main worker puts what came back in place of what it had. Then it is disarmed first: its `__del__` won't run.
-So it is for classes of the user's own: a library's `__del__` gives back what the copy itself holds.
+*`__del__`.* An object that a cell's process has is a copy of the main worker's, or the main worker will have
+a copy of it. A copy may go without the object's death: when the process ends after its cell, or when the main
+worker replaces an object by what came back. Then the copy is disarmed first: its `__del__` won't run. This
+holds for classes of the user's own. A library's `__del__` releases what the copy itself holds, and runs.
 
-So it is for callbacks of weak references: `weakref.ref(one, callback)` in the main worker is replaced together
-with its object, and the callback has run in the cell, or its successor's will.
+*Callbacks of weak references.* `weakref.ref(one, callback)` in the main worker is replaced together with its
+object. The callback has run in the cell, or that of the new reference will.
 
-So it is, too, for what the notebook's code gives to `weakref.finalize`, and for what an object of a library gives
-to it when the notebook makes that, if it only names things by text (`tempfile.TemporaryDirectory`): a number may be
-a descriptor of this process. Those finalizers are values: they go to cells and come back with the objects that they wait for
-(codecs/weak_references.py, worker/settings/kept.py). A finalizer that arrives is put to work when
+*`weakref.finalize`.* What the notebook's code registers is a value: it goes to cells, and comes back with the
+object that it waits for (codecs/weak_references.py, worker/settings/kept.py). So is what a library's object
+registers when the notebook makes it, if it only names things by text (`tempfile.TemporaryDirectory`). If it
+has a number, that may be a descriptor of this process. A finalizer that arrives starts to work when
 everything that was carried with it is there, and the one that it replaces is detached.
 """
 

@@ -1,16 +1,15 @@
-"""Forks that Holdfast makes unasked, and the hooks of ``os.register_at_fork``.
+"""Forks that Holdfast makes by itself, and the hooks of ``os.register_at_fork``.
 
-Such a fork is a rollback, which sleeps, or a child that tries what may end the process (_trial.py).
-The notebook made none, so no hook runs in its process. A hook may do anything: it may count, or wait
-for a lock. In the fork all run as if it had made the fork itself: `before`, the last one first, then
+Such a fork is a rollback, which sleeps, or a child that tries code that may end the process (_trial.py). The
+notebook made none, so no hook runs in its process. A hook may do anything: it may count, or wait for a lock.
+In the fork all hooks run as if it had made the fork itself: `before`, the last one first, then
 `after_in_child`. bindings/src/fork.c has the steps, and what becomes of locks.
 
-A hook may wait for what never happens there: `before=lock.acquire`, if another thread had the lock at
-the fork, or a cell took it and was stopped. ``os.fork()`` would wait as well, until the thread
-releases it; in the fork there is no such thread. So a hook that waits gets a `HookTimeout` after
-`HOOK_SECONDS`. That is printed as any error in a hook is, and the others run: among them
-`after_in_child=lock.release`, which frees the lock. Only a hook that waits below Python isn't ended
-so. The same holds in the notebook's process, in which hooks run before a fork that runs a cell.
+A hook may wait for ever there: `before=lock.acquire`, if another thread had the lock at the fork, or a cell
+took it and was stopped. ``os.fork()`` would wait until the thread releases it; the fork has no such thread.
+So a hook that waits gets a `HookTimeout` after `HOOK_SECONDS`. It is printed like any error in a hook, and
+the others run: among them `after_in_child=lock.release`, which releases the lock. A hook that waits in C
+isn't ended so. The same holds in the notebook's process, in which hooks run before a fork that runs a cell.
 """
 
 from __future__ import annotations

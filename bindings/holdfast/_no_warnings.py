@@ -1,6 +1,6 @@
-"""No warnings while values are decoded.
+"""Suppresses warnings while values are decoded.
 
-`warnings.catch_warnings` doesn't do here: it replaces `warnings.filters`, which a variable may be, by a copy,
+`warnings.catch_warnings` can't be used: it replaces `warnings.filters`, which a variable may be, by a copy,
 and warnings that were shown once are shown again afterwards.
 """
 

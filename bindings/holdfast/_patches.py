@@ -1,26 +1,24 @@
-"""Attributes that the notebook sets on modules, and on what is in them.
+"""Carries attributes that the notebook sets on modules, and on objects in them.
 
-`json.indent = 2`, `pd.DataFrame.top = top`, `torch.backends.cudnn.benchmark = True` change no
-variable, and are as much the notebook's state as one. Here each is one: a name of the namespace that
-no code can say (`_json:indent`), whose value is what the attribute was set to. So it is carried,
-is grouped with what it shares, is unserializable, undone and saved as variables are, and a function of the
-notebook is carried as one. It is in the namespace while variables are saved or bound, and not when
-the notebook's code may look.
+`json.indent = 2`, `pd.DataFrame.top = top` and `torch.backends.cudnn.benchmark = True` change no variable,
+but they are the notebook's state, too. So each is a *patch*: a name of the namespace that no code can use
+(`_json:indent`), with the attribute's value. A patch is grouped, undone and saved as a variable is, and may
+be unserializable. It is in the namespace while variables are saved or bound, and not while the notebook's
+code can look.
 
-The code shows which attributes to look at: `see` reads the targets of assignments, `del`, `setattr`
-and `delattr` off a cell before it runs, also inside of functions, and what the attribute is then,
-before the notebook sets it, is remembered. An attribute that is set without showing it, such as
-through `vars(module)`, is found by comparison (worker/settings/differences.py): of the modules that
-the notebook has a name for, and there only what no library sets.
+The code shows which attributes to look at. `see` reads the targets of assignments, `del`, `setattr` and
+`delattr` from a cell before it runs, also inside of functions. It keeps the attribute's value from before. An
+attribute that is set without showing it, as through `vars(module)`, is found by comparison
+(worker/settings/differences.py), in modules that the notebook has a name for.
 
-An original that was replaced is pickled as a reference to it: by its name it would be what replaced
-it.
+If the notebook replaces a function or class of a module, the original may still be a value. It is pickled as
+a reference to the original: a reference by its name would give the replacement.
 
-A module that isn't imported in a process gets its attributes when it is: to import it for them would
-run its code where the notebook may never want it. Until then they are carried on as they came.
+A module that isn't imported in a process gets its attributes when it is imported. To import it for them would
+run code that the notebook may never want. Until then they are carried on as they came.
 
-State behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's
-handlers) is a `Slot`: read and set by what the worker gives, and otherwise the same.
+State behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's handlers) is
+a `Slot`: the worker gives the functions that read and set it. Otherwise it is like a patch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The functions that a pickle calls when it is read: each function makes or fills one kind of
-object.
+"""The functions that a pickle calls when it is read: each makes or fills one kind of object.
 
-The pickler (`_carry.py`) names them in what it writes. They run while a name is bound, with
-the objects that they are given perhaps still empty: whatever can be in a cycle with itself
-is made first and filled afterwards.
+The pickler (`_carry.py`) names them in what it writes. They run while a name is bound, and the objects that
+they get may still be empty. So whatever can be in a cycle with itself is made first and filled afterwards.
 """
 
 import builtins

@@ -1,8 +1,8 @@
-"""A Python that a recorded process has started joins the recording.
+"""Lets a Python that a recorded process has started join the recording.
 
-Called by ``holdfast-recording.pth``, which Python reads when it starts. What multiprocessing starts
-for itself is left alone: its workers are told in its own way (holdfast.scorep.children), and so is a
-recording that the command line asks for.
+``holdfast-recording.pth``, which Python reads when it starts, calls it. It ignores what multiprocessing
+starts for itself: those workers join in another way (holdfast.scorep.children). It also ignores a recording
+that the command line asks for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which threads of a process run code of the user's.
+"""Says which threads of a process run code of the user's.
 
-A service thread runs none: IPython's writer of the history, and ours, which say so by an
-attribute `runs_user_code` that is false, perhaps only for as long as they rest.
+A service thread runs none: IPython's writer of the history, and our own. They have an attribute
+`runs_user_code` that is false, some only while they rest.
 """
 
 import sys

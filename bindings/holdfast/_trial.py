@@ -1,26 +1,25 @@
-"""Trying in a forked child what may end the process.
+"""Tries in a forked child whether encoding or decoding a value ends the process.
 
-To encode or decode an object of the user's own class may run the user's own code (`__reduce_ex__`,
-`__setstate__`, whatever a pickle calls), and that may exit, crash or hang. The notebook's process
-has more to lose than this object: every object that can't be encoded at all, and what no commit has
-yet. So it lets a forked child do it first. If the child dies, or isn't done in time, the object is
-*quarantined*: one that can't be encoded stays where it is, and isn't tried again while it lives;
-one that can't be decoded stays in the store. All others go on.
+To encode or decode an object of the user's own class may run the user's code (`__reduce_ex__`,
+`__setstate__`, whatever a pickle calls), which may exit, crash or hang. The notebook's process has more to
+lose than this object: every object that can't be encoded, and all changes since the last commit. So a forked
+child does it first. If the child dies, or isn't done in time, the object is *quarantined*. One that can't be
+encoded stays where it is, and isn't tried again while it lives. One that can't be decoded stays in the store.
+All others go on.
 
-The child is forked in the middle of the pickler's work, when the first object with such code is
-met, and goes on from there to the end of the value: nothing has to be collected or said before,
-and a value without such objects pays nothing. It counts these objects in shared memory, so that
-the parent, which meets them in the same order, knows which of them it was. A child costs some
-milliseconds; what it does is done once more in the parent.
+The child is forked in the middle of the pickler's work, when the first object with such code is met, and goes
+on from there to the end of the value. So nothing has to be collected before, and a value without such objects
+pays nothing. The child counts these objects in shared memory. The parent meets them in the same order, so it
+knows which one it was. A child costs some milliseconds; what it does is done once more in the parent.
 
-Only code of the user's own is tried: of the notebook, and of modules outside of the standard
-library and site-packages. Pickles with such objects are marked, so that whoever reads them knows
-it. Any other value that may end a process is named in shared memory while it is encoded or decoded
-(engine/turn.c), and the frontend reads that after the death.
+Only code of the user's own is tried: of the notebook, and of modules outside of the standard library and
+site-packages. Pickles with such objects are marked, so that the reader knows. Any other value that may end a
+process is named in shared memory while it is encoded or decoded (engine/turn.c), and the frontend reads that
+after the death.
 
-A fork for each commit, whatever it holds, was rejected: 5 ms where most need none. So was
-publishing in two parts, the harmless values first: the process would die all the same, and with it
-what can't be encoded.
+Two ways were rejected. A fork for each commit takes 5 ms, and most commits need none. To publish in two
+parts, the harmless values first, doesn't help: the process would die all the same, and lose what can't be
+encoded.
 """
 
 import contextlib

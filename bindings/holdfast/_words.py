@@ -1,9 +1,9 @@
-"""The words of messages about variables: each is a sentence or two, in a line that isn't long.
+"""Builds messages about variables: a sentence or two each, in a line that isn't long.
 
-A message says what happened, to which variables, and what the user can do. Why a value isn't carried has two
-forms. The whole reason has the type and the place of the part that is to blame and the error of its encoder:
-`%holdfast NAME` shows it. A message has the short one, which `brief` makes of it. Here and nowhere else the
-length of a line is bounded, and names that find no room are counted.
+A message says what happened, to which variables, and what the user can do. The reason why a value isn't
+carried has two forms. The whole reason has the type and the place of the part that can't be encoded, and the
+error of its encoder: `%holdfast NAME` shows it. A message has the short form, which `brief` makes. Only this
+module limits the length of a line; names that don't fit are counted.
 """
 
 import collections.abc

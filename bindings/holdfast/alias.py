@@ -1,15 +1,14 @@
-"""``import scorep`` and ``python -m scorep`` without the Score-P Python bindings.
+"""Makes ``import scorep`` and ``python -m scorep`` work without the Score-P Python bindings.
 
-Both find :mod:`holdfast.scorep`, under its own name and once, in a program that calls
-``install()``: the kernel's workers do, and what ``python -m holdfast.scorep`` runs. The variable
-HOLDFAST_SCOREP_ALIAS asks for it in other programs, and reaches those that such a program starts.
-There ``holdfast-scorep.pth``, which Python reads when it starts, puts a finder behind all others,
-which knows that one name. Nothing of Holdfast is imported before a program asks for it, as in a
-subinterpreter, which can't import its extensions.
+Both find :mod:`holdfast.scorep`, under its own name and once, in a program that calls ``install()``: the
+kernel's workers do, and so does ``python -m holdfast.scorep``. The variable HOLDFAST_SCOREP_ALIAS asks for it
+in other programs, and in those that such a program starts. There ``holdfast-scorep.pth``, which Python reads
+when it starts, puts a finder behind all others, which knows only that name. Nothing of Holdfast is imported
+before a program asks for it. A subinterpreter can't import its extensions at all.
 
-``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way, in workers
-and, by ``holdfast-jumper.pth``, in every other Python. A package that is installed under either
-name always comes first.
+``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way, in workers and, by
+``holdfast-jumper.pth``, in every other Python. A package that is installed under either name always comes
+first.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""%holdfast undo, checkout, diff, history, save and load: what the user reads of them.
+"""Formats what the user reads of %holdfast undo, checkout, diff, history, save and load.
 
-The frontend keeps the old generations and publishes them anew, before the cell runs. The cell has
-to be this one line. The frontend's result, and the steps that it keeps, come with the request
-(kernel/session/generations.c). This module formats them, and compares steps: a step is named by its
-root, so the main worker reads both directories side by side, and decodes only small plain values to
-show them.
-
-An entry that two steps share has the same generation and sequence in both.
+The frontend keeps the old generations and publishes them anew, before the cell runs. The cell has to be this
+one line. The frontend's result, and the steps that it keeps, come with the request
+(kernel/session/generations.c). This module formats them, and compares steps. A step is named by its root. So
+the main worker reads both directories side by side, and decodes only small plain values to show them. An
+entry that two steps share has the same generation and sequence in both.
 """
 
 from __future__ import annotations

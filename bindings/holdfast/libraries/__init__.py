@@ -1,27 +1,28 @@
-"""What Holdfast knows of other libraries: a file for each, with the name of the package that it is about.
+"""What Holdfast knows of other libraries: one file for each, named like the package.
 
-A cell in a clean process finds the notebook's variables there, and has to find the libraries as the notebook has set
-them: `np.seterr(all="raise")`, a theme, a function that was registered. A file here has `DECLARATIONS` of such state,
-of four kinds:
+A cell in a clean process finds the notebook's variables, and has to find the libraries as the notebook has
+set them: `np.seterr(all="raise")`, a theme, a function that was registered. Each file has a tuple
+`DECLARATIONS` of such state, of four kinds:
 
 `Setting`
-    a value that one function gives and another one sets;
+    a value that one function reads and another one sets;
 `Registry`
     an object of the library, or a dict, list or set, in which it keeps what the notebook has set or added;
 `Replay`
-    calls whose effects nobody can ask for. They are made again in the other process;
+    calls whose effects can't be read. They are made again in the other process;
 `Counter`
     a number that goes on where it was.
 
-How values of its types are encoded is a codec, in holdfast/codecs. `worker/settings/library_state.py` carries the state, and
-knows no library. seaborn.py is a short file, to be copied for a new one.
+How values of a library's types are encoded is a codec, in holdfast/codecs. `worker/settings/library_state.py`
+carries the state, and knows no library. For a new library copy seaborn.py, which is short. Then run
+docs/reference.py, which puts it into the table of docs/carried.md.
 
-Other packages add theirs by an entry point of the group ``holdfast.libraries``: its name is the package, and its object
-what `DECLARATIONS` is here.
+Other packages add theirs by an entry point of the group ``holdfast.libraries``. Its name is the package, and
+its object what `DECLARATIONS` is here.
 
-A file is loaded when its package is looked for, and never imports it. An `Imported` stands for a module of the
-library: nothing is asked of it before the module is there. Where a version of the library lacks what a declaration
-names, that declaration alone is left out; `unusable` has the reason.
+A file is loaded when its package is looked for, and never imports the package. An `Imported` stands for a
+module of the library: it asks nothing of the module before that is imported. If a version of the library
+lacks what a declaration names, only that declaration is left out; `unusable` has the reason.
 """
 
 from __future__ import annotations

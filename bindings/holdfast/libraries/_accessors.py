@@ -1,4 +1,4 @@
-"""Attributes that the classes of a library get from the notebook: `df.my` is an object of a class of its own."""
+"""Accessors that the notebook registers with a library: `df.my` is an object of a class of the notebook's."""
 
 from __future__ import annotations
 

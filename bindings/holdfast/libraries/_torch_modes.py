@@ -1,8 +1,8 @@
-"""PyTorch's modes that a cell has entered and not left: a setting (torch.py).
+"""Carries PyTorch's modes that a cell has entered and not left, as a setting of torch.py.
 
-A `TorchFunctionMode` sees the functions of PyTorch that code calls, a `TorchDispatchMode` their operations. To read
-and write tensors we call some as well, so the notebook's modes are put aside meanwhile (`aside`). The
-default device is a mode, too, which is asked for by itself.
+A `TorchFunctionMode` sees the functions of PyTorch that code calls, a `TorchDispatchMode` their operations.
+To read and write tensors we call some as well, so the notebook's modes are put aside meanwhile (`aside`). The
+default device is a mode, too, and a setting of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Matplotlib: scales, projections, colours, styles and writers that the notebook has registered.
 
-The parameters and the backend, which IPython has a hand in, are in worker/settings/figures.py.
+The parameters and the backend, which IPython also sets, are in worker/settings/figures.py.
 """
 
 from __future__ import annotations

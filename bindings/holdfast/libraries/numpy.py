@@ -1,7 +1,7 @@
 """NumPy: errors, printing, buffers, and the generator behind `np.random`.
 
-A generator that a variable holds is a value like others. What `errstate` and `printoptions` set in a `with` is over
-with it.
+A generator that a variable holds is a value like others. What `errstate` and `printoptions` set in a `with`
+ends with it.
 """
 
 from __future__ import annotations

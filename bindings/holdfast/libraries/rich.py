@@ -1,4 +1,4 @@
-"""rich: its console, and what it shows instead of IPython."""
+"""rich: its console, and what it replaces in IPython."""
 
 from . import Registry, Replay
 

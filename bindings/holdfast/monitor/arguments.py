@@ -1,7 +1,7 @@
-"""Words after a command: options, then files and numbers, and what is wrong with them in one line.
+"""Parses the words after a command: options, then files and numbers. An error is one line.
 
-argparse was tried first: it takes `--cell -3:-1` for two options, and ends the process on what
-it doesn't understand.
+argparse was rejected: it takes `--cell -3:-1` for two options, and ends the process on what it doesn't
+understand.
 """
 
 from __future__ import annotations

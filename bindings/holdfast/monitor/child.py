@@ -1,9 +1,8 @@
-"""The sampler as a child process, for a Python that has no Holdfast frontend.
+"""Runs the sampler as a child process, for a Python that has no Holdfast frontend.
 
-The program holdfast-monitor (monitor/monitor_program.c, which says what goes over the
-socket) is started once, when the monitor is first used. It reads this process from outside, so
-code that holds the interpreter for minutes is sampled on time. It ends with the socket, and with
-this process.
+The program holdfast-monitor (monitor/monitor_program.c, which describes the messages on its socket) is
+started once, when the monitor is first used. It reads this process from outside, so code that holds the
+interpreter for minutes is sampled on time. It ends with the socket, and with this process.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Samples for a picture: what is narrower than a pixel is joined with its neighbours.
+"""Reduces samples to what a plot can show: rows that are narrower than a pixel are joined.
 
-A plot contains the samples of every level, and a notebook keeps the plot: so a level has no more rows
-than a page has columns, and fewer if each has many numbers (a machine with many cores). Rows are
-joined as the monitor joins its own (monitor/series.c): amounts are added, gauges averaged
-by width, the least and the greatest are kept. The edges of cells stay edges: a cell of
-milliseconds in a session of hours has a row of its own.
+A plot contains the samples of every level, and a notebook keeps the plot. So a level has no more rows than a
+page has columns, and fewer if each has many numbers (a machine with many cores). Rows are joined as the
+monitor joins its own (monitor/series.c): amounts are added, gauges are averaged by width, the least and the
+greatest are kept. The edges of cells stay edges: a cell of milliseconds in a session of hours has a row of
+its own.
 """
 
 from __future__ import annotations

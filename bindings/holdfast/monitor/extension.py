@@ -1,9 +1,8 @@
 """`%load_ext holdfast`: the monitor's commands in plain ipykernel and in terminal IPython.
 
-There the sampler is a small child process, and IPython's events say when cells begin and end. In a
-worker of ours the commands are there already, and the frontend knows the cells;
-`%load_ext jumper_extension`, with which notebooks written for JUmPER begin, comes here too
-if JUmPER itself isn't installed (`alias`).
+There the sampler is a small child process, and IPython's events say when cells begin and end. In a worker of
+ours the commands are there already, and the frontend knows the cells. Notebooks that were written for JUmPER
+begin with `%load_ext jumper_extension`. If JUmPER isn't installed, that loads this module, too (`alias`).
 """
 
 from __future__ import annotations

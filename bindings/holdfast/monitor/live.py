@@ -1,10 +1,9 @@
-"""A plot that goes on while cells run.
+"""A plot that grows while cells run.
 
-A thread of the notebook's process takes the new samples from the sampler's shared memory and
-sends them to the plot in the page, through an output of its own that shows nothing. It runs no
-code of the user's, and says so, since a privatization and a recording ask. It ends with the monitor, and
-when no cell has run for as long as the plot shows: then nothing moves in it. At its end the
-output becomes a plot of the last window, which a saved notebook keeps.
+A thread of the notebook's process takes the new samples from the sampler's shared memory. It sends them to
+the plot in the page, through an output of its own that shows nothing. It runs no code of the user's, and is
+marked so for privatizing and recording (_threads.py). It ends with the monitor, and when no cell has run for
+as long as the plot shows. Then the output becomes a plot of the last window, which a saved notebook keeps.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""From samples to a plot: tracks over time with the cells behind them, drawn by holdfast.views.
+"""Turns samples into a plot: tracks over time with the cells behind them, drawn by holdfast.views.
 
-A plot has every level that was sampled and every metric, so that a page of a saved notebook can show
-all of them; `--level` and `--metrics` choose what it shows at first.
+A plot has every level that was sampled and every metric, so that a page of a saved notebook can show all of
+them. `--level` and `--metrics` choose what it shows at first.
 
-A sample is drawn at its end. The first one in a stretch stands at its beginning too, so that
-a cell of 20 ms, which has one sample, is a line and not a point.
+A sample is drawn at its end. The first one in a stretch stands at its beginning too, so that a cell of 20 ms,
+which has one sample, is a line and not a point.
 """
 
 from __future__ import annotations

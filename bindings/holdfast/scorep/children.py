@@ -1,18 +1,18 @@
-"""Processes that multiprocessing starts by spawn and forkserver join the recording.
+"""Lets processes that multiprocessing starts by spawn and forkserver join the recording.
 
-Such a process is a new interpreter, or a fork of one, that knows nothing of its parent but
-what the parent sends: first a dict of preparations, pickled. Ours puts one more entry there,
-which opens the recording in the child when it is unpickled: before the child imports the
-program's main module. If a child can't import holdfast, it isn't recorded.
+Such a process is a new interpreter, or a fork of one. It knows nothing of its parent but what the parent
+sends: first a pickled dict of preparations. Ours puts one more entry there, which opens the recording in the
+child when it is unpickled, before the child imports the program's main module. If a child can't import
+holdfast, it isn't recorded.
 
-A child for which SCOREP_EXPERIMENT_DIRECTORY has been changed before it starts has an experiment
-of its own. One that changes it itself, in os.environ, has its own from there on: what it recorded
-until then stays its part of the parent's. Score-P can't go on in a forked child, so there the
-built-in recorder takes it over, once the child has a directory and registers.
+A child for which SCOREP_EXPERIMENT_DIRECTORY was changed before it starts has an experiment of its own. One
+that changes it itself, in os.environ, has its own from there on; what it recorded until then stays its part
+of the parent's. Score-P can't go on in a forked child, so there the built-in recorder takes over, once the
+child has a directory and registers.
 
-Workers of loky (joblib) are prepared in the same way. A Python that is started by subprocess or a function of
-os learns by a variable of its environment, which holdfast-recording.pth looks for. Programs in
-other languages aren't recorded, and neither is a Python that has no Holdfast.
+Workers of loky (joblib) are prepared in the same way. A Python that subprocess or a function of os starts
+finds a variable in its environment, which holdfast-recording.pth looks for. Programs in other languages
+aren't recorded, and neither is a Python that has no Holdfast.
 """
 
 from __future__ import annotations

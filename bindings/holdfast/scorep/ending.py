@@ -1,11 +1,13 @@
-"""Ends that run no exit handlers: SIGTERM and os._exit.
+"""Closes the recording when a program ends without exit handlers: by SIGTERM or os._exit.
 
-While the guard is up, the recording is closed on the way out of both, so that the trace
-holds what was recorded until then. SIGTERM is handled only if its action is the
-default, and then it still kills the process; it waits for the interpreter, as every handler
-in Python does, so a long call into C delays it. It gets its default back around a fork, since
-Python drops what arrives between that and its own return from it, and a process pool that is
-terminated at once would hang. A forked child that is recorded is guarded as its parent is.
+While the guard is up, the recording is closed on the way out of both. So the trace holds what was recorded
+until then.
+
+SIGTERM is handled only if its action is the default, and then it still kills the process. As every handler in
+Python it waits for the interpreter, so a long call into C delays it. Around a fork the default action is
+restored. Otherwise Python drops a signal that arrives between the fork and its own return from it, and a
+process pool that is terminated at once would hang. A forked child that is recorded is guarded as its parent
+is.
 
 Not covered: SIGKILL, crashes, exit() and _exit() called from C.
 """

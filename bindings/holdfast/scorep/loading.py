@@ -1,18 +1,16 @@
-"""Finding a Score-P installation, and getting it into a process.
+"""Finds a Score-P installation, and loads it into a process.
 
-``scorep-config`` says which libraries and subsystems Score-P is made of for some options. Its
-adapters for MPI, files, memory and compiled code put themselves between a program and its
-libraries, so the dynamic linker must load them first: ``python -m holdfast.scorep`` sets
-LD_PRELOAD and starts the interpreter anew, once. Events of Python and of threads need no such
-place. So a program that is already running (a cell, ``scorep.register()``) loads Score-P when
-its recording is opened, after a fork even, and with the environment of that moment.
+``scorep-config`` says which libraries and subsystems Score-P is made of for some options. Its adapters for
+MPI, files, memory and compiled code stand between a program and its libraries, so the dynamic linker must
+load them first: ``python -m holdfast.scorep`` sets LD_PRELOAD and starts the interpreter anew, once. Events
+of Python and of threads don't need that. So a program that is already running (a cell, ``scorep.register()``)
+loads Score-P when its recording is opened, even after a fork, and with the environment of that moment.
 
-Its libraries refer to each other's data in circles, and dlopen can't load one without the others. A
-library that names them all as its dependencies can: `_bundle` writes one, of a header and a dynamic
-section, into a file of memory. No compiler is needed anywhere.
+Its libraries refer to each other's data in circles, and dlopen can't load one without the others. A library
+that names them all as its dependencies can be loaded. `_bundle` writes one, with a header and a dynamic
+section, into a file in memory. No compiler is needed.
 
-HOLDFAST_RECORDER chooses: ``scorep``, ``builtin``, or ``auto`` (Score-P if ``scorep-config``
-is on PATH).
+HOLDFAST_RECORDER chooses: ``scorep``, ``builtin``, or ``auto`` (Score-P if ``scorep-config`` is on PATH).
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The processes of an MPI program record into one experiment.
+"""Lets the processes of an MPI program record into one experiment.
 
 Each process finds its rank and their number in environment variables of the launcher. Rank 0 makes the
-experiment directory, as a lone process does, and leaves a file there that names the launch:
-the others wait for it. Nothing is sent by MPI, which need not even be initialized. At its
-end rank 0 waits until all have begun, since the last one to end takes the file away; but not for
-ranks that aren't recorded. If MPI has been initialized, all that are have begun: they say so before
+experiment directory, as a lone process does, and leaves a file there that names the launch. The others wait
+for that file. Nothing is sent by MPI, which need not even be initialized.
+
+At its end rank 0 waits until all have begun, since the last one to end removes the file. It doesn't wait for
+ranks that aren't recorded. If MPI has been initialized, all recorded ranks have begun: they report it before
 their programs run. Otherwise the processes of the launch are looked at.
 """
 

@@ -1,9 +1,9 @@
-"""This run beside the one before it: the same functions, found again by what they are called.
+"""Compares this run with the one before it: finds the functions of one in the other.
 
-Two functions are the same if name, file and line are. But a cell that ran twice has two numbers, a function that
-was edited and defined anew has another cell or line, and one below an edit another line. So those that are left
-are matched by name and file, all cells being one file: if both runs have one of that name, or equally many,
-which are taken in the order of their lines.
+Two functions are the same if name, file and line are. But a cell that ran twice has two numbers, a function
+that was edited and defined anew has another cell or line, and one below an edit has another line. So the
+functions that are left are matched by name and file, and all cells count as one file. If both runs have one
+of that name, or equally many, they are matched in the order of their lines.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""More of a trace for a page that shows it: the kernel's side.
+"""Answers a page that zooms into a trace: the kernel reads the archive again for that window.
 
-A page has a trace in the resolution of a screen. Where somebody zooms in further, or selects a range, it
-asks the kernel that showed it, which reads the archive again for that window. The page opens a
-comm (https://jupyter-client.readthedocs.io/en/stable/messaging.html#custom-messages) with the target
-`TARGET` for each question, the kernel sends the answer, and the page closes it. So nothing is kept
-between two questions, and a page that was restored works with any later kernel of the same name that
-has shown a trace. The kernel doesn't close it: each client hears that, and JupyterLab complains in the
-browser's console of a comm that it hasn't opened.
+A page has a trace in the resolution of a screen. If the user zooms in further, or selects a range, the page
+asks the kernel that showed the trace. For each question it opens a comm
+(https://jupyter-client.readthedocs.io/en/stable/messaging.html#custom-messages) with the target `TARGET`. The
+kernel sends the answer, and the page closes the comm. So nothing is kept between two questions, and a page
+that was restored works with any later kernel of the same name that has shown a trace. The kernel doesn't
+close the comm: each client would hear that, and JupyterLab complains in the browser's console of a comm that
+it hasn't opened.
 
-A page of JupyterLab or Notebook reaches its server as the person's own session, so what it needs is the
+A page of JupyterLab or Notebook reaches its server as the person's own session, so all it needs is the
 kernel's number there. Jupyter's server puts that into the name of the connection file.
 """
 

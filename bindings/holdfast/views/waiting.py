@@ -1,11 +1,10 @@
-"""Which regions only wait: for a lock, for input, for another process, for time to pass.
+"""Says which regions only wait: for a lock, for input, for another process, for time to pass.
 
-Python's functions are known by name, as the recorders write it (`module:function`, with the class
-of a method). Here are functions that return when something has happened elsewhere, and do next to
-nothing themselves. MPI's are those that return when a message or another rank has come; a
-collective that computes, such as a reduction, isn't among them. For other archives their own word
-counts: the role of a region (a barrier, a wait for tasks or threads), which `holdfast._views`
-reads.
+Python's functions are known by name, as the recorders write it (`module:function`, with the class of a
+method). Listed are functions that return when something has happened elsewhere, and do next to nothing
+themselves. Of MPI those are listed that return when a message or another rank has come. A collective that
+computes, such as a reduction, isn't among them. In other archives the role of a region counts (a barrier, a
+wait for tasks or threads), which `holdfast._views` reads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Start the fork server: see fork_server.py; or a cell's worker anew: see restarted.py.
+"""Starts the fork server (fork_server.py), or starts a cell's worker anew (restarted.py).
 
-`python -m` puts the working directory first on sys.path. A user's `random.py` must not
-shadow the standard library while the worker's own modules load, so it goes before anything is
-imported; the application puts '' back for the user's imports.
+`python -m` puts the working directory first on sys.path. A user's `random.py` must not shadow the standard
+library while the worker's own modules load. So the directory is removed before anything is imported. The
+application puts '' back for the user's imports.
 """
 
 import sys

@@ -1,9 +1,8 @@
-"""Variables that are in the store and not in this process: why, and how the user gets on.
+"""Variables that are in the store but not in this process: the reason, and what the user can do.
 
-A value that could not be loaded is absent: its name is not bound, and its stored value stays as it
-is. Code that uses the name gets an error with the reason. `del` of the name deletes the stored
-value: while a cell runs that only deletes the name, a placeholder is bound to it, so that Python
-finds something to delete.
+A value that could not be loaded is *absent*: its name is not bound, and its stored value stays as it is. Code
+that uses the name gets an error with the reason. `del` of the name deletes the stored value. While a cell
+runs, a placeholder is bound to the name, so that Python finds something to delete.
 """
 
 from __future__ import annotations

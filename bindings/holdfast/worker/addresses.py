@@ -1,16 +1,14 @@
-"""Numbers in variables that are addresses: `id()` of an object, or where memory begins.
+"""Finds numbers in variables that are addresses: `id()` of an object, or where its memory begins.
 
-An object that a cell's process made or changed is another object in the notebook, at another
-address. A dict that is keyed by `id()`, or a pointer for `ctypes`, has no meaning there, or a wrong
-one. So a number that is the address of something that goes back is reported, with the variable that
-holds it.
+If a cell's process makes or changes an object, the notebook gets a new object at another address. There a
+dict that is keyed by `id()`, or a pointer for `ctypes`, means nothing, or something wrong. So a number that
+is the address of something that goes back is reported, with the variable that holds it.
 
-Code that has an address may write there, and names nothing of what it changes: then a save looks at all
-variables. So it does after code that has `globals()` from a variable, whose address is noted with the
-others.
+Code that has an address can write to that memory without naming a variable. So after such a cell a save looks
+at all variables. The same holds for code that gets `globals()` from a variable.
 
-The walk of a save notes numbers that may be addresses (`graph_walk.c`). Only where there is one, which
-is seldom, is looked at what they could point to.
+The walk of a save notes numbers that may be addresses (`graph_walk.c`). Only if there is one, which is rare,
+this module looks at what it could point to.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Arrays and tensors that are born in the arena.
+"""Makes arrays and tensors lie in the store's shared memory from the start ("born in the arena").
 
-The allocator is put behind NumPy's default handler (NEP 49), below the allocators of PyTorch,
-TensorFlow and JAX, and into Arrow's default pool, once each, when the library's import ends. From
-then on it holds in every thread and context.
+Our allocator stands behind NumPy's default handler (NEP 49), below the allocators of PyTorch, TensorFlow and
+JAX, and in Arrow's default pool. Each is set once, when the library's import ends, and holds in every thread
+and context.
 
-Not Polars: it carries jemalloc within itself, which takes segments from the system and cuts blocks
-out of them, shows no function of its own, and asks nobody else for memory. Its columns are the
-arena's where they were made of arrays of NumPy's or Arrow's.
+Polars isn't reached: its allocator (jemalloc) is built in, takes memory from the system, and exports no
+function. Its columns lie in the arena only if they were made from arrays of NumPy's or Arrow's.
 """
 
 from __future__ import annotations

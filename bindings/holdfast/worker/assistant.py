@@ -1,14 +1,15 @@
 """The assistant: answers questions while the main worker runs a cell, and debugs (debugger.py).
 
-It is a fork of the fork server, as a standby is, made when the frontend needs it and released when
-the cell that kept the main worker busy has ended. It never runs a cell. `is_complete` needs no
-state, and the history is in the profile's database. To complete or to inspect it binds what the
-last commit has of the names that the question mentions, and knows of the others that they exist; so
-it costs what is asked about, not what the notebook holds. It can't know what plain cells did since
-that commit.
+It is a fork of the fork server, made when the frontend needs it, and released when the cell that kept the
+main worker busy has ended. It never runs a cell.
 
-Attributes are looked up on decoded objects, which is the user's code at work, in a process that the
-frontend ends when an answer takes too long.
+* `is_complete` needs no state.
+* The history is in the profile's database.
+* To complete or to inspect, it binds the names that the question mentions, as the last commit has them. Of
+  other names it knows that they exist. So a question costs what it asks about, not what the notebook holds.
+  What plain cells did since that commit is unknown here.
+
+To look up an attribute may run the user's code. The frontend ends this process if an answer takes too long.
 """
 
 from __future__ import annotations

@@ -1,14 +1,20 @@
-"""Variables that no codec carries, in a fork of the main worker: whether its cell changed them.
+"""Finds out whether a forked cell changed variables that no codec can encode.
 
-The fork has them, its cell can use them, and what it changes of them ends with it. So each is
-looked at before and after the cell. A change shows, since both states are those of one process: the
-same objects, at the same places. It looks at plain values, the members of containers, the
-attributes of instances whose class is Python's, and of classes and modules that aren't carried by
-themselves, the objects that functions hold, and how far a generator or an iterator has come. A lock shows whether it is held. Other objects (a file, an
-extension's object) show nothing of themselves: there it counts that the cell's code can have
-reached it.
+The fork of the main worker has these variables, and the cell can use them, but changes to them end with the
+fork. So each is looked at before and after the cell. Both states are those of one process, with the same
+objects at the same places, so a change shows. Looked at are:
 
-Nothing is kept of what was looked at, and no code of the objects' own runs.
+* plain values and the members of containers;
+* attributes of instances whose class is written in Python;
+* classes and modules that aren't carried by themselves;
+* the objects that functions hold;
+* how far a generator or an iterator has come;
+* whether a lock is held.
+
+Other objects, such as a file or an extension's object, show nothing. They count as changed if the cell's code
+can have reached them.
+
+Nothing of what was looked at is kept, and no code of the objects' own runs.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """A cell worker: a fresh process for one recorded (or isolated) cell.
 
-It waits with its shell ready. Its one request goes through these steps, timed for the report:
+It waits with its shell ready. Its one request has these steps, timed for the report:
 
-in   bind the names that the cell can reach (reach.py), apply the process state, open the recorder;
-run  the cell in IPython's shell, with events on exactly around its compiled code;
-out  close the recorder, save what changed, reply with the prepared commit.
+* in: bind the names that the cell can reach (reach.py), apply the process state, open the recorder;
+* run: the cell in IPython's shell, with events on exactly around its compiled code;
+* out: close the recorder, save what changed, reply with the prepared commit.
 
-Nothing is published by this process. If it dies, at whatever point, the state is as before the
-cell. After the reply it waits until the frontend has closed its end, so that the reply can't be
-lost, lets go of what wasn't carried, runs the exit handlers of libraries, bounded in time, and leaves by
-_exit: what was carried lives on in the main worker, and no `__del__` of it runs here.
+This process publishes nothing. If it dies, at whatever point, the state is as before the cell.
+
+After the reply it waits until the frontend has closed its end, so that the reply can't be lost. Then it drops
+what wasn't carried, runs the exit handlers of libraries for a limited time, and leaves by _exit. What was
+carried lives on in the main worker, so no `__del__` of it runs here.
 """
 
 from __future__ import annotations

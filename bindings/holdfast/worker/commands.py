@@ -1,9 +1,9 @@
-"""The commands of the frontend, as the shell knows them.
+"""The frontend's cell commands (`%%execute_with_scorep` and others), as IPython's shell knows them.
 
-A cell that begins with one never comes here: the frontend reads them off its head. But the shell
-completes `%%exe` and answers `%%execute_with_scorep?`; and where one stands inside of a cell, below
-another magic, a message says where it belongs. In code of the history that a cell runs (`%rerun`, a
-macro) it has done its work: it is a comment there.
+A cell that begins with a command never comes here: the frontend reads the command. But the shell completes
+`%%exe`, and answers `%%execute_with_scorep?`. If a command stands inside of a cell, below another magic, a
+message says where it belongs. If a cell runs code of the history (`%rerun`, a macro), the command in it
+counts as a comment.
 """
 
 from __future__ import annotations

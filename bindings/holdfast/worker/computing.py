@@ -1,9 +1,9 @@
-"""Which worker runs a cell's code, for those that prepare themselves meanwhile.
+"""Notes which worker runs a cell's code, so that waiting workers don't disturb it.
 
-A waiting worker has pages copied for ten milliseconds and more (prefault.py). On a machine with
-two processors that took a quarter of the time of a matrix product that computes on both: so it is
-left off while code runs that somebody measures. The word is in memory that the fork server shares
-with its forks. It names the process, so that one that was killed in its code holds up nobody.
+A waiting worker copies pages for ten milliseconds and more (prefault.py). On a machine with two processors
+that took a quarter of the time of a matrix product that computes on both. So it stops while measured code
+runs. The note is in memory that the fork server shares with its forks. It names the process, so one that was
+killed in its code stops nobody.
 """
 
 from __future__ import annotations

@@ -2,18 +2,17 @@
 
 A frame is a 4-byte big-endian length and one msgpack map. Three rules hold here:
 
-* A frame goes out whole or not at all. SIGINT may arrive in the middle of a send, and a
-  KeyboardInterrupt there would leave half a frame on the wire; so the handler of
-  `interrupt.py` asks `sending` first and the interrupt is raised after the frame.
-* Any thread may send (a print in a thread is a frame), so sends take a lock. Only the main
-  thread receives; another thread that needs an answer (`input()` in a thread) waits for the
-  main thread to hand it over.
-* A forked child of user code is not a worker. It would mix its frames with ours, and its copy
-  of the descriptor would hide our death from the frontend. So the child closes the channel
-  at once; what it prints goes to its fds 1 and 2, which the frontend reads.
+* A frame goes out whole or not at all. SIGINT may arrive in the middle of a send, and a KeyboardInterrupt
+  there would leave half a frame on the wire. So the handler of `interrupt.py` asks `sending` first, and
+  raises the interrupt after the frame.
+* Any thread may send (a print in a thread is a frame), so sends take a lock. Only the main thread receives.
+  Another thread that needs an answer (`input()` in a thread) waits until the main thread passes it on.
+* A child that user code forks is not a worker. It would mix its frames with ours, and its copy of the
+  descriptor would hide our death from the frontend. So the child closes the channel at once. What it prints
+  goes to its descriptors 1 and 2, which the frontend reads.
 
-The descriptor stays blocking, because sends wait for a slow frontend; receives that must
-not wait pass MSG_DONTWAIT.
+The descriptor stays blocking, because sends wait for a slow frontend. Receives that must not wait pass
+MSG_DONTWAIT.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""What it costs to record an event.
+"""Measures what it costs to record an event, on this machine.
 
-It is measured, not assumed: a process that waits for a cell calls an empty function some thousand
-times, one that calls itself, and generators, with and without a recording; what an event of each costs is then
-known to all forks of the fork server. The mean counts, not the best: the log takes new pages of its
-file all the time, which is a quarter of what an event costs. Once is enough: it is the same code on the same machine. If no
-process had time for it before the first recorded cell ends, that cell's does it then. Under Score-P
-nothing is measured, since a process records only once there.
+A process that waits for a cell calls an empty function some thousand times, one that calls itself, and
+generators, with and without a recording. Then all forks of the fork server know what an event of each costs.
+The mean counts, not the best: the log takes new pages of its file all the time, which is a quarter of the
+cost. One measurement is enough. If no process had time before the first recorded cell ends, that cell's
+process measures then. Under Score-P nothing is measured, since a process records only once there.
 
-The recording needs a directory, and a process that waits may be killed at any moment. So it holds a
-lock of the directory, which ends with it, and removes those that nobody holds any more.
+The recording needs a directory, and a process that waits may be killed at any moment. So it holds a lock of
+the directory, which ends with it. It removes directories that nobody has locked.
 """
 
 from __future__ import annotations

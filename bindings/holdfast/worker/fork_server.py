@@ -1,21 +1,22 @@
 """The fork server: a Python that has imported much and run nothing, and forks workers.
 
-A fork of it takes milliseconds where a start of Python with IPython takes most of a second. Forking
-is safe here: the fork server has no threads, no event loop, no ZeroMQ context, no shell; it never
-runs user code, and imports only modules of the standard library and site-packages. Native thread
-pools that a library starts at import (OpenBLAS) handle forks by themselves; `_THREADED` names those
-that are known not to survive one. PyTorch, TensorFlow and JAX start theirs with their first
-operation; of theirs the fork server runs none but PyTorch's on two elements, which start no thread
-(codecs.rehearse).
+A fork of it takes milliseconds; a start of Python with IPython takes most of a second. Forking is safe here:
 
-The main worker is what a client waits for, and forked first: what only other workers need is imported
-after that. No collection looks at what was there at a fork: it would write to every object, and
-so take the pages that the two share.
+* It has no threads, no event loop, no ZeroMQ context and no shell.
+* It never runs user code, and imports only modules of the standard library and site-packages.
+* Native thread pools that a library starts at its import (OpenBLAS) handle forks by themselves. `_THREADED`
+  names those that don't.
+* PyTorch, TensorFlow and JAX start their pools with their first operation. Of these it runs only PyTorch's on
+  two elements, which starts no thread (codecs.rehearse).
 
-On Linux its forks are children of the frontend (bindings/src/fork.c), which waits for them, and
-outlive it: the main worker has objects that are nowhere else. Elsewhere it reaps them itself, and
-reports to the frontend how they ended; when the frontend's end closes, it gives them a moment to
-leave by themselves, then kills them, and exits.
+A client waits for the main worker, so that is forked first. What only other workers need is imported after
+that. The garbage collector doesn't look at objects from before a fork: it would write to each of them, and so
+copy the pages that the two processes share.
+
+On Linux its forks are children of the frontend (bindings/src/fork.c), which waits for them. They outlive the
+fork server, since the main worker has objects that are nowhere else. On other systems it reaps them itself,
+and reports to the frontend how they ended. When the frontend's end closes, it gives them a moment to leave,
+then kills them, and exits.
 """
 
 from __future__ import annotations

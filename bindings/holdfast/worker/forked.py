@@ -1,20 +1,18 @@
-"""A recorded cell in a fork of the main worker.
+"""Runs a recorded cell in a fork of the main worker.
 
-The fork has every object, module and setting of the notebook, by construction: nothing is decoded, bound
-or imported. It is no child of the main worker's, makes its own Score-P if that records, runs the cell
-with the main worker's own code, prepares a commit of what changed, as any cell's process does, and is
-gone by `_exit`: no exit handler and no finalizer of the notebook's objects runs in it. The main worker
-has committed before, so that both know what is unchanged, and adopts what differs.
+The fork has every object, module and setting of the notebook: nothing is decoded, bound or imported. It makes
+its own Score-P if that records, runs the cell with the main worker's code, and prepares a commit of what
+changed. It leaves by `_exit`: no exit handler and no finalizer of the notebook's objects runs in it. The main
+worker has committed before, so that both know what is unchanged, and adopts what differs.
 
-The way in loses nothing; the way back is the store's. So messages name
+Everything is there on the way in; only what the store carries comes back. Messages name the rest:
 
-* what the cell changed and no codec carries (`Bound`): the notebook has it as it was;
-* what it changed of the process and is in no list (settings/census.py).
+* what the cell changed and no codec can encode (`Bound`): the notebook has it as it was;
+* what it changed of the process and no list has (settings/census.py).
 
-The fork lacks everything that belongs to a process and not to its memory: its number, its children,
-threads and POSIX locks. If that would show, the cell runs in a clean process, and its line names
-the reason: `obstacle`. Timers are set anew; tasks of the event loop go on only while the cell
-awaits.
+The fork lacks what belongs to a process and not to its memory: its number, its children, threads and POSIX
+locks. If that would show, the cell runs in a clean process, and the line below it names the reason:
+`obstacle`. Timers are set anew. Tasks of the event loop go on only while the cell awaits.
 """
 
 from __future__ import annotations

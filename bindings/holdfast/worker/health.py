@@ -1,29 +1,28 @@
-"""Damage that a cell may have done to its process, and its repair.
+"""Finds damage that a cell has done to its process, and repairs it.
 
-A cell can do what it likes to the process that it runs in, and the next cell may run there, too.
-So after the code of each cell, and before anything of ours runs again, a few things are looked at
-without which no cell could run:
+A cell can do what it likes to its process, and the next cell may run there, too. So after the code of each
+cell, before other code of ours runs, these are checked:
 
-* of the builtins that were there before the first cell, those that are gone, or are no functions
-  any more, and those that the interpreter's own modules can't do without, are put back;
-* modules that were loaded before the first cell, where `sys.modules` was emptied, are put back;
-* descriptors 0, 1 and 2 that are closed are opened again, 1 and 2 on the pipes that they were. So
-  they are where something else took their numbers that can't be written to: SQLite, which keeps
-  the history in another thread, opens /dev/null wherever it finds one of the three free;
-* `sys.stdout` and `sys.stderr` that are None or gone are put back: IPython writes to them before it
-  runs a cell;
-* a blocked SIGINT is unblocked, since nobody could interrupt the next cell.
+* builtins that were there before the first cell. One that is gone or is no function any more is put back. One
+  that the interpreter's own modules can't do without is put back whenever it was replaced;
+* modules that were loaded before the first cell, if `sys.modules` was emptied: they are put back;
+* descriptors 0, 1 and 2. If one is closed, or something that can't be written to has taken its number, it is
+  opened again, 1 and 2 on the pipes that they were. SQLite, which keeps the history in another thread, opens
+  /dev/null wherever it finds one of the three free;
+* `sys.stdout` and `sys.stderr`. If one is None or gone, it is put back: IPython writes to them before it runs
+  a cell;
+* SIGINT. If it is blocked, it is unblocked, since nobody could interrupt the next cell.
 
-Everything that can be repaired is repaired and reported. If the control channel or the event loop's
-own descriptor is closed, the process ends at once: what it would write there might go to a file of
-the user's by then. The frontend starts another from the store, and names what is lost.
+Each repair is reported. If the control channel or the event loop's own descriptor is closed, the process ends
+at once: what it would write there might go to a file of the user's by then. The frontend starts another
+process from the store, and names what is lost.
 
-Everything else is the user's own choice and stays, as it does in ipykernel: another function as
-`print`, `input` or `__import__`, another object as `sys.stdout`, handlers of other signals,
-limits, the collector switched off, the umask, threads and children.
+Everything else is the user's choice and stays, as in ipykernel: another function as `print`, `input` or
+`__import__`, another object as `sys.stdout`, handlers of other signals, limits, the collector switched off,
+the umask, threads and children.
 
-It costs four system calls, and one copy of the builtins' names and one pass over them. This module
-itself uses nothing that a cell can replace there: what it needs it has from its import on.
+The checks cost four system calls, and one copy of the builtins' names and one pass over them. This module
+uses nothing that a cell can replace: what it needs it keeps from its import on.
 """
 
 from __future__ import annotations

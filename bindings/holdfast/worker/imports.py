@@ -1,19 +1,17 @@
 """Reports to the frontend what a plain cell imports, at the moment when it does.
 
-The fork server then imports the same: where cells run in clean processes at the same time, on
-another core, else when nobody uses the notebook (kernel/session/standby.c). A notebook usually
-begins with its imports, and when it comes to its first cell in a clean process, the one that waits
-for it has them already. A report only after the cell would be too late for a notebook that is run
-from top to bottom.
+Then the fork server imports the same: at once, on another core, if cells run in clean processes, else when
+nobody uses the notebook (kernel/session/standby.c). A notebook usually begins with its imports. So the
+process that waits for the first cell in a clean process has them already. A report after the cell would be
+too late for a notebook that runs from top to bottom.
 
-It reports packages, and of modules in packages those that no other library is just importing:
-the cell's own (`from sklearn.ensemble import ...`), those of the user's modules, and what a library
-imports when it is first used. The others come with these.
+Reported are packages, and modules in packages that no other library is importing: the cell's own (`from
+sklearn.ensemble import ...`), those of the user's modules, and what a library imports when it is first used.
+The others come with these.
 
-A finder on `sys.meta_path` is asked once for each module that isn't imported yet, and finds
-nothing. A library that only looks whether another one is there asks it, too: Polars looks for
-PyTorch, which nobody wants for that. An audit hook would be called for each event of the
-interpreter, for ever.
+A finder on `sys.meta_path` is asked once for each module that isn't imported yet, and finds nothing. It is
+also asked by a library that only looks whether another one is there: Polars looks for PyTorch, which nobody
+wants for that. An audit hook was rejected: it is called for each event of the interpreter.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
 """SIGINT in a worker: it interrupts a running cell, and nothing else.
 
-The frontend sends SIGINT to the worker's pid. Between cells it is ignored. While a cell runs
-it becomes a KeyboardInterrupt in the cell: raised where the interpreter stands, if that is
-the cell's own code; by cancelling the cell's task where the event loop waits for it
-(`await asyncio.sleep(100)`). If the loop doesn't turn, because another task blocks it, that task's step gets the
-CancelledError: at a second interrupt, or a second after the first. It waits while a frame is being sent (see control.py),
-and while IPython prepares the cell: raised there, it would end in a reply without the error that
-the user sees. A second one doesn't wait, since hooks of the user's may run there.
+The frontend sends SIGINT to the worker. Between cells the worker ignores it. While a cell runs it becomes a
+KeyboardInterrupt in the cell:
 
-The handler is set before each cell, since a cell may have set one of its own, and taken
-back after it. A kernel that is interrupted by a signal to its whole process group is hit
-twice, once by that and once through the frontend: a second SIGINT to the same cell within
-`_TWICE` is the same key press.
+* If the cell's own code runs, it is raised where the interpreter stands.
+* If the event loop waits for the cell (`await asyncio.sleep(100)`), the cell's task is cancelled.
+* If another task blocks the loop, that task gets a CancelledError, at a second interrupt or a second after
+  the first.
+* While a frame is being sent, it waits for the frame's end (control.py).
+* While IPython prepares the cell, it waits, too: raised there, the reply would lack the error that the user
+  sees. A second interrupt doesn't wait, since hooks of the user's may run there.
 
-An interrupt that becomes an exception is reported to the frontend, which ends a process that takes
-none (kernel/session/escalate.c): C code that never returns, threads that keep the GIL.
+The handler is set before each cell, since a cell may have set one of its own, and taken back after it. A
+signal to a kernel's whole process group comes twice: directly, and through the frontend. So a second SIGINT
+to the same cell within `_TWICE` seconds is the same key press.
+
+An interrupt that becomes an exception is reported to the frontend. It ends a process that takes none
+(kernel/session/escalate.c), as with C code that never returns, or threads that keep the GIL.
 """
 
 from __future__ import annotations

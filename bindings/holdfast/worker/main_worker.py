@@ -1,11 +1,10 @@
-"""The main worker: runs plain cells and keeps the live objects.
+"""The main worker: runs plain cells, and holds the notebook's live objects.
 
-A plain cell costs what it costs in ipykernel: nothing is saved after it. Only when an
-recorded cell is about to run does the frontend ask for a commit: changed names go into the
-store, and what is published is privatized while the cell worker runs. Afterwards `adopt` takes
-over what the cell changed, names and process state, and puts the cell into the history. A commit
-looks only at what the cells since the last one can have touched (touched.py). The main worker alone owns the
-profile's history database.
+A plain cell costs what it costs in ipykernel: nothing is saved after it. When a recorded cell is about to
+run, the frontend asks for a commit. Changed names go into the store, and what was published is privatized
+while the cell worker runs. Then `adopt` takes over what the cell changed, names and process state, and puts
+the cell into the history. A commit looks only at what the cells since the last one can have touched
+(touched.py). Only the main worker writes the profile's history database.
 """
 
 from __future__ import annotations

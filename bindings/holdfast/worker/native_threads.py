@@ -1,13 +1,13 @@
-"""Whose the threads of this process are, as far as Python's `threading` doesn't know them.
+"""Finds which library started each native thread of this process, to decide whether a fork can go on.
 
-A fork has only the thread that made it. Whether it can go on as a program depends on whose the others
-are: pools of some libraries end before a fork, or begin anew in it; of a thread of other code nothing is
-known. The system has no list of that. It is read from memory: which library's function the thread began
-with.
+A fork has only the thread that made it. Pools of some libraries end before a fork, or begin anew in it. About
+a thread of other code nothing is known, and the fork may lack it. Python's `threading` doesn't know native
+threads, and the system has no list of their libraries. So the function with which a thread began is read from
+memory:
 
-* glibc keeps that function from the thread's first moment on, and tells debuggers where.
-* Elsewhere the function's code is the outermost on the thread's stack. Where the stack stands the system
-  tells of threads that sleep, so a pool that spins is waited for.
+* glibc keeps that function from the thread's start, in a list for debuggers.
+* With other C libraries, the outermost frame on the thread's stack is that function's. The system shows the
+  stack of a thread that sleeps, so a pool that spins has to be waited for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A worker's own messages on stderr: a line `holdfast: ...` below the cell that runs.
 
-The words stand here once, since a forked cell, a cell worker and the main worker report the same things,
-and the documentation and the tests look for them.
+The texts stand here once. A forked cell, a cell worker and the main worker report the same things, and the
+documentation and the tests quote them.
 """
 
 from __future__ import annotations

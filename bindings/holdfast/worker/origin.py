@@ -1,4 +1,4 @@
-"""Which modules are of libraries, and which are the user's own: by where their files lie."""
+"""Says which modules are libraries, and which are the user's own: by where their files lie."""
 
 from __future__ import annotations
 

@@ -1,20 +1,18 @@
-"""sys.stdout and sys.stderr of a worker.
+"""A worker's sys.stdout and sys.stderr: they send text to the frontend.
 
-Each complete line is one `stream` frame, at once: there is no flushing thread, which would
-compete for the cell's GIL, forbid privatizing, and show up in traces. Joining lines into messages
-is the frontend's work. Text without a newline is held back until a newline, a flush, the end
-of the cell or `_BUFFER_SIZE`, unless the stream has been quiet for `_QUIET` seconds: so dots
-that a slow loop prints are seen one by one, and a fast `print(a, b, c)` is one frame.
+Each complete line is one `stream` frame, at once. There is no flushing thread: it would compete for the
+cell's GIL, forbid privatizing, and show up in traces. The frontend joins lines into messages. Text without a
+newline is held back until a newline, a flush, the end of the cell or `_BUFFER_SIZE`, unless the stream has
+been quiet for `_QUIET` seconds. So dots that a slow loop prints are seen one by one, and a fast `print(a, b,
+c)` is one frame.
 
-A text belongs to the cell that wrote it. The parent is a context variable, so a task that
-a cell left running goes on under that cell's header; a thread has no context of its own (before
-Python 3.14), and takes the cell that runs now. This is what ipykernel's streams do.
+A text belongs to the cell that wrote it. The parent is a context variable, so a task that a cell left running
+writes under that cell's header. A thread has no context of its own (before Python 3.14), and takes the cell
+that runs now. ipykernel's streams do the same.
 
-Output of C code and child processes to fds 1 and 2 goes through pipes. Each frame says how much
-that was until then, so that all is shown in the order in which it was written.
-
-In a forked child there is no channel: text goes to the file descriptor, a pipe of the
-frontend.
+Output of C code and child processes to descriptors 1 and 2 goes through pipes. Each frame says how much that
+was until then, so that all is shown in the order in which it was written. A forked child has no channel: it
+writes to the descriptor, a pipe of the frontend.
 """
 
 from __future__ import annotations

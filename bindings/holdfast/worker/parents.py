@@ -1,8 +1,8 @@
-"""Which request a piece of output answers.
+"""Says which request a piece of output answers.
 
-A frame that the running request causes needs no parent: the frontend knows it. Output of an
-earlier cell's task carries that cell's header, as the bytes that the frontend sent, so that
-nothing is parsed and written again for each line.
+A frame that the running request causes needs no parent: the frontend knows it. Output of an earlier cell's
+task carries that cell's header, as the bytes that the frontend sent. So nothing is parsed and written again
+for each line.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""Memory for a cell's new data: memory that is there before its code runs.
+"""Gets memory for a cell's new arrays before its code runs.
 
-A new array of a recorded cell lay in fresh pages, since undo keeps what the last cell made, and
-these came in while the code ran: 20 ms for 32 MiB, a third of what was measured. Code that runs
-again asks for the same blocks again. So which it asked for is remembered by its code, in memory
-that the fork server shares with its forks, and the worker that gets that code preallocates them
-before the recording begins. It takes as long as it took in the cell.
+Undo keeps what the last cell made, so the new arrays of a recorded cell lie in fresh pages. Fresh pages took
+20 ms for 32 MiB, a third of what was measured. Code that runs again asks for the same blocks again. So they
+are noted by the code, in memory that the fork server shares with its forks. The worker that gets that code
+preallocates them before the recording begins, in the same time that it would take in the cell.
 
-It takes a tenth of that where free space has memory already. So a worker that waits, and has
-waited a while, fills free space with as much as one of the last cells asked for: in steps, and one
-worker after the other, since what one has made the next finds. Code that runs for the first time
-has the use of it, too.
+If free space has memory already, it takes a tenth of that. So a worker that has waited a while fills free
+space with as much as one of the last cells asked for. It does so in steps, and one worker after the other.
+Code that runs for the first time has the use of it, too.
 
-It is advice, as the list of pages in prefault.py is: a torn list costs a block that nobody needed.
+The notes are advice, as the list of pages in prefault.py is: a torn list costs a block that nobody needs.
 """
 
 from __future__ import annotations

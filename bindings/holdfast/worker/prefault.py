@@ -1,22 +1,19 @@
-"""The pages that each cell takes, whatever the cell: there before there is a cell.
+"""Copies the pages that every cell writes, before the cell comes.
 
-`Prefault` is for the workers that wait for a cell, and `CellPages` for the main worker.
+`Prefault` is for the workers that wait for a cell, `CellPages` for the main worker.
 
-A worker shares the fork server's pages until it writes to them, and it writes wherever a
-reference is counted. Each such page was a fault in the middle of a cell: nine hundred for an
-empty one, two thousand with pandas or PyTorch imported, half of what these cells cost. All
-forks of one fork server write the same ones. So a worker whose cell took many faults leaves a list
-of the fork server's pages that are its own now; and a standby has these copied,
-after it has said that it is ready, in pieces, and stops when its cell comes.
+A worker shares the fork server's pages until it writes to them, and to count a reference is to write. Each
+such page was a fault in a cell: nine hundred for an empty one, two thousand with pandas or PyTorch imported,
+half of what these cells cost. All forks of one fork server write the same pages. So a worker whose cell took
+many faults leaves a list of the pages that it has copied. A standby copies these after it has said that it is
+ready, in pieces, and stops when its cell comes.
 
-A fork has no page tables of files either: the code of each library that a cell uses faults again, a
-hundred times for an element of a DataFrame. So the list goes on with the pages of libraries that
-the cell's worker has met, and a standby that has waited a while meets them, too: where cells come one after
-the other it would cost more than the faults.
+A fork has no page tables of files either: the code of each library faults again, a hundred times for an
+element of a DataFrame. So the list also has the pages of libraries that the cell's worker has used. A standby
+that has waited a while touches them, too. If cells follow each other, that would cost more than the faults.
 
-The list is in memory that the fork server shares with its forks. It is advice: from a list that is
-old, or torn, a few pages are copied that nobody needed. When the fork server has imported more, it
-begins a new one.
+The list is in memory that the fork server shares with its forks. It is advice: from an old or torn list a few
+pages are copied that nobody needs. When the fork server has imported more, it begins a new list.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Large buffers made ready before a cell that will use them.
+"""Makes large buffers ready before a cell that will use them.
 
-Memory that a cell visibly writes in place (writes.py) is copied in bulk beforehand, and the page
-tables of memory that it visibly reads as a whole are filled: so neither happens as page faults
-inside of what the cell measures. A recorded cell's process does it after binding. The main
-worker does it before a cell, for what a privatization has made private: the bulk copy costs a small
-part of the faults. Page tables it fills before recorded cells only.
+Memory that a cell visibly writes in place (writes.py) is copied in bulk beforehand. For memory that it
+visibly reads as a whole, the page tables are filled. So neither happens as page faults while the cell is
+measured. A recorded cell's process does it after binding. The main worker does it before a cell, for what a
+privatization has made private: the bulk copy costs a small part of the faults. It fills page tables before
+recorded cells only.
 
-If the code doesn't show the write, the faults are taken, once: which names had most of their memory
-copied goes back with the report, and when the same code runs again they are prepared.
+If the code doesn't show the write, the faults are taken, once. The report says which names had most of their
+memory copied, and when the same code runs again they are prepared.
 
-A cell that touches little pays little: without a megabyte of mapped memory the code isn't even
-parsed, and of a buffer that is hardly touched nothing is done.
+A cell that touches little pays little. Without a megabyte of mapped memory its code isn't even parsed, and a
+buffer that is hardly touched is left alone.
 """
 
 from __future__ import annotations

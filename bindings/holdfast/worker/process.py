@@ -1,12 +1,14 @@
-"""From a fork of the fork server to a process of its own.
+"""Turns a fork of the fork server into a process of its own.
 
-A forked child must look like a freshly started Python. It keeps the three descriptors it
-was given and the session's; all others are closed, so that nobody's end of file is held back.
-It gets default signal handlers, an empty stdin, and random generators that differ from its
-siblings' (Python reseeds `random` itself; NumPy doesn't). It dies with the frontend, even if
-user code blocks, since that is its parent (bindings/src/fork.c): PR_SET_PDEATHSIG where there is
-one. Elsewhere it ends when its control channel does, which needs the main thread to come back from
-user code.
+A forked child must look like a freshly started Python:
+
+* It keeps the three descriptors that it was given, and the session's. All others are closed, so that nobody
+  waits for the end of a file or pipe.
+* It gets default signal handlers, an empty stdin, and random generators that differ from its siblings'.
+  (Python reseeds `random` itself; NumPy doesn't.)
+* It dies with the frontend, its parent (bindings/src/fork.c), even if user code blocks: by PR_SET_PDEATHSIG
+  if the system has that. On other systems it ends when its control channel does, as soon as the main thread
+  comes back from user code.
 """
 
 from __future__ import annotations

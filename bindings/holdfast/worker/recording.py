@@ -1,12 +1,11 @@
-"""The recording of one cell: opened before it, closed after it, on whichever way it takes.
+"""The recording of one cell: opened before it and closed after it, in each run mode.
 
-A recording that can't be opened is an error before the cell runs: a user who asks for a trace does not
-want an hour of computing without one. One that can't be written at the end costs the trace,
-not the cell.
+If a recording can't be opened, the cell doesn't run: a user who asks for a trace does not want an hour of
+computing without one. If it can't be written at the end, the trace is lost, not the cell.
 
-The main worker records many cells, one after the other, so nothing of a recording may be left behind:
-the shell records no further, the guard against sudden ends is down, and the recorder has put a
-profile function that the notebook had set in its place again.
+The main worker records many cells, one after the other, so a recording must leave nothing behind. The shell
+stops recording, the guard against sudden ends is switched off, and the recorder puts the notebook's own
+profile function back.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Data that the worker's modules hand to each other, as types: reports, requests, steps of the
-history.
+"""The types of data that the worker's modules pass to each other: reports, requests, steps of the history.
 
-Modules import these names for the type checker only, so they cost nothing at run time. They are
-dicts because they are sent in frames of the control channel, which kernel/workers/protocol.h
-describes. Seconds are floats, sizes are bytes.
+Modules import these names for the type checker only, so they cost nothing at run time. They are dicts because
+they are sent in frames of the control channel, which kernel/workers/protocol.h describes. Seconds are floats,
+sizes are bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The loop of a worker, main worker or cell worker: one request after the other, on asyncio.
+"""The loop of a worker: it handles one request after the other, on asyncio.
 
-The loop runs in the main thread and reads the control channel. So tasks that a cell's top-level
-`await` left behind go on between cells, as under ipykernel. A request runs in a task of its own,
-but all share one context: what a cell sets in it (NumPy's print options, decimal's precision) is
-there in the next. Threads and tasks that a request starts copy the context, and with it the
-request's parent header. Requests run in the order in which they came; only comm messages don't wait
-for an async cell that is running, because such a cell may be waiting for one.
+The loop runs in the main thread and reads the control channel. So tasks that a cell's top-level `await` left
+behind go on between cells, as under ipykernel. A request runs in a task of its own, but all share one
+context: what a cell sets in it (NumPy's print options, decimal's precision) is there in the next. Threads and
+tasks that a request starts copy the context, and with it the request's parent header.
+
+Requests run in the order in which they came. Only comm messages don't wait for an async cell that is running,
+because the cell may be waiting for one.
 """
 
 from __future__ import annotations

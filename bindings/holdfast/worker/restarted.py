@@ -1,15 +1,14 @@
-"""A cell's process, started anew with Score-P loaded before everything else.
+"""Starts a cell's process anew, with Score-P loaded before everything else.
 
-Score-P's adapters for MPI and for files stand between a program and its libraries, so the dynamic
-linker must load them first. A standby is a fork of the fork server, which has none of it. If the
-options of a cell ask for such an adapter, its standby executes Python again, in the same process:
-its number, its parent, its control channel and its pipes stay what they are, and the frontend
-notices nothing but the time, that of a start of Python with IPython. The cell's request goes along
-in a file of memory.
+Score-P's adapters for MPI and for files stand between a program and its libraries, so the dynamic linker must
+load them first. A standby is a fork of the fork server, which has none of them. If a cell's options ask for
+such an adapter, its standby executes Python again in the same process. Its number, its parent, its control
+channel and its pipes stay. The frontend notices nothing but the time, that of a start of Python with IPython.
+The cell's request is passed on in a file in memory.
 
-Score-P measures from the process's start, but what IPython does until the cell is ready isn't the
-user's: `__main__` switches recording off before it imports anything, and `loading.load` on again.
-Score-P itself has a setting to start without it, but its profile then stops with an error.
+Score-P measures from the process's start, but what IPython does until the cell is ready isn't the user's.
+`__main__` switches recording off before it imports anything, and `loading.load` switches it on. Score-P has a
+setting to start without recording, but its profile then stops with an error.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
 """The rollback: a sleeping fork of the main worker that holds the notebook as it was before a cell.
 
-The main worker runs a cell itself, so the cell finds every module, object, setting, thread and
-child of the notebook, and leaves them behind. A process of its own would have one more advantage:
-the notebook survives its death. A fork gives the same: it costs some milliseconds, encodes nothing,
-and sleeps. If the main worker dies, the frontend wakes the fork (kernel/session/rollback.c):
+The main worker runs a cell itself. So the cell finds every module, object, setting, thread and child of the
+notebook, and what it makes stays. A clean process has one more advantage: the notebook survives its death. A
+fork gives the same: it costs some milliseconds, encodes nothing, and sleeps. If the main worker dies, the
+frontend wakes the fork (kernel/session/rollback.c):
 
-* As a rule it takes the main worker's place as it is: every object, with its identity, and every
-  module is there, unserializable ones included. Resources that belong to a process and not to its
-  memory are not: its children, threads, pipes, sockets and terminals. Timers start again with the time they
-  had left at the fork.
-* If native threads of the notebook's may have held locks at the fork, or a GPU was in use, the
-  fork can't go on as a program. Then it only encodes what the last commit doesn't have, and a new
-  main worker binds that.
+* As a rule it takes the main worker's place: every object, with its identity, and every module is there. What
+  belongs to a process and not to its memory is missing: children, threads, pipes, sockets and terminals.
+  Timers start again with the time that was left at the fork.
+* If native threads of the notebook's may have held locks at the fork, or a GPU was in use, the fork can't go
+  on as a program. Then it only encodes what the last commit doesn't have, and a new main worker binds that.
 
-Which of the two it is, is decided by facts at the fork (native_threads.py). Pools of libraries that handle
-forks themselves don't count; OpenMP's is paused first.
+Facts at the fork decide which of the two it is (native_threads.py). Pools of libraries that handle forks
+themselves don't count; OpenMP's is paused first.
 
-If cells are recorded, the fork is made while nobody uses the notebook. The next cell needs no other
-if this one still has the notebook as it is: nothing has run since, and nothing can run by itself.
+If cells are recorded, the fork is made while nobody uses the notebook. The next cell needs no other fork if
+this one still has the notebook as it is: nothing has run since, and nothing can run by itself.
 """
 
 from __future__ import annotations

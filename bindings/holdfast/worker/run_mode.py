@@ -1,27 +1,25 @@
-"""Which way a recorded or isolated cell is run, and the recording of those that run here.
+"""Chooses in which process a recorded or isolated cell runs, and runs it if that is the main worker.
 
-There are three ways:
+There are three run modes:
 
 in-process
     The main worker runs the cell itself, while a sleeping fork of it is the rollback (rollback.py). The
-    cell has everything that the notebook has, by construction: every object, module, setting, thread
-    and child. Nothing is encoded, bound or adopted. This is what `auto` chooses.
+    cell has every object, module, setting, thread and child of the notebook. Nothing is encoded, bound
+    or adopted. `auto` chooses this, unless one of the next applies.
 forked
-    A fork of the main worker runs it, and what it changed is adopted (forked.py). It has on its way in all
-    that the notebook has. `auto` chooses it where Score-P records, which can be initialized only once in a
-    process, and where the notebook's own recording is open.
+    A fork of the main worker runs it, and what it changed is adopted (forked.py). `auto` chooses this if
+    Score-P records, which a process can initialize only once, or if the notebook's own recording is open.
 isolated
-    A clean process runs it, with the variables bound from the store. It is taken in place of a fork
-    if that can't be (threads, a GPU in use), and where Score-P's adapters must be loaded when a
-    process starts.
+    A clean process runs it, with the variables bound from the store. It replaces a fork that can't be
+    made (threads, a GPU in use), or if Score-P's adapters must be loaded when a process starts.
 
-The main worker is asked with the commit that an isolated cell begins with. The wish is that of the cell
-(`%%execute_with_scorep --run=...`), else of the session (`HOLDFAST_RUN` in the environment), else of
-the kernel (`--run`).
+The frontend asks the main worker together with the commit. The wish is that of the cell
+(`%%execute_with_scorep --run=...`), else of the session (`HOLDFAST_RUN` in the environment), else of the
+kernel (`--run`).
 
-Everything that a user sees is the same whichever it is: the recording is the same code (recording.py), `exit`
-leaves the notebook alone, and the history has the cell as it was written. The main worker's own threads
-are marked as none of the program's.
+What a user sees is the same in all modes: the recording is the same code (recording.py), `exit` leaves the
+notebook alone, and the history has the cell as it was written. In a recording, the main worker's own threads
+are marked as not the program's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Variables that a cell's code doesn't show it reaches, and that are too large to be bound unasked.
+"""Variables that a cell's code doesn't name, and that are too large to be bound unasked.
 
-They stay in the store. Below that is a net: code that asks the module `__main__` for one (`pickle`, `getattr` with
-a name that was made at run time) gets it, bound at that moment; a NameError of one says what it is.
+They stay in the store. If code asks the module `__main__` for one (`pickle`, `getattr` with a name that was
+made at run time), it is bound at that moment. Otherwise a NameError says what the variable is.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Which variables a commit changes: what makes it a step of the history.
+"""Finds which variables a commit really changes: only those make it a step of the history.
 
-A cell that shows a variable binds `_5` to the same object. Names that share objects are one entry, so
-the variable's entry is written anew, though its value is what it was. So where a commit has new numbered
-results, what it has written is compared once more, as it would be without them: a trial, which puts
-nothing. Values are encoded twice then, but only those that such a commit writes, and after the cell.
+A cell that shows a variable binds `_5` to the same object. Names that share objects are one entry, so the
+variable's entry is written anew, though its value is the same. So if a commit has new numbered results, what
+it has written is compared once more, as it would be without them. That is a trial, which writes nothing.
+Values are encoded twice then, but only those that such a commit writes, and after the cell.
 
-To carry a result as another name of a variable was rejected: people also show `a, b`, `d["x"]` and
-`df.T`, which share objects with variables and are none of them.
+To carry a result as another name of a variable was rejected. People also show `a, b`, `d["x"]` and `df.T`,
+which share objects with variables and are none of them.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Subshells: requests that the main worker serves beside the cell that runs, each subshell on a thread.
 
-The main thread reads the control channel, and runs user code. So requests for subshells come on a
-second channel, of which a thread waits that does nothing else (kernel/session/subshell.c). A
-subshell's frames leave by the worker's own channel, with its parent, as any thread's output does.
+The main thread reads the control channel, and runs user code. So requests for subshells come on a second
+channel. A thread that does nothing else waits for them (kernel/session/subshell.c). A subshell's frames leave
+by the worker's own channel, with its parent, as any thread's output does.
 
-IPython's shell is one object, and keeps in attributes what belongs to the cell that runs: its
-number, its result, its traceback. `OwnInSubshell` gives each subshell a value of its own, by a
-context variable, so that tasks which a cell leaves behind stay with their subshell.
+IPython's shell is one object. It keeps in attributes what belongs to the cell that runs: its number, its
+result, its traceback. `OwnInSubshell` gives each subshell a value of its own, by a context variable. So tasks
+that a cell leaves behind stay with their subshell.
 
-A subshell that has nothing to do counts as no thread (`idle`): nothing is written by it. While the
-main worker commits or adopts, no request of a subshell begins (`still`); one that runs already is
-what a thread of the user's is. Its code may have touched anything.
+A subshell that has nothing to do doesn't count as a thread (`idle`): it writes nothing. While the main worker
+commits or adopts, no request of a subshell begins (`still`). One that runs already counts as a thread of the
+user's: its code may have touched anything.
 """
 
 from __future__ import annotations

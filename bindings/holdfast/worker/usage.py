@@ -1,13 +1,16 @@
-"""The resources that a cell took of its machine: processor time, memory, I/O.
+"""Measures the resources that a cell took: processor time, memory, I/O.
 
-Looked at once before the cell's code and once after it, in the cell's own process: four reads,
-some tens of microseconds. Wall and processor time are those of the code alone, as the shell noted
-them (ipython/shell.py): what IPython does before and after it belongs to the hand-over.
-Memory is resident memory (RSS), which counts pages of mapped values that were touched; its peak is
-the system's own, begun anew with the cell. Memory that was freed and is kept for later arrays, or
-made ready for the cell and not used, is in neither. I/O is what passed through read and write calls (rchar,
-wchar), whether it came from a disk or a cache, but for what IPython's history writes meanwhile, and
-what recorders in children write when these end. Children count when they were waited for.
+It looks once before the cell's code and once after it, in the cell's own process: four reads, some tens of
+microseconds.
+
+* Wall and processor time are those of the code alone, as the shell noted them (ipython/shell.py). What
+  IPython does before and after it belongs to the hand-over.
+* Memory is resident memory (RSS). It counts pages of mapped values that were touched. Its peak is the
+  system's own, begun anew with the cell. Left out is memory that was freed and is kept for later arrays, or
+  that was made ready and not used.
+* I/O is what passed through read and write calls (rchar, wchar), from a disk or a cache. Left out is what
+  IPython's history writes meanwhile, and what recorders in children write when these end.
+* Children count if they were waited for.
 """
 
 from __future__ import annotations

@@ -1,2 +1,1 @@
-"""The analysis of a cell before it runs: which names it can reach, which memory it reads or
-writes."""
+"""The analysis of a cell before it runs: which names it can reach, which memory it reads or writes."""

@@ -1,7 +1,8 @@
-"""Whether a cell only looks at variables: `a`, `print(a, b)`, `df.shape`.
+"""Finds out whether a cell only looks at variables: `a`, `print(a, b)`, `df.shape`.
 
-Such a cell changes nothing if no code of the notebook runs for it. So it calls nothing but functions that show, and the
-caller sees to it that no value has code of the notebook's own, such as a `__repr__` (touched.py knows which have).
+Such a cell changes nothing if no code of the notebook runs for it. So it may call only functions that show
+something. The caller checks that no value has code of the notebook's own, such as a `__repr__` (touched.py
+knows which have).
 """
 
 from __future__ import annotations

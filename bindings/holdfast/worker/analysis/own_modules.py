@@ -1,9 +1,9 @@
-"""Modules of the user's own that may look into the notebook.
+"""Finds modules of the user's own that may look into the notebook.
 
-A cell that calls into a library can't change a variable that it doesn't hand over. A module that
-lies beside the notebook can: it may import `__main__`, or ask for a frame or the shell. The code of
-such a module is not followed; its source is searched for the words that it would need. Libraries
-(the standard library and site-packages) are taken to leave the notebook alone.
+A cell that calls a library can't change a variable that it doesn't pass to it. A module that lies beside the
+notebook can: it may import `__main__`, or ask for a frame or the shell. The code of such a module is not
+followed. Its source is searched for the words that it would need. Libraries (the standard library and
+site-packages) are assumed to leave the notebook alone.
 """
 
 from __future__ import annotations

@@ -1,30 +1,30 @@
-"""Which names of the notebook a cell can reach.
+"""Finds the names of the notebook that a cell can reach: those are bound in a clean process.
 
-Buffers are always bound: mapping them is cheap. So are plain data, functions and classes until a
-budget is spent (names_bind.c): what a cell reaches by reflection is most often among them. Decoding
-what else there is takes time, so names that the cell's code can't touch are left in the store. The
-names that it can touch are read off its compiled code: the names of every code object in it, nested
-ones included, then those of the notebook's own functions and classes behind these names, and so on
-until nothing new appears. Which functions are behind a value that was just decoded, the walk over
-live objects finds, in C. A name too many costs a little time; a name too few would be a wrong
-NameError. So wherever code could reach a variable without naming it, everything is bound, and the
-report says why:
+Some values are always bound, since that is cheap: buffers are mapped; plain data, functions and classes are
+decoded until a budget is spent (names_bind.c). Other values take time to decode, so those that the code can't
+touch stay in the store.
 
-* `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`,
-  memory by its address, unpickling, which finds functions and classes of `__main__` by their names;
+The names are read from the compiled code: the names in every code object, nested ones included; then those of
+the notebook's functions and classes behind these names; and so on, until nothing new appears. The functions
+behind a value that was just decoded are found by a walk over live objects, in C.
+
+A name too many costs a little time; a name too few would be a wrong NameError. So if code could reach a
+variable without naming it, everything is bound, and the report has the reason:
+
+* `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`, memory by its
+  address, unpickling (which finds functions of `__main__` by name);
 * its own module, found by `__name__`;
-* query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`, `pl.sql`);
+* query strings, which may be built at run time (`df.query`, `df.eval`, `evaluate`, `pl.sql`);
 * a variable that is `globals()`;
-* the shell itself, where the user asks for it (`get_ipython()`) or has a variable for it;
+* the shell itself (`get_ipython()`, or a variable that holds it);
 * modules of the user's own that look into the notebook (own_modules.py);
-* magics that look at the namespace by themselves, or that we don't know. In those that we do
-  (%timeit, %%time, !command, ...) each word of the text counts as a name, which covers
-  the code that they run and IPython's `$name` and `{expression}`.
+* magics that look at the namespace by themselves, or that we don't know.
 
-Words of other strings count as names as well: formulas (`ols("y ~ f(x)", data)`) and format
-strings look up names in them. A cell that doesn't compile reaches nothing. Names are taken from
-attributes too: keeping them apart would cost more than binding a name that happens to be called
-like an attribute.
+Each word in the text of a known magic (%timeit, %%time, !command, ...) counts as a name. That covers the code
+that it runs, and IPython's `$name` and `{expression}`. Words of other strings count as names as well, since
+formulas (`ols("y ~ f(x)", data)`) and format strings look names up. Attributes count, too: to keep them apart
+would cost more than to bind a variable that happens to have the name. A cell that doesn't compile reaches
+nothing.
 
 The same analysis of plain cells finds which variables they can have changed (touched.py).
 """

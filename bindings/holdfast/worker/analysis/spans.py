@@ -1,7 +1,7 @@
-"""The memory of the arrays in a value: where it lies, and how much of it is touched.
+"""Finds the memory of the arrays in a value: where it lies, and how much of it is touched.
 
-Found without running anything of the user's: in the libraries' own types, in exact containers of
-them, and in the dictionaries of the notebook's instances.
+No code of the user's runs for that. It looks into the libraries' own types, exact containers of them, and the
+dictionaries of the notebook's instances.
 """
 
 from __future__ import annotations

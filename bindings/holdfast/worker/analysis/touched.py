@@ -1,29 +1,25 @@
-"""Which variables the main worker's cells can have touched since the last commit.
+"""Finds the variables that cells can have touched since the last commit, so that a save skips the others.
 
-A save that looked at every variable would cost what the notebook holds. A plain cell can have
-changed only values that its code can reach: the names in it, those in the functions and classes
-behind these names, and so on. That is reach.py's question, asked of cells that have already run,
-and only when there is something to commit: while cells run, their compiled code is kept and no
-more.
+A save that looked at every variable would cost as much as the notebook holds. A plain cell can have changed
+only values that its code can reach. So reach.py's analysis is applied to cells that have already run, and
+only when there is something to commit: while cells run, their compiled code is kept and no more.
 
-So the functions that were behind a name when the cell ran may be gone by now. They are known all
-the same: each save returns the code behind the values that it looked at, which is what they had
-until somebody touched them, and code that came into being since is in the cells' own. A variable
-can change without a cell that reaches it, by:
+The functions that were behind a name when the cell ran may be gone by now. They are known all the same: each
+save returns the code behind the values that it looked at, and code that is newer is in the cells' own.
 
-* code that somebody else can call: a callback given to a library, a thread's function, a handler
-  of signals, a finalizer. A save sees that a function is held by more than the variables
-  (`held`), or that functions exist that no variable leads to (`strays`). Names in held code are
-  touched always; a stray may name anything.
-* methods, since an instance may be anywhere: names in the notebook's classes are touched always.
-* references to an object that aren't the notebook's, such as Matplotlib's list of figures. A value
-  that has any is looked at in any case (names_scan.c).
-* modules of the user's own that look into `__main__` (own_modules.py).
+A variable can change without a cell that reaches it:
 
-If none of this is known, everything counts as touched, and the reason is reported.
-Watching the objects instead, by a version in each dict or by write-protected memory, was
-rejected: CPython has no such versions for lists or instances, and reference counts are written
-to by reading.
+* By code that somebody else can call: a callback given to a library, a thread's function, a signal handler, a
+  finalizer. A save sees that a function is held by more than the variables (`held`), or that no variable
+  leads to a function (`strays`). Names in held code always count as touched; a stray may name anything.
+* By methods, since an instance may be anywhere: names in the notebook's classes always count as touched.
+* By references to an object that aren't the notebook's, such as Matplotlib's list of figures. A value that
+  has any is always looked at (names_scan.c).
+* By modules of the user's own that look into `__main__` (own_modules.py).
+
+If the analysis can't tell, everything counts as touched, and the reason is reported. To watch the objects
+instead was rejected: CPython has no versions for lists and instances, and in write-protected memory even
+reading writes reference counts.
 """
 
 from __future__ import annotations

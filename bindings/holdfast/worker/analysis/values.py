@@ -1,8 +1,8 @@
-"""The value of an expression of a cell, as far as it is known without running anything.
+"""Gives the value of an expression of a cell, as far as it is known without running code.
 
-Names, attributes, indexes and views are followed on the objects themselves: so only exact types are
-indexed, with integers, slices and what is made of them, and attributes are looked up in instances'
-own dictionaries. An expression that can't be followed is UNKNOWN.
+Names, attributes, indexes and views are followed on the objects themselves. So only exact types are indexed,
+with integers, slices and tuples of them, and attributes are looked up in instances' own dictionaries. An
+expression that can't be followed is UNKNOWN.
 """
 
 from __future__ import annotations

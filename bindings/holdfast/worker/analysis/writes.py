@@ -1,27 +1,31 @@
-"""Which memory a cell visibly writes in place, and which it reads as a whole.
+"""Finds the memory that a cell visibly writes in place, and what it reads as a whole.
 
-The first write to each page of a committed buffer is a fault and a copy, inside of what the cell
-measures; a bulk copy beforehand costs a fraction. So the cell's code is looked at before it runs: by
-walking its syntax tree over the values that its names have now. Names, attributes, indexes,
-aliases and views that can be followed without running anything are followed, on the objects
-themselves, so it is known which array `d["x"][k:].T` is and how much of it `v[3]` touches. All
-else is unknown, and what is unknown is neither written nor read: it takes its faults.
+The first write to each page of a committed buffer is a fault and a copy, in the middle of what the cell
+measures. To copy in bulk beforehand costs a fraction of that. So the cell's syntax tree is walked before it
+runs, with the values that its names have now. Names, attributes, indexes, aliases and views are followed on
+the objects themselves. So it is known which array `d["x"][k:].T` is, and how much of it `v[3]` touches. What
+is unknown counts as neither written nor read: it takes its faults.
 
-Followed are assignments in their order, both branches of an `if`, the body of a loop once (with an
-index from a `range` standing for all of its values), and calls of the notebook's own functions and
-methods, whose parameters are the arguments. These count as writes:
+Followed are:
 
-* `a += ...`, `a[...] = ...`, `a[...] += ...`, `out=a`, an output among a ufunc's positional
-  arguments, `ufunc.at(a, ...)`, NumPy's functions that fill their first argument;
+* assignments, in their order;
+* both branches of an `if`;
+* the body of a loop, once; an index from a `range` stands for all of its values;
+* calls of the notebook's own functions and methods, with the arguments as parameters.
+
+These count as writes:
+
+* `a += ...`, `a[...] = ...`, `a[...] += ...`, `out=a`, an output among a ufunc's positional arguments,
+  `ufunc.at(a, ...)`, NumPy's functions that fill their first argument;
 * methods that work in place: `sort`, `fill`, `partition`, `put`, `byteswap`, `shuffle(a)`,
   `overwrite_a=True`, PyTorch's that end in `_`, and an optimizer's `step()`;
 * pandas: `loc` and `iloc` with more than one row, `inplace=True` of the methods that then write.
 
-A read is an operand, an argument of a call, a method that isn't known to be cheap, or the
-subject of a loop. An element is neither: each use has the number of bytes that it touches.
+A read is an operand, an argument of a call, a method that isn't known to be cheap, or the subject of a loop.
+An element is neither: each use has the number of bytes that it touches.
 
-Nothing here can do harm by being wrong: it decides about time, not about values. But nothing
-here may run the user's code either: values.py knows what can be followed.
+A wrong guess costs time and never changes a value. But the walk must not run the user's code: values.py knows
+what can be followed.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Debugging: the seat of the debugger, in the assistant, and what it debugs, in every worker."""
+"""Debugging: the debugger, which runs in the assistant, and the side of the processes that it debugs."""

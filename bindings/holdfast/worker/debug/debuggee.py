@@ -1,12 +1,12 @@
-"""The debugged side of a debugger: the main worker, and the process of a cell.
+"""The debugged side of the debugger: in the main worker, and in the process of a cell.
 
-debugpy's tracer (pydevd) runs in the process that it debugs and speaks the debug adapter protocol
-on a socket. As a rule that is a TCP port, which every user of the machine may connect to, with
-a program between it and the client. Here the frontend hands in one end of a socket pair, and the
-assistant has the other (debugger.py): nothing listens, and nothing is started.
+debugpy's tracer (pydevd) runs in the process that it debugs. It speaks the debug adapter protocol on a
+socket, usually a TCP port, to which every user of the machine may connect. Here the frontend passes in one
+end of a socket pair, and the assistant has the other (debugger.py). So nothing listens, and no program is
+started.
 
-Two questions of JupyterLab's are about live objects while nothing is stopped: which variables
-there are, and how one of them is shown. The main worker answers those in its turn, by `answer`.
+Two of JupyterLab's questions are about live objects while nothing is stopped: which variables there are, and
+how one of them is shown. The main worker answers those by `answer`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The debugger's seat, in the assistant: between a client and what it debugs.
+"""The debugger, in the assistant: it stands between a client and the processes that it debugs.
 
-A client sends debug_requests, which are those of the debug adapter protocol, and some of Jupyter's
-own. It debugs the main worker and, while a recorded cell has a process of its own, that one.
-Each is a `Target`: one end of a socket pair, with pydevd at the other (debuggee.py). Requests that
-name a thread or a frame go to the cell while there is one, since the main worker waits for it.
-Breakpoints are kept here, so that they are set in each process that begins: a cell's, and a new
-main worker's where one died.
+A client sends debug_requests: those of the debug adapter protocol, and some of Jupyter's own. Debugged are
+the main worker and, while a recorded cell has a process of its own, that process. Each is a `Target`: one end
+of a socket pair, with pydevd at the other (debuggee.py). Requests that name a thread or a frame go to the
+cell if there is one, since the main worker waits for it. Breakpoints are kept here, and set in each process
+that begins: that of a cell, and a new main worker.
 
-A cell is a file for the debugger. Its name is a hash of its text, as the client knows
-from `debugInfo`, and `dumpCell` writes it, in a directory of mode 0700.
+For the debugger a cell is a file. Its name is a hash of its text, as the client knows from `debugInfo`.
+`dumpCell` writes it, in a directory of mode 0700.
 """
 
 from __future__ import annotations

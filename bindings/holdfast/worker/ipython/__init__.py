@@ -1,1 +1,1 @@
-"""IPython in a worker: its application, its shell, what it remembers and what it shows."""
+"""IPython in a worker: its application, its shell, its memory of the session, and what it shows."""

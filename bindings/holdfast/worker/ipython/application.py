@@ -1,25 +1,26 @@
-"""IPython's and ipykernel's own classes, with our transport under them.
+"""A worker's IPython application: IPython's and ipykernel's own classes, with our channel under them.
 
-Extensions and libraries look for ipykernel: `get_ipython().kernel`, `IPKernelApp` in the
-configuration, the names of the shell's class and its module, `comm.get_comm_manager()`. So our
-classes stand under ipykernel's names (`_stand_for`), and a worker is an IPKernelApp with an
-IPythonKernel, whose profile, configuration, startup files and extensions are read as always. Only
-three things differ:
+Extensions and libraries look for ipykernel: `get_ipython().kernel`, `IPKernelApp` in the configuration, the
+names of the shell's class and its module, `comm.get_comm_manager()`. So our classes stand under ipykernel's
+names (`_stand_for`). A worker is an IPKernelApp with an IPythonKernel, whose profile, configuration, startup
+files and extensions are read as always. Three things differ:
 
-* There are no sockets. A `ControlSession` turns what would be sent on one into a frame;
-  `ReplySlot` catches the answer of ipykernel's own request handlers.
+* There are no sockets. A `ControlSession` turns a message into a frame; `ReplySlot` catches the answer of
+  ipykernel's own request handlers.
 * `input()` and `getpass()` ask over the control channel.
 * SIGINT is interrupt.py's.
 
-A worker is built first, by `build`, and attached to its channel afterwards. Building is four
-fifths of its start and the same for every cell. So the fork server builds one application, which its
-forks find ready, and of whose pages they copy few (`build_ahead`). Nothing of the user's runs
-there: where he has configuration files of IPython's, which are Python, nothing is built ahead;
-the path of his own modules waits for `attach` in any case, and startup files run in the main worker only. Without such files the
-extensions are IPython's own.
+A worker is built first, by `build`, and attached to its channel afterwards. Building is four fifths of its
+start, and the same for every cell. So the fork server builds one application, which its forks find ready, and
+of whose pages they copy few (`build_ahead`). Nothing of the user's runs there:
 
-ipykernel 6.29 to 7 differ in how they keep a request's parent and in whether there are
-subshells; what is overridden here exists, with one meaning, in all of them.
+* If the user has configuration files of IPython's, which are Python, nothing is built ahead. Otherwise the
+  extensions are IPython's own.
+* The path of the user's own modules waits for `attach`.
+* Startup files run in the main worker only.
+
+ipykernel 6.29 to 7 differ in how they keep a request's parent, and in whether there are subshells. What is
+overridden here exists, with one meaning, in all of them.
 """
 
 from __future__ import annotations

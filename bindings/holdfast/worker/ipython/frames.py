@@ -1,12 +1,15 @@
-"""Which of IPython's functions a recording shows: none but what leads to the program's own.
+"""Chooses which of IPython's functions a recording shows: only those that lead to the program's own.
 
-A magic is IPython's code around a cell's. `%%time` parses, transforms and compiles before the code
-runs, and formats after it: five thousand events beside ten of the program's. Score-P's own users
-record the code alone, so here IPython is left out. Its frames that call the program's code (a hook of a
-display, a magic of another package) are left out by themselves, and what is below them is shown;
-those that only work for IPython are hidden with all that they call. The code that such a hidden one
-runs on behalf of the cell is found by its file: the shell's recordings show a cell's code
-wherever it is called from, and these files count as cells.
+A magic is IPython's code around a cell's. `%%time` parses, transforms and compiles before the code runs, and
+formats after it: five thousand events beside ten of the program's. So IPython is left out, as its users leave
+it out with Score-P.
+
+* IPython's frames that call the program's code (a hook of a display, a magic of another package) are hidden;
+  what is below them is shown.
+* Frames that only work for IPython are hidden with all that they call.
+
+Code of the cell that such a hidden frame runs is found by its file: these files count as cells, and a cell's
+code is shown wherever it is called from.
 """
 
 from __future__ import annotations

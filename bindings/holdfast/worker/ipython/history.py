@@ -1,15 +1,13 @@
-"""IPython's history, written when the notebook pauses.
+"""Writes IPython's history when the notebook pauses, so that short cells don't wait for the disk.
 
-IPython wakes its saving thread in each cell. That thread writes one line and waits for the disk three
-times, with a lock that the next cell needs, and takes the interpreter from the cell whenever it
-goes on: a third of what a short cell took. Here it sleeps on until no cell has come for a
-moment, and writes all lines at once; while cells follow each other, twice a second. It waits for the
-disk without the lock that a cell needs. A cell that runs longer is written while it runs, as ever. A
-reader of the history has the rest written first: that is IPython's own.
+IPython wakes its saving thread in each cell. That thread writes one line and waits for the disk three times.
+It holds a lock that the next cell needs, and takes the interpreter from the cell when it goes on: a third of
+what a short cell took. Here it sleeps until no cell has come for a moment, and writes all lines at once;
+while cells follow each other, twice a second. It waits for the disk without the lock. During a long cell its
+line is written, as in IPython. A reader of the history has the rest written first, as in IPython.
 
-A session of the history is begun with its first line, or when somebody asks for its number: its row
-waits for the disk, too, which was a tenth of a main worker's start. So a kernel that ran nothing leaves
-none.
+A session of the history begins with its first line, or when somebody asks for its number. Its row waits for
+the disk, too, which was a tenth of a main worker's start. So a kernel that ran nothing leaves no session.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-"""Imports of ipykernel's that a worker's start can do without.
+"""Leaves out imports of ipykernel's that a worker's start can do without.
 
-Of all that ipykernel imports, half is for programs that a worker is not: ZeroMQ, jupyter_client's
-managers, launchers and provisioners, TLS, dateutil's parser of dates, a debugger. A worker needs
-the protocol's Session, and little else. So while the fork server imports what its forks need,
-stand-ins are found in the place of such modules. Names that ipykernel takes from there, at its own
-import, and doesn't use in a worker, have stand-ins as well: a function is found when it is called,
-a class when something could be an instance of it. A stand-in that is asked for any other name, then
-or later, imports the module and asks that.
+Half of what ipykernel imports is for programs that a worker is not: ZeroMQ, jupyter_client's managers,
+launchers and provisioners, TLS, dateutil's parser of dates, a debugger. A worker needs the protocol's
+Session, and little else. So while the fork server imports what its forks need, such modules are replaced by
+stand-ins. So are names that ipykernel takes from them at its own import and doesn't use in a worker: a
+function is found when it is called, a class when something could be an instance of it. If a stand-in is asked
+for any other name, it imports the module and asks that.
 
-jupyter_client is a package whose `__init__` has not run, for it is there as soon as one of its
-submodules is: code that asks the package itself for a name has the rest imported then. For ipykernel
-there is no debugger, since ours is another one (debugger.py).
+jupyter_client is a package whose `__init__` has not run: it is there as soon as one of its submodules is.
+Code that asks the package itself for a name has the rest imported then. To ipykernel it looks as if there was
+no debugger, since we have our own (debugger.py).
 
-No stand-in stays for others to find: `import zmq` or `ipykernel.debugger` in a cell imports the real
-one.
+No stand-in stays for others to find: `import zmq` or `ipykernel.debugger` in a cell imports the real one.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""IPython's memory of the session: In, Out, `_`, `_i`, and which names are its own.
+"""IPython's memory of the session: In, Out, `_`, `_i`, and which names are IPython's own.
 
-IPython keeps them in the user's namespace, next to the variables, and hides them. The
-numbered results (`_5`) are carried as variables, since they are the user's values and may be the same
-objects as his names. Everything else is made from them again: `Out` from the numbered
-results, `_`, `__` and `___` from the numbers of the last ones, `In` and `_i` from the inputs,
-which are carried as text. So do the file names of cells' code, which functions keep, and with them
-the sources: a traceback shows them, and `inspect.getsource` finds them.
+IPython keeps them in the user's namespace, next to the variables, and hides them. The numbered results (`_5`)
+are carried as variables, since they are the user's values and may be the same objects as variables.
+Everything else is made from them again:
 
-A last result that isn't bound here (left in the store, or no codec carries it) is an
-`Elsewhere` in IPython's display hook, so that its number isn't forgotten, and no name.
+* `Out` from the numbered results;
+* `_`, `__` and `___` from the numbers of the last ones;
+* `In` and `_i` from the inputs, which are carried as text. With them go the file names of cells' code, which
+  functions keep, and the sources: a traceback shows them, and `inspect.getsource` finds them.
+
+A last result that isn't bound here (it is in the store, or no codec encodes it) is an `Elsewhere` in
+IPython's display hook. So its number isn't forgotten, and no name is bound to it.
 """
 
 from __future__ import annotations

@@ -1,24 +1,22 @@
-"""ipykernel's ZMQInteractiveShell with three additions that a recorded cell needs.
+"""A worker's IPython shell: ipykernel's, with four additions that recorded cells need.
 
-*Recording.* With a recorder set, events are on exactly while the cell's compiled code runs:
-not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
-last things around the `exec` call, so it can't be wrapped from outside without recording them; a
-cell worker's shell therefore has its own. The value of the last expression is formatted and
-displayed after the events are off. The recorder gets the cell's name, the same that
-tracebacks use; IPython compiles and runs a cell's statements one by one, and the cell's region
-spans them all. IPython's capture of output for its history is left out, since it would show
-in the trace of every print, and is not carried back anyway.
+*Recording.* With a recorder set, events are on exactly while the cell's compiled code runs: not while IPython
+transforms, compiles, or formats a traceback. IPython's run_code does the last of these around its `exec`
+call, so it can't be wrapped from outside; a cell worker's shell has its own. The value of the last expression
+is formatted and displayed after the events are off. The recorder gets the cell's name, the same as in
+tracebacks. IPython compiles and runs a cell's statements one by one; the cell's region spans them all.
+IPython's capture of output for its history is left out: it would show in the trace of every print, and isn't
+carried back.
 
-*Exceptions in other words.* A NameError for a name that couldn't be carried into this process
-becomes a NotCarriedError, and a CancelledError that SIGINT caused becomes the
-KeyboardInterrupt that it stands for. Both keep their traceback.
+*Exceptions in other words.* A NameError for a name that couldn't be carried into this process becomes a
+NotCarriedError. A CancelledError that SIGINT caused becomes a KeyboardInterrupt. Both keep their traceback.
 
 *One-line cells.* IPython reads `exit` and `quit` alone as calls; see transform_cell.
 
-*Names of cells.* A cell's code is a file to tracebacks and debuggers, named as ipykernel names it: by a
-hash of its text, in a directory of the process's. Here the directory is the fork server's, so that
-a cell has one name wherever it runs, and the text is what the client has, so that the client
-finds it: what of it was for the frontend is blanked in the code that runs.
+*Names of cells.* A cell's code is a file to tracebacks and debuggers. As in ipykernel its name is a hash of
+its text, in a directory. Here the directory is the fork server's, so that a cell has one name wherever it
+runs. The text is what the client has, so that the client finds it: commands to the frontend are blanked in
+the code that runs.
 """
 
 from __future__ import annotations

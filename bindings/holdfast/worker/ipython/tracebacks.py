@@ -1,19 +1,19 @@
-"""Tracebacks as they are shown: what the user called, and where.
+"""Shows tracebacks as the user expects them: what the user called, and at which line.
 
-*The handler.* Below the code that an interrupt met stands the handler of the signal, which the user
+*The signal handler.* Below the code that an interrupt met stands the handler of the signal, which the user
 has not called. It is cut off.
 
-*Lines.* An interrupt comes between any two instructions, and some have no line: the jump back from
-a loop that ends with an `if`, the first one of a module. IPython asserts that each frame has one, and
-where one has none it shows no error at all. Such a frame is shown with the line before. And of a
-cell's frame it shows the line where that stands by now, at the end of a `finally`, maybe: it is given
-the one where the exception was.
+*Lines.* An interrupt comes between any two instructions, and some have no line: the jump back from a loop
+that ends with an `if`, the first instruction of a module. IPython asserts that each frame has a line; if one
+has none, IPython shows no error at all. Such a frame gets the line before. IPython also shows a cell's frame
+at the line where the frame is by now, perhaps at the end of a `finally`. It gets the line where the exception
+was.
 
-*IPython's frame.* Of a SyntaxError that code meets (`eval`, `compile`) IPython shows all frames, also its
-own that runs a cell. A recorded cell has another one (shell.py), and is shown with that.
+*IPython's frames.* Of a SyntaxError that `eval` or `compile` raises, IPython shows all frames, also its own
+frame that runs the cell. A recorded cell has another one (shell.py), which is shown in the same way.
 
-An exception that was raised while another one was handled is shown with that one, so both hold for
-all of them.
+An exception that was raised while another one was handled is shown with that one, so all of this holds for
+both.
 """
 
 from __future__ import annotations

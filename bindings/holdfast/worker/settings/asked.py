@@ -1,12 +1,12 @@
-"""State that a process can be asked for (rows.py), as a setting that is carried (state.py).
+"""Carries those settings that a function can read and another one can set (the table in rows.py).
 
-A clean process has none of it by itself. State that differs from how this process began was set by
-the notebook, since both are forks of the same process, which runs no code of its own. A row with a
-plain value is set in the other process; of any other row the next cell in a clean process reports
-the name, once.
+A clean process begins with none of the notebook's settings. Both processes are forks of the same one, which
+runs no user code. So a setting that differs from how this process began was set by the notebook. A row with a
+plain value is set in the other process. Of any other row the next cell in a clean process reports the name,
+once.
 
-Of a module that is imported later the rows begin when its import ends. In a process that hasn't imported it,
-a row waits for that, and is carried on as it came.
+If a module is imported later, its rows begin when its import ends. In a process that hasn't imported it, a
+row waits for that, and is carried on as it came.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The attributes of modules, for census.py: looked at, compared, set in another process."""
+"""Reads, compares and sets the attributes of modules, for census.py."""
 
 from __future__ import annotations
 

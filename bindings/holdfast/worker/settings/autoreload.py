@@ -1,9 +1,9 @@
-"""IPython's `%autoreload`: what it is set to, and which files it has loaded.
+"""IPython's `%autoreload`: carries what it is set to, and which files it has loaded.
 
-It looks at the files of modules before each cell, in each process, and loads those that have become
-newer than the times that it knows. So these times are carried: where another process has loaded a
-newer file than this one, this one looks, too. So are the texts that it compares a new file with, to
-change only the functions that differ.
+It looks at the files of modules before each cell, in each process. It loads those that have become newer than
+the times that it knows. So these times are carried: if another process has loaded a newer file than this one,
+this one looks, too. So are the texts with which it compares a new file, to change only the functions that
+differ.
 """
 
 from __future__ import annotations

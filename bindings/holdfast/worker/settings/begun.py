@@ -1,12 +1,10 @@
-"""The state of a process before the notebook's code runs in it: what all later comparisons begin
-with.
+"""Notes the state of a process before the notebook's code runs in it, as the base of all later comparisons.
 
-To look at all of it takes milliseconds, and counts references in hundreds of the fork server's
-pages, which a fork then copies. So the fork server looks, each time after it has imported
-something, and its forks inherit what it found. A fork looks again at what it may have differently
-from its parent: the rows of a process (rows.py), `sys`, whose streams a worker replaces, finders of
-modules and handlers of signals (registries.py). It looks at everything itself where a module was
-imported or a start-up file of the user's ran since.
+To look at all of it takes milliseconds, and writes reference counts in hundreds of the fork server's pages,
+which a fork then copies. So the fork server looks, each time after it has imported something, and its forks
+inherit the notes. A fork looks again only at what it may have differently from its parent: the rows of a
+process (rows.py), `sys`, whose streams a worker replaces, finders of modules, and handlers of signals
+(registries.py). It looks at everything if a module was imported or a start-up file of the user's ran since.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""The state of a process that no list carries, before and after a cell in a fork of the main worker.
+"""Finds what a forked cell changed in its process and no commit carries, and names it.
 
-The fork has all of it on its way in. On the way back what a cell changed is found by comparison,
-which is exact where both states are those of one process. A message names what no commit carries, so that no change is
-lost silently.
+The fork has all state on its way in. On the way back, the state before and after the cell is compared. That
+is exact, since both states are those of one process. A message names what changed and isn't carried. Looked
+at are things that a process can be asked for cheaply:
 
-Looked at is what a process can be asked for cheaply: settings of the interpreter, of the system and
-of libraries that are imported, IPython's hooks, what runs on beside the cell, all that the modules
-of the user's own hold, and the public attributes of those modules that the notebook has a name for.
-If an import may have changed something (finders, registrations), it isn't reported after a cell
-that imported.
+* settings of the interpreter, of the system and of libraries that are imported;
+* IPython's hooks;
+* what runs on beside the cell;
+* all that the modules of the user's own hold;
+* the public attributes of those modules that the notebook has a name for.
 
-Not seen is what lies inside of a library's objects or behind C code and isn't in this table.
+Finders and registrations that an import may have changed aren't reported after a cell that imported. What
+lies inside of a library's objects or behind C code, and isn't in the table, is not seen.
 """
 
 from __future__ import annotations

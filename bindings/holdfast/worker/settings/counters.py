@@ -1,12 +1,13 @@
-"""Numbers that libraries give to what they make in a process, one after the other.
+"""Carries the numbers that libraries give to their objects, one after the other.
 
-Two diagrams of a notebook with one id, or two of SymPy's dummies that are equal, are wrong. So a counter goes on
-in the next process where it was. Counters are known by what they are, in modules of installed libraries:
+Two diagrams of a notebook with one id, or two of SymPy's dummies that are equal, are wrong. So a counter goes
+on in the next process where it was. In modules of installed libraries these are counters:
 
 * an `itertools.count` among the attributes of a module or of its classes, or its `__next__`;
 * a whole number there that the module's own code adds to in place (`count += 1`), and takes nothing from.
 
-Others are declared in holdfast/libraries. A counter never goes back, so what two processes counted meanwhile can't meet.
+Others are declared in holdfast/libraries. A counter never goes back, so two processes that counted meanwhile
+can't end with the same number.
 """
 
 from __future__ import annotations

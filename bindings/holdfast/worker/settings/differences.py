@@ -1,21 +1,26 @@
-"""Attributes of modules that the notebook has set in a way that its code doesn't show.
+"""Finds attributes of modules that the notebook has set in a way that its code doesn't show.
 
-`_patches.py` reads off the code which attributes it sets. Changes that it can't see there
-(`vars(module)["x"] = 1`, `setattr(module, name, value)`, a function of the user's own module that
-counts its calls) are found here, by comparing a module with its state before the notebook could use
-it:
+`_patches.py` reads from the code which attributes it sets. It can't see `vars(module)["x"] = 1`,
+`setattr(module, name, value)`, or a function of the user's own module that counts its calls. Such changes are
+found here: a module is compared with its state before the notebook could use it.
 
-* a library's module that the notebook has imported or has a name for, by its public attributes, and what lists,
-  dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set
-  their own at any time. So it is with the lists, dicts and sets that its classes have, also where a class gets
-  one of its own in place of its base's (`yaml.add_constructor`), and with what else its classes have by public names
-  (`ParserElement.set_default_whitespace_chars`), or what the user has made by any. `sys` and `builtins` are always
-  looked at, and so are the modules that a module of the user's own has names for;
-* a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
-  When it is loaded anew, another process that imports it has the new file: all its values count from then on.
+Of a library's module that the notebook has imported or has a name for, these are compared:
 
-A difference is an attribute like others to `_patches.py`: it is carried in both directions, or
-named.
+* its public attributes, and what lists, dicts and sets among them hold. Values count if they are plain data
+  or the notebook's own, since libraries set their own at any time;
+* the lists, dicts and sets of its classes, also if a class gets one of its own in place of its base's
+  (`yaml.add_constructor`);
+* other public attributes of its classes (`ParserElement.set_default_whitespace_chars`), and whatever the user
+  has made, by any name.
+
+`sys` and `builtins` are always compared, and so are the modules that a module of the user's own has names
+for.
+
+Of a module of the user's own, all is compared that its attributes and those of its classes hold, since it was
+imported. When it is loaded anew, another process that imports it has the new file: from then on all its
+values count.
+
+A difference is an attribute like others to `_patches.py`: it is carried in both directions, or named.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Exit handlers (`atexit`) that the notebook's code registers.
+"""Carries the exit handlers (`atexit`) that the notebook's code registers.
 
-In ipykernel they run when the kernel ends. Here they are the main worker's, wherever they were registered:
-a cell's process only lists them, and never runs them. They are a slot of the namespace (kept.py), so they
-go to cells and come back with what they share, and a later main worker has them, too.
+In ipykernel they run when the kernel ends. Here they belong to the main worker, wherever they were
+registered: a cell's process only lists them, and never runs them. They are a slot of the namespace (kept.py).
+So they go to cells and come back with the objects that they share, and a later main worker has them, too.
 
-Libraries' handlers, registered by code from the standard library or site-packages, belong to the process
-in which they were registered, and run at its end. So do those that a module of the user's own registers
-while it is imported, but in a cell's process they are left out: the main worker has its own if it imports
-that module.
+Libraries' handlers, registered by code of the standard library or site-packages, belong to the process in
+which they were registered, and run at its end. So do handlers that a module of the user's own registers while
+it is imported. In a cell's process these are left out: the main worker has its own if it imports that module.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Matplotlib's settings: what a figure looks like, and whether it is shown as one.
+"""Carries Matplotlib's settings: what a figure looks like, and whether it is shown as a picture.
 
-IPython shows a figure as a picture since the inline backend set up its formatters so. That happens
-when the backend is imported, which Matplotlib puts off until a process makes its first figure;
-a process that is handed a figure would show its text. So the backend is imported wherever the
-notebook has it, before the cell.
+The inline backend tells IPython's formatters to show figures as pictures. Matplotlib imports it only when a
+process makes its first figure, so a process that is given a figure would show its text. So the backend is
+imported before the cell wherever the notebook has it. Carried are:
 
-Carried are the rcParams that differ from Matplotlib's own defaults, the backend once it is chosen,
-the options of the inline one, and the printers of figures that IPython has made, which
-`set_matplotlib_formats` sets without an option. Matplotlib is not imported for them: in a process without it they
-wait for its import, and are carried on as they came. Its current figures (`plt.gcf()`) aren't
-carried: the inline backend closes them at the end of each cell.
+* rcParams that differ from Matplotlib's own defaults;
+* the backend, once it is chosen, and the options of the inline one;
+* the printers of figures that IPython has made, which `set_matplotlib_formats` sets without an option.
+
+Matplotlib is not imported for them: in a process without it they wait for its import, and are carried on as
+they came. Its current figures (`plt.gcf()`) aren't carried: the inline backend closes them at the end of each
+cell.
 """
 
 from __future__ import annotations

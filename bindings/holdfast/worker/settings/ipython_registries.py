@@ -1,9 +1,9 @@
-"""What the notebook has registered with IPython: slots of the namespace, made by registries.py.
+"""Carries what the notebook has registered with IPython, as slots made by registries.py.
 
-Magics, callbacks of events, transformers of code, formatters and printers, completers and hooks. What a
-module of the user's own has made counts like the notebook's: an extension that another process loads
-again gets its objects there, with their state. Each subject is a slot, so that a value that can't be
-carried costs no other subject; the magics of own modules are one by themselves.
+That is magics, callbacks of events, transformers of code, formatters and printers, completers and hooks. What
+a module of the user's own has made counts as the notebook's. An extension that another process loads again
+gets its objects there, with their state. Each subject is a slot, so that a value that can't be encoded costs
+no other subject. The magics of own modules are a slot by themselves.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Settings that refer to values of the notebook, or may be one: slots of the namespace (_patches.py).
+"""Carries settings that are objects of the notebook: each is a *slot*, a name of the namespace (_patches.py).
 
-A handler of a logger may be a variable, and so may decimal's context; a warnings filter has a class. As names they
-are carried like all others: with what they share, by the codecs, each at its own risk. All of them are bound in each
-cell. Libraries' are declared in holdfast/libraries.
+A handler of a logger may be a variable, and so may decimal's context; a warnings filter has a class. As names
+they are carried like variables: with what they share, by the codecs, and each fails alone. All of them are
+bound in each cell. Slots of libraries are declared in holdfast/libraries.
 """
 
 from __future__ import annotations

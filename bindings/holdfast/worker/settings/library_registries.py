@@ -1,8 +1,8 @@
-"""Objects in which libraries keep what the notebook has set: slots of the namespace (kept.py).
+"""Carries the objects in which libraries keep what the notebook has set: each `Registry` is a slot (kept.py).
 
-Of each that a `Registry` declares, what differs from how the process began (or imported the library) is one value:
-attributes, and entries of its dicts. It is carried as any by the codecs, with what it shares with variables, and set in the
-object that the other process has, which the library may have by several names.
+Its value is what differs from how the process began, or imported the library: attributes, and entries of its
+dicts. It is encoded like a variable, with what it shares with variables. In the other process it is set in
+the object that is there, since the library may have that by several names.
 """
 
 from __future__ import annotations

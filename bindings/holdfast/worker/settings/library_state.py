@@ -1,11 +1,11 @@
-"""The state of libraries in one process, as the files of holdfast/libraries declare it.
+"""Carries the state of libraries that the files of holdfast/libraries declare. It knows no library itself.
 
-A file is loaded when its package is looked for, or when another process's state of it arrives. Its settings are rows
-(asked.py), or slots of the namespace (kept.py) if the notebook's objects may be in them; registries and calls are slots,
-too, and counters are added to those that are found (counters.py).
+A file is loaded when its package is looked for, or when another process's state of it arrives. Its settings
+are rows (asked.py), or slots (kept.py) if the notebook's objects may be in them. Registries and replays are
+slots, too. Counters are added to those that are found (counters.py).
 
-A declaration is tried at the end of the import that it waits for. If this version of the library has no such thing, it is
-left out, with the reason in `holdfast.libraries.unusable`.
+A declaration is tried at the end of the import that it waits for. If this version of the library lacks what
+it names, it is left out, and `holdfast.libraries.unusable` has the reason.
 """
 
 from __future__ import annotations

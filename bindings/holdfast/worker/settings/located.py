@@ -1,12 +1,12 @@
-"""Modules that their names don't lead to, by the files that they were made from.
+"""Lets another process find modules that `sys.path` doesn't lead to, by the files that they were made from.
 
-A module made by `importlib.util.spec_from_file_location`, as `%%cython` and readers of settings do,
-is in `sys.modules` and nowhere on `sys.path`; so is a module whose directory isn't looked into any
-more. If a value refers to one by its name, another process would not find it. It asks a finder that
-is behind all others, and so comes to names that nothing else knows.
+A module made by `importlib.util.spec_from_file_location`, as `%%cython` and readers of settings do, is in
+`sys.modules` and nowhere on `sys.path`. So is a module whose directory was removed from the path. If a value
+refers to such a module by its name, another process would not find it. There a finder behind all others is
+asked, and so meets only names that no other finder knows.
 
-Looked at are names of the top: what is in a package is found through that. A module that was put into
-the place of another one, or has another loader than Python's own, isn't reported.
+Only top-level modules are looked at: what is in a package is found through the package. A module that
+replaced another one, or has another loader than Python's own, isn't reported.
 """
 
 from __future__ import annotations

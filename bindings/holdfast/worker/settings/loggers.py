@@ -1,5 +1,8 @@
-"""logging's settings: what each logger lets through. What else it has are values (kept.py): its handlers and
-filters, the attributes that code has given it, and its class, if that is the notebook's choice."""
+"""Carries logging's levels: what each logger lets through.
+
+What else a logger has are values (kept.py): its handlers and filters, the attributes that code has given it,
+and its class, if the notebook chose it.
+"""
 
 from __future__ import annotations
 

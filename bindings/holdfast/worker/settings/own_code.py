@@ -1,11 +1,12 @@
-"""What the user's own modules were imported from, and which were loaded anew.
+"""Carries the source text from which the user's own modules were imported, and which were loaded anew.
 
-A module stays what it was imported from when its file is written anew, until it is loaded anew. A clean
-process loads such modules before it gets the notebook's settings, and has to run the same text: so the text
-is kept, and carried for those whose files have another one by now. A module that a cell loads anew in a
-process of its own is loaded anew in the notebook's process, too, without output.
+A module stays what it was imported from when its file is edited, until it is loaded anew. A clean process
+loads such modules before it gets the notebook's settings, and has to run the same text. So the text is kept,
+and carried if the file differs by now. If a cell loads a module anew in a process of its own, the notebook's
+process loads it anew, too, without output.
 
-`%autoreload` looks at the files by itself, in each process (autoreload.py): what it loads isn't carried from here.
+`%autoreload` looks at the files by itself, in each process (autoreload.py): what it loads isn't carried from
+here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""State that pyplot and Matplotlib keep for the notebook: its open figures, its colour maps, rcParams
-that hold objects. Slots (kept.py).
+"""Carries state that pyplot keeps for the notebook: open figures, colour maps, rcParams that hold objects.
 
-Most notebooks have no open figure between cells: the inline backend shows and closes them. If one
-is open, `plt.gcf()` and `plt.figure(1)` give it, so a clean process and the main worker have the
-same under the same numbers, in the same order.
+They are slots (kept.py). Most notebooks have no open figure between cells: the inline backend shows and
+closes them. If one is open, `plt.gcf()` and `plt.figure(1)` give it. So a clean process and the main worker
+have the same figures under the same numbers, in the same order.
 """
 
 from __future__ import annotations

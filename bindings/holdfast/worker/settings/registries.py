@@ -1,12 +1,11 @@
-"""Functions and classes of the notebook that are registered somewhere: slots of the namespace (kept.py).
+"""Carries functions and classes of the notebook that it has added to lists and dicts of the interpreter.
 
-Finders of modules, callbacks of the collector, hooks of IPython (ipython_registries.py): lists and dicts
-to which the notebook and libraries add. Of each what the notebook has added is one value, carried as any
-by the codecs; in another process it is added to what libraries have put there. An entry is the
-notebook's if its code made it, or if nobody's did (`len`) and the process didn't begin with it. A
-registry that is added to the table here is carried.
+Such lists are finders of modules, callbacks of the collector, hooks of IPython (ipython_registries.py). The
+notebook and libraries add to them. What the notebook has added to one is a slot (kept.py); in another process
+it is added to what libraries have put there. An entry is the notebook's if its code made it, or if nobody's
+code did (`len`) and the process didn't begin with it. To carry another registry, add it to the table here.
 
-A few things are set by functions instead (handlers of signals): slots of their own.
+A few things are set by functions instead (handlers of signals): they are slots of their own.
 """
 
 from __future__ import annotations

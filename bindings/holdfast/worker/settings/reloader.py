@@ -1,4 +1,4 @@
-"""IPython's `%autoreload` in this process, if the notebook has loaded it: whether it looks, and at work."""
+"""Finds IPython's `%autoreload` in this process, if the notebook has loaded it: is it on, and is it working now?"""
 
 from __future__ import annotations
 

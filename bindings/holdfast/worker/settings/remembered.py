@@ -1,9 +1,9 @@
-"""What functions of the user's own modules remember: a slot of the namespace (kept.py).
+"""Carries what functions of the user's own modules remember, as a slot (kept.py).
 
 A function that `functools.lru_cache` wraps keeps results, and one of `functools.singledispatch` the
-implementations that the notebook has registered. Another process has such a function by its name, as its
-module made it. So what each has that its module didn't give it is one value, carried as any by the
-codecs, and put into the function that the other process has.
+implementations that the notebook has registered. Another process has such a function as its module made it.
+So what a function has beyond that is one value, encoded like a variable, and put into the function that the
+other process has.
 """
 
 from __future__ import annotations

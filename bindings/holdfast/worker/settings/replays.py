@@ -1,12 +1,13 @@
-"""Calls by which a notebook sets up a library, made again in another process: slots of the namespace (kept.py).
+"""Makes calls by which a notebook sets up a library again in another process: each `Replay` is a slot (kept.py).
 
 `hv.extension("bokeh")` and `tqdm.pandas()` change classes, renderers and formatters in many places, and
-`codecs.register` keeps what it is given in C: what they put there can't be carried. So the calls that a `Replay`
-declares are noted, with their arguments, and made again where the notebook goes on, in their order. The notebook has seen
-their output already.
+`codecs.register` keeps its argument in C. Such changes can't be carried. So the calls that a `Replay`
+declares are noted, with their arguments, and made again in the other process, in their order. Their output
+isn't shown again.
 
-A call is noted if the notebook's code makes it, or leads to it where the declaration says so, and it has come back: what it
-calls itself isn't. Those of a module of the user's own while it is imported are left out: its import makes them there.
+A call is noted when it has returned, if the notebook's code makes it, or leads to it where the declaration
+says so. Calls inside of it aren't noted. Calls of a module of the user's own while it is imported are left
+out: its import makes them in the other process.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Attributes that the notebook gives to IPython's shell, to its parts and to its classes: slots of the namespace
-(kept.py).
+"""Carries attributes that the notebook gives to IPython's shell, to its parts and to their classes.
 
-`get_ipython().state = {}` keeps a value where all cells find it. What the shell hadn't when the process began is
-the notebook's, but for what IPython keeps there and what an extension has put there, which each process has by
-itself. So it is with public attributes of its parts (`get_ipython().display_pub.publish = f`). Of the classes,
-what the notebook's code has made counts, and plain values.
+They are slots (kept.py). `get_ipython().state = {}` keeps a value where all cells find it. An attribute is
+the notebook's if the shell hadn't it when the process began, and neither IPython nor an extension has put it
+there. The same holds for public attributes of the shell's parts (`get_ipython().display_pub.publish = f`). Of
+the classes, attributes count that the notebook's code has made, and plain values.
 """
 
 from __future__ import annotations

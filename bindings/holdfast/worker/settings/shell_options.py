@@ -1,10 +1,12 @@
-"""Options of IPython's parts: which formats a result is shown in, how long a list may be, whether a magic
-needs its percent sign, whether an error opens the debugger, where the session is logged.
+"""Carries the options of IPython's parts, such as the formats of a result or whether an error opens the
+debugger.
 
-Each part is an object of IPython's that can be configured: what differs from the defaults of its class is
-carried, as far as it is plain values. So is what the notebook writes into the shell's configuration, from
-which parts that are made later begin. Options of the shell itself are attributes like others (rows.py), those
-of the inline backend belong to figures.py; what a formatter does for a type is a slot (registries.py).
+Each part is an object of IPython's that can be configured. Options that differ from the defaults of its class
+are carried if they are plain values. So is what the notebook writes into the shell's configuration, with
+which parts that are made later begin.
+
+Options of the shell itself are attributes (rows.py), those of the inline backend are in figures.py, and what
+a formatter does for a type is a slot (registries.py).
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""The state of a process that is no variable.
+"""Carries the state of a process that is no variable, between the main worker and its cells.
 
-A cell sees more than its globals: the environment, the working directory, where imports are looked
-up, the random generators, the umask, what IPython has loaded, how numbers, tracebacks and figures
-are shown. It is captured with each commit, applied in a cell worker before its cell, and taken over
-by the main worker where the cell changed it: always before names are bound, since decoding imports
-modules. State that refers to values of the notebook, and may be one of them (a warning's class, a
-log handler), is in the namespace instead, as names are (kept.py).
+A cell sees more than its variables: the environment, the working directory, where imports are looked up, the
+random generators, the umask, what IPython has loaded, how numbers, tracebacks and figures are shown. This
+state is captured with each commit, applied in a cell worker before its cell, and adopted by the main worker
+if the cell changed it. All of this comes before names are bound, since decoding imports modules. State that
+refers to values of the notebook (a warning's class, a log handler) is in the namespace instead, as names are
+(kept.py).
 
-Each setting is encoded, decoded and set by itself, in the order of `_SETTINGS`: `sys.path` and the
-modules that it doesn't lead to come before what is pickled by reference. One that fails costs itself
-alone: it stays as it is in the other process, and it is reported once, by the process that finds
-out; `losses` goes with the rest.
+Each setting is encoded, decoded and set by itself, in the order of `_SETTINGS`. `sys.path`, and the modules
+that it doesn't lead to, come before what is pickled by reference. A setting that fails costs no other one: it
+stays as it is in the other process, and is reported once, by the process that finds out; `losses` goes with
+the rest.
 
-Only what differs is applied, key by key. So a thread of the main worker that sets an environment
-variable while a cell runs elsewhere doesn't lose it, and `sys.path` is set as a whole, never added
-to. State of one process (its pid in a variable, open descriptors) stays there.
+Only what differs is applied, key by key. So if a thread of the main worker sets an environment variable while
+a cell runs elsewhere, it stays set. `sys.path` is set as a whole. State of one process (its pid in a
+variable, open descriptors) stays there.
 """
 
 from __future__ import annotations

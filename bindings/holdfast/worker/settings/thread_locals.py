@@ -1,9 +1,9 @@
-"""What libraries keep in `threading.local` objects: settings of the thread that runs the cells.
+"""Carries what libraries keep in `threading.local` objects: settings of the thread that runs the cells.
 
-`scipy.fft.set_workers(2)` and its like set an attribute of such an object, which is in a module of the library and
-which no function asks for. In another process the thread has none of it. So all `threading.local` objects of
-libraries' modules are looked at: attributes that are plain values are carried (rows.py), and others are left,
-since a library keeps connections, caches and what is going on there, too.
+`scipy.fft.set_workers(2)` and its like set an attribute of such an object, which is in a module of the
+library, and which no function reads. In another process the thread has none of it. So all `threading.local`
+objects of libraries' modules are looked at. Attributes that are plain values are carried (rows.py). Others
+stay, since a library also keeps connections and caches there.
 """
 
 from __future__ import annotations
