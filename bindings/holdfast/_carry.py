@@ -269,7 +269,7 @@ def _reduce_memoryview(view):
         part = start // whole.strides[0], view.shape[0], view.strides[0] // whole.strides[0]
         return _restore.make_memoryview, (view.obj, view.readonly, part)
     if not view.c_contiguous or not whole.c_contiguous:
-        raise TypeError("a memoryview of parts that lie apart")
+        raise TypeError("a memoryview that isn't contiguous")
     layout = (view.format, view.shape) if view.nbytes else None
     return _restore.make_memoryview, (view.obj, view.readonly, (start, view.nbytes, 1), layout)
 
@@ -362,9 +362,13 @@ class Pickler(cloudpickle.Pickler):
                 return _reduce_module(obj)  # in which `%run` ran a file
             is_made, is_there = _is_made_here(obj), sys.modules.get(name) is obj
             if is_made and is_there:
-                raise TypeError(f"module '{name}' was made here and can't be imported")
+                raise TypeError(
+                    f"module '{name}' was made by the notebook and can't be imported elsewhere"
+                )
             if not is_made and not is_there and not _is_users(obj):
-                raise TypeError(f"module '{name}' isn't in sys.modules")
+                raise TypeError(
+                    f"module '{name}' isn't in sys.modules, so another process can't find it"
+                )
             is_by_value = cls is types.ModuleType and not is_there
             return _reduce_module(obj) if is_by_value else NotImplemented
         if cls is re.Match:

@@ -272,10 +272,8 @@ class Patches:
         for key in sorted(filter(is_patch, names), key=lambda key: not self._is_slot(key)):
             module = self._module_of(key)
             if not module and key in self._namespace:
-                print(
-                    f"holdfast: {shown(key)} couldn't be carried over: it isn't known here",
-                    file=sys.stderr,
-                )
+                why = "this process doesn't know what it is"
+                print(f"holdfast: {_words.not_carried_over(shown(key), why)}", file=sys.stderr)
             elif module in sys.modules:
                 self._try(key, self._namespace.get(key, MISSING))
             elif key in self._namespace:
@@ -325,7 +323,7 @@ class Patches:
     def _set(self, key: str, value: t.Any) -> None:
         owner = self._owner(key)
         if owner is None:
-            raise ImportError("it isn't here")
+            raise ImportError("this process has no such object")
         self._watch(key)
         is_own = self._differences is not None and self._differences.is_own(key)
         if value is MISSING:

@@ -62,10 +62,10 @@ def run(line: str, worker: t.Any) -> str:
     arguments = rest.split()
     if not _FORMS[word](arguments):
         usage = [text for text in USAGE.splitlines() if text.startswith(f"%holdfast {word}")]
-        raise UsageError(f"%holdfast {word}: it is used like this:\n" + "\n".join(usage))
+        raise UsageError("usage:\n" + "\n".join(usage))
     history = getattr(worker, "history", None)
     if history is None:
-        raise UsageError(f"%holdfast {word} stands alone in its cell, and the cell is a plain one")
+        raise UsageError(f"%holdfast {word} must be the only line of a plain cell")
     from holdfast import _store
 
     try:

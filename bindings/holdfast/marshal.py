@@ -119,10 +119,10 @@ def load(file, ignore=None, **ignored):
     listed = reader.take(8 * count)
     sizes = struct.unpack(f"<{count}Q", listed)
     if max([meta_size, payload_size, *sizes]) > _SIZE_MAX:
-        raise _store.CorruptError("a holdfast stream whose head lies")
+        raise _store.CorruptError("a damaged holdfast stream: its head has impossible sizes")
     meta, payload = reader.take_aligned(meta_size), reader.take_aligned(payload_size)
     if _checksum(head, listed, meta, payload) != wanted:
-        raise _store.CorruptError("a damaged holdfast stream: its checksum is another one")
+        raise _store.CorruptError("a damaged holdfast stream: its checksum doesn't match")
     buffers = [reader.take_aligned(size) for size in sizes]
     return _store._decode(codec, meta, payload, buffers)
 

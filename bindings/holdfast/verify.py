@@ -66,7 +66,7 @@ def report(saved: _Saved, cells: t.Iterable[str]) -> None:
     wrong = []
     if saved["overlooked"]:
         names = ", ".join(saved["overlooked"])
-        wrong.append(f"{names} changed, though no code that ran was found to reach it")
+        wrong.append(f"{names} changed, but the analysis found no code that can have changed it")
     if saved["pages_overlooked"]:
         pages = saved["pages_overlooked"]
         wrong.append(f"{pages} pages of mapped values changed, though the system reports no write")
@@ -75,7 +75,7 @@ def report(saved: _Saved, cells: t.Iterable[str]) -> None:
     code = "\n".join(cells).splitlines()
     code = code[:_LINES_MAX] + ["..."] * (len(code) > _LINES_MAX)
     print(
-        f"holdfast: VERIFY FAILED: {'; '.join(wrong)}. It was saved now; without verify mode it"
+        f"holdfast: VERIFY FAILED: {'; '.join(wrong)}. The change was saved now; without verify mode it"
         " would be missing in recorded cells and after a crash. Please report it with these cells,"
         " which ran since the last commit:\n" + "\n".join(f"    {line}" for line in code),
         file=sys.stderr,

@@ -66,7 +66,7 @@ def test_no_rows():
 
 
 def test_unknown_level():
-    with pytest.raises(source.MonitorError, match="'nobody' is no level"):
+    with pytest.raises(source.MonitorError, match="'nobody' isn't a level"):
         source._number("nobody")
 
 

@@ -98,11 +98,11 @@ def test_a_line():
         ("--zzz", "there is no option --zzz; the options are --level, --text, --live, --metrics"),
         ("--level", "--level needs a value"),
         ("--text=no", "--text takes no value"),
-        ("file", "'file' is one word too many"),
-        ("--live soon", "'soon' is no number of seconds"),
-        ("--live -1", "-1 is no positive number of seconds"),
-        ("--live nan", "nan is no positive number of seconds"),
-        ('"file', "a quotation mark has no second one"),
+        ("file", "'file' is one argument too many"),
+        ("--live soon", "'soon' isn't a number of seconds"),
+        ("--live -1", "-1 isn't a positive number of seconds"),
+        ("--live nan", "nan isn't a positive number of seconds"),
+        ('"file', "a quotation mark isn't closed"),
     ],
 )
 def test_a_wrong_line_is_named_in_one(line, message):
@@ -134,8 +134,8 @@ def test_ranges(text, indexes):
         ("3", "there is no cell 3: the cells are 0 to 2"),
         ("0:7", "there is no cell 7: the cells are 0 to 2"),
         ("-4", "there is no cell -4: the cells are 0 to 2"),
-        ("last", "'last' is no range; it looks like 5, 2:8, :5 or 3:"),
-        ("1:2:3", "'1:2:3' is no range; it looks like 5, 2:8, :5 or 3:"),
+        ("last", "'last' isn't a range like 5, 2:8, :5 or 3:"),
+        ("1:2:3", "'1:2:3' isn't a range like 5, 2:8, :5 or 3:"),
         ("", "a range is missing; it looks like 5, 2:8, :5 or 3:"),
     ],
 )
@@ -182,7 +182,7 @@ def test_cells_go_to_a_file_and_back(suffix, tmp_path):
 
 
 def test_files_that_are_none_of_ours(tmp_path):
-    with pytest.raises(CommandError, match="the suffix has to be .csv or .json"):
+    with pytest.raises(CommandError, match="name must end in .csv or .json"):
         files.write(str(tmp_path / "perf.xlsx"), {"time": []})
     with pytest.raises(CommandError, match="can't be written: No such file or directory"):
         files.write(str(tmp_path / "nowhere" / "perf.csv"), {"time": []})
@@ -190,10 +190,10 @@ def test_files_that_are_none_of_ours(tmp_path):
         files.read(str(tmp_path / "perf.csv"))
     for name, text in (("a.csv", ""), ("b.csv", "a,b\n1\n"), ("c.json", "[1]"), ("d.json", "{")):
         (tmp_path / name).write_text(text)
-        with pytest.raises(CommandError, match="is no (CSV|JSON) table"):
+        with pytest.raises(CommandError, match="isn.t a (CSV|JSON) table"):
             files.read(str(tmp_path / name))
     (tmp_path / "e.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CommandError, match="is no CSV table"):
+    with pytest.raises(CommandError, match="isn't a CSV table"):
         files.read(str(tmp_path / "e.csv"))
     with pytest.raises(CommandError, match="the column time is missing"):
         perfdata.check({"memory": []}, "x.csv")
@@ -308,28 +308,34 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda m: m.update({"../evil.py": b""}), "its member '../evil.py' leads out of it"),
-        (lambda m: m.update({"/etc/evil": b""}), "its member '/etc/evil' leads out of it"),
+        (
+            lambda m: m.update({"../evil.py": b""}),
+            "its member '../evil.py' has a path outside of the archive",
+        ),
+        (
+            lambda m: m.update({"/etc/evil": b""}),
+            "its member '/etc/evil' has a path outside of the archive",
+        ),
         (
             lambda m: m.update(
                 {"manifest.json": m["manifest.json"].replace(b"perf_process.csv", b"../x.csv")}
             ),
-            "its manifest names a foreign member, '../x.csv'",
+            "its manifest names an unknown member, '../x.csv'",
         ),
         (lambda m: m.pop("manifest.json"), "it has no manifest.json"),
         (lambda m: m.pop("perf_process.csv"), "it has no perf_process.csv"),
-        (lambda m: m.update({"manifest.json": b"{"}), "is no archive of a session"),
-        (lambda m: m.update({"manifest.json": b"[]"}), "is no archive of a session"),
+        (lambda m: m.update({"manifest.json": b"{"}), "isn't an archive of a session"),
+        (lambda m: m.update({"manifest.json": b"[]"}), "isn't an archive of a session"),
         (lambda m: m.update({"manifest.json": b'{"app": {"name": "zip"}}'}), "written by 'zip'"),
         (
             lambda m: m.update({"perf_process.csv": m["perf_process.csv"][:200]}),
-            "is no archive of a session",
+            "isn't an archive of a session",
         ),
         (
             lambda m: m.update(
                 {"manifest.json": m["manifest.json"].replace(b'"1.0"', b'"2.0"', 1)}
             ),
-            "has the format 2.0",
+            "has format 2.0",
         ),
         (
             lambda m: m.update({"cell_history.csv": b"cell_index,raw_cell\n1,2\n1,2\n1,2\n"}),
@@ -352,7 +358,7 @@ def test_broken_archives(record, tmp_path):
     data[60:80] = bytes(20)
     (tmp_path / "bent.zip").write_bytes(data)
     for name in ("half", "bent"):
-        with pytest.raises(CommandError, match="no archive of a session|broken archive"):
+        with pytest.raises(CommandError, match="isn't an archive of a session|broken archive"):
             archive.read(str(tmp_path / f"{name}.zip"))
     with pytest.raises(CommandError, match="can't be read: No such file"):
         archive.read(str(tmp_path / "none.zip"))

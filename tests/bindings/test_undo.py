@@ -33,9 +33,9 @@ def test_misuse_shows_the_use(line):
 
 
 def test_only_where_the_frontend_did_its_part():
-    with pytest.raises(UsageError, match="stands alone"):
+    with pytest.raises(UsageError, match="only line"):
         history.run("undo", worker())
-    with pytest.raises(UsageError, match="stands alone"):
+    with pytest.raises(UsageError, match="only line"):
         history.run("undo", types.SimpleNamespace())
 
 

@@ -72,20 +72,20 @@ def test_each_other_message(capsys):
     notices.changed_alone(["timers", "exit handlers"])
     notices.addresses_alone(["ids"])
     notices.not_carried_back({"x": "ValueError: no"})
-    notices.not_carried_over("timers", "the notebook's own process alone has that")
+    notices.not_carried_over("timers", "only the notebook's own process has it")
     notices.not_replaced(["x", "y"])
     for say in (notices.tracebacks_stay, notices.changed_alone, notices.addresses_alone):
         say([])
     assert lines(capsys) == [
         "holdfast: not carried out of this cell: the local variables in the traceback of kept."
         " To debug it, use `%pdb on`",
-        "holdfast: changed in this cell's process alone: timers, exit handlers. The notebook goes on"
+        "holdfast: changed only in this cell's process: timers, exit handlers. The notebook goes on"
         " as before the cell. Use a plain cell or --run=in-process",
-        "holdfast: true in this cell's process alone: the addresses in ids (id(), pointers)."
-        " The notebook has the objects elsewhere: make the addresses anew there",
+        "holdfast: valid only in this cell's process: the addresses in ids (id(), pointers)."
+        " In the notebook the objects have other addresses: take them again there",
         "holdfast: not carried back: x (ValueError: no). The notebook can't load what the cell made."
         " Use a plain cell or --run=in-process",
-        "holdfast: timers couldn't be carried over: the notebook's own process alone has that."
+        "holdfast: timers couldn't be carried over: only the notebook's own process has it."
         " If you need it, use a plain cell or --run=in-process",
         "holdfast: generators, locks and the like that were made before this cell still use the old"
         " x, y: the new value can't replace it there. Make them anew to use the new one",

@@ -42,8 +42,8 @@ def test_what_it_lacks_of_variables_is_named(notebook):
         " cell's process. Use a plain cell or --run=in-process",
         "holdfast: not carried out of this cell: the local variables in the traceback of late."
         " To debug it, use `%pdb on`",
-        "holdfast: true in this cell's process alone: the addresses in where (id(), pointers)."
-        " The notebook has the objects elsewhere: make the addresses anew there",
+        "holdfast: valid only in this cell's process: the addresses in where (id(), pointers)."
+        " In the notebook the objects have other addresses: take them again there",
     ]
     ok(notebook, "for name in ('', 3): del globals()[name]")
 
@@ -149,7 +149,7 @@ def test_what_only_one_process_has_is_named(notebook):
     said = notebook.run(ISOLATED + "sys.modules['late'] = types.ModuleType('late')").stream(
         "stderr"
     )
-    assert "changed in this cell's process alone: the module late" in said
+    assert "changed only in this cell's process: the module late" in said
     said = notebook.run(
         ISOLATED + "import threading; threading.Thread(target=time.sleep, args=(9,)).start()"
     ).stream("stderr")

@@ -307,7 +307,7 @@ def test_what_a_list_lacks_is_reported(kernel, tmp_path):
     assert stderr_of(kernel, "json.dumps({}), os.getcwd(), time.time(), len(sys.modules)") == ""
     for code, name in NAMED.items():
         said = stderr_of(kernel, code)
-        assert "changed in this cell's process alone" in said and name in said, (code, said)
+        assert "changed only in this cell's process" in said and name in said, (code, said)
     assert stderr_of(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""
     said = stderr_of(kernel, "own.__dict__['other'] = threading.Lock()")
     assert "not carried out of this cell: own:other (lock" in said
@@ -320,7 +320,7 @@ def test_threads_of_the_users_own_classes_are_reported(kernel, tmp_path):
     ok(kernel, "import own, threading\nclass Here(own.Own): pass")
     for made in ("own.Own", "Here"):
         said = stderr_of(kernel, f"{made}(daemon=True).start()")
-        assert "changed in this cell's process alone: threads that it started" in said, made
+        assert "changed only in this cell's process: threads that it started" in said, made
     library = "import IPython.core.historyapp as app\nIts = type('Its', (own.Own,), {'__module__': app.__name__})\n"
     assert "threads" not in stderr_of(kernel, library + "Its(daemon=True).start(); del Its, app")
 
@@ -329,7 +329,7 @@ def test_addresses_are_named(kernel):
     said = stderr_of(
         kernel, "a = [1]; ids = {id(a): 'a'}; stamp = 1_790_000_000_000_000; none = id(None)"
     )
-    assert "true in this cell's process alone: the addresses in ids (" in said
+    assert "valid only in this cell's process: the addresses in ids (" in said
     ok(kernel, "b = [1]; names = {'b': (id(b), 'text')}")
     assert stderr_of(kernel, "a.append(2); len(ids), names") == ""
     assert "the addresses in names (" in stderr_of(kernel, "b.append(2)")

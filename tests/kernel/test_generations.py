@@ -156,7 +156,7 @@ def test_wrong_words(kernel):
 def test_not_in_other_cells(kernel):
     for code in ("x = 1\n%holdfast undo", CELL + "%holdfast undo", "%holdfast history\n%time 1"):
         outcome = kernel.run(code)
-        assert "stands alone in its cell" in outcome.content["evalue"]
+        assert "must be the only line of a plain cell" in outcome.content["evalue"]
     assert kernel.run("x").result == "1"
     assert "Session" in kernel.run("x = 1\n%holdfast").stream()
 

@@ -162,20 +162,20 @@ def test_a_session_goes_to_an_archive_and_back(cells):
     (data,) = shown(kernel.run("%perfmonitor_plot --cell 1"))
     assert "Performance of cell 1" in data["text/plain"]
     assert complaint(kernel, "%perfmonitor_plot --live").startswith(
-        "an imported session is not live"
+        "an imported session can't be plotted live"
     )
     (place / "broken.zip").write_bytes((place / "mine.zip").read_bytes()[:2000])
-    assert "is no archive of a session" in complaint(kernel, "%import_session broken.zip")
+    assert "isn't an archive of a session" in complaint(kernel, "%import_session broken.zip")
     kernel.run("%perfmonitor_start\n%perfmonitor_stop")
     assert "more = 1" in shown(kernel.run("%cell_history"))[0]["text/plain"]
 
 
 def test_what_is_wrong_is_reported_in_one_line(kernel):
     assert complaint(kernel, "%perfmonitor_stop") == "the monitor isn't running"
-    assert complaint(kernel, "%perfmonitor_start soon") == "'soon' is no number of seconds"
-    assert complaint(kernel, "%perfmonitor_start 0") == "0 is no positive number of seconds"
+    assert complaint(kernel, "%perfmonitor_start soon") == "'soon' isn't a number of seconds"
+    assert complaint(kernel, "%perfmonitor_start 0") == "0 isn't a positive number of seconds"
     assert "0.001" in complaint(kernel, "%perfmonitor_start 1e-9")
-    assert complaint(kernel, "%perfmonitor_start 1 2") == "'2' is one word too many"
+    assert complaint(kernel, "%perfmonitor_start 1 2") == "'2' is one argument too many"
     assert complaint(kernel, "%perfmonitor_perfreport --levl user").endswith(
         "did you mean --level?"
     )
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_reported_in_one_line(kernel):
     assert "isn't running" in complaint(kernel, "%perfmonitor_plot --live")
     kernel.run("%perfmonitor_start 0.1")
     assert "can't be written" in complaint(kernel, "%perfmonitor_export_perfdata /proc/none/p.csv")
-    assert "suffix" in complaint(kernel, "%perfmonitor_export_cell_history cells.xls")
+    assert "must end in .csv" in complaint(kernel, "%perfmonitor_export_cell_history cells.xls")
     assert "can't be read" in complaint(kernel, "%import_session none.zip")
     assert "the file is missing" in complaint(kernel, "%perfmonitor_load_perfdata")
     assert "quotation mark" in complaint(kernel, '%export_session "half')

@@ -94,11 +94,11 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     (tmp_path / "broken" / "traces.otf2").write_bytes(b"x" * 300)
     (tmp_path / "kept").mkdir()
     for line, said in {
-        "777": f"no recorded cell that ran; those that did: {kernel.before + 1}",
+        "777": f"isn't a recorded cell that ran; those that did: {kernel.before + 1}",
         "--view nonsense": "invalid choice: 'nonsense'",
         "--colour": "unrecognized arguments",
         "--range 2:1": "is empty",
-        "--range x": "no range like",
+        "--range x": "isn't a range like",
         "--export /nonexistent/a.json": "No such file",
         "--export kept": "the ending of the name",
         "nowhere": "there is no trace nowhere",
@@ -217,7 +217,7 @@ def test_repeated_runs_are_compared_with_repeated_runs(kernel):
     for line, words in {
         "%trace 7-10 2-3 --view compare --range 0:1": "--range can't be used",
         "%trace 7-10 20-30 --view compare": "no recorded cell of In[20] to In[30] ran",
-        "%trace 7,8 99 --view compare": "In[99] is no recorded cell",
+        "%trace 7,8 99 --view compare": "In[99] isn't a recorded cell",
     }.items():
         assert words in kernel.run(line).stream("stderr")
     kernel.run(CELL + "f(2)")
@@ -320,9 +320,9 @@ def test_traces_are_listed_and_removed(kernel):
     for line, said in (
         ("rm", "rm needs the traces"),
         ("rm 2 17", "In[17] has no trace"),
-        ("rm data", "data is no trace"),
-        ("rm /", "/ is no trace"),
-        ("rm nothing-*", "nothing-* is no trace"),
+        ("rm data", "data isn't a trace"),
+        ("rm /", "/ isn't a trace"),
+        ("rm nothing-*", "nothing-* isn't a trace"),
     ):
         assert said in kernel.run(f"%trace {line}").stream("stderr")
     assert folders(kernel) >= set(made), "nothing was removed yet"

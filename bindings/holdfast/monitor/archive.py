@@ -3,7 +3,7 @@
 The names and the tables are those that JUmPER's `%export_session` writes, so its archives
 and directories are read, too. Nothing is unpacked: the members that the manifest
 names are read into memory, and each must be complete and of the length that the manifest
-says. An archive is refused if the path of a member leads out of it.
+says. An archive is refused if a member has a path outside of it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def read(path: str) -> Imported:
         tables = {}
         for name, count in named.items():
             if name not in known:
-                raise ValueError(f"its manifest names a foreign member, {name!r}")
+                raise ValueError(f"its manifest names an unknown member, {name!r}")
             data = members(name, optional=not rows)
             if data is not None:
                 tables[name] = files.from_csv(data)
@@ -178,7 +178,7 @@ def read(path: str) -> Imported:
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise CommandError(f"{path} is a broken archive: {error}") from None
     except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
-        raise CommandError(f"{path} is no archive of a session: {_words(error)}") from None
+        raise CommandError(f"{path} isn't an archive of a session: {_words(error)}") from None
 
 
 def _words(error: Exception) -> str:
@@ -192,14 +192,14 @@ def _members(path: str) -> t.Callable[..., str | None]:
     with open(path, "rb") as file:
         data = file.read()
     if not zipfile.is_zipfile(io.BytesIO(data)):
-        raise ValueError("it is no zip file")
+        raise ValueError("it isn't a zip file")
     archive = zipfile.ZipFile(io.BytesIO(data))
     for info in archive.infolist():
         parts = info.filename.replace("\\", "/").split("/")
         if ".." in parts or info.filename.startswith(("/", "\\")) or ":" in parts[0]:
-            raise ValueError(f"its member {info.filename!r} leads out of it")
+            raise ValueError(f"its member {info.filename!r} has a path outside of the archive")
         if info.file_size > _MEMBER_MOST:
-            raise ValueError(f"its member {info.filename!r} is larger than any table of ours")
+            raise ValueError(f"its member {info.filename!r} is too large")
     return lambda name, optional=False: _from_zip(archive, name, optional)
 
 
@@ -227,7 +227,9 @@ def _check_manifest(manifest: t.Any, path: str) -> None:
         raise ValueError(f"it was written by {app!r}")
     version = str(manifest["version"])
     if version.partition(".")[0] != _VERSION.partition(".")[0]:
-        raise CommandError(f"{path} has the format {version}, of a newer version than this")
+        raise CommandError(
+            f"{path} has format {version}, which this version of Holdfast is too old to read"
+        )
 
 
 def _assemble(path: str, manifest: Manifest, tables: dict[str, files.Columns]) -> Imported:

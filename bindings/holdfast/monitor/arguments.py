@@ -81,7 +81,7 @@ def parse(
         if equals and options[name].most == 0:
             raise CommandError(f"{name} takes no value")
     if len(words) > words_most:
-        raise CommandError(f"{words[words_most]!r} is one word too many")
+        raise CommandError(f"{words[words_most]!r} is one argument too many")
     return words, given
 
 
@@ -89,7 +89,7 @@ def _split(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError:
-        raise CommandError("a quotation mark has no second one") from None
+        raise CommandError("a quotation mark isn't closed") from None
 
 
 def _take(name: str, option: Option, rest: list[str]) -> t.Any:
@@ -132,7 +132,7 @@ def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise CommandError(f"{text!r} is no number of seconds") from None
+        raise CommandError(f"{text!r} isn't a number of seconds") from None
     if not math.isfinite(value) or value <= 0:
-        raise CommandError(f"{text} is no positive number of seconds")
+        raise CommandError(f"{text} isn't a positive number of seconds")
     return value

@@ -163,11 +163,13 @@ def _plot(session: Session, line: str) -> None:
     wanted = plot.metrics(given.get("metrics"))
     if "live" in given:
         if given.keys() & {"save-jpeg", "pickle"}:
-            raise CommandError("a live plot goes into no file")
+            raise CommandError("a live plot can't be written to a file")
         if session.imported is not None:
-            raise CommandError("an imported session is not live; %perfmonitor_start ends it")
+            raise CommandError(
+                "an imported session can't be plotted live: go back to this notebook with %perfmonitor_start"
+            )
         if not session.monitor.state()["running"]:
-            raise CommandError("the monitor isn't running: %perfmonitor_start")
+            raise CommandError("the monitor isn't running: start it with %perfmonitor_start")
         from . import live as live_plot
 
         live_plot.begin(session.shell, session.monitor, level, wanted, *given["live"])
@@ -198,7 +200,7 @@ def _history(session: Session, line: str) -> None:
 
 def _file(words: list[str], given: dict[str, t.Any]) -> str | None:
     if words and "file" in given:
-        raise CommandError("two files are named")
+        raise CommandError("only one file can be given")
     return words[0] if words else given.get("file")
 
 
@@ -214,7 +216,7 @@ _NAMED = {"--file": Option(), "--name": Option()}
 def _variable(given: dict[str, t.Any], usual: str) -> str:
     name = given.get("name", usual)
     if not name.isidentifier():
-        raise CommandError(f"{name!r} is no name of a variable")
+        raise CommandError(f"{name!r} isn't a name for a variable")
     return name
 
 
@@ -226,7 +228,7 @@ def _export_samples(session: Session, line: str) -> None:
     record, level = session.record, session.level(given.get("level"))
     samples = record.samples(level)
     if not len(samples.time):
-        raise CommandError("there are no samples: it is %perfmonitor_start that begins to sample")
+        raise CommandError("there are no samples: start the monitor with %perfmonitor_start")
     columns = perfdata.table(samples, record.cells())
     if file is None:
         session.push(name, columns)
@@ -305,7 +307,7 @@ def _start_script(session: Session, line: str) -> None:
 def _end_script(session: Session, line: str) -> None:
     parse(line, {})
     if session.script is None:
-        raise CommandError("it is %start_write_script that begins a script")
+        raise CommandError("no script was begun: begin one with %start_write_script")
     from . import files
 
     first, path = session.script

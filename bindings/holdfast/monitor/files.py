@@ -65,7 +65,7 @@ def write(path: str, columns: Columns) -> str:
     if not suffix:
         path, suffix = path + ".csv", ".csv"
     if suffix not in _WRITERS:
-        raise CommandError(f"{path}: the suffix has to be .csv or .json")
+        raise CommandError(f"{path}: the file's name must end in .csv or .json")
     with writing(path), open(path, "w", encoding="utf-8", newline="") as file:
         file.write(_WRITERS[suffix](columns))
     return path
@@ -92,14 +92,14 @@ def read(path: str) -> Columns:
     path = os.path.expanduser(path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _READERS:
-        raise CommandError(f"{path}: the suffix has to be .csv or .json")
+        raise CommandError(f"{path}: the file's name must end in .csv or .json")
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return _READERS[suffix](file.read())
     except OSError as error:
         raise CommandError(f"{path} can't be read: {error.strerror}") from None
     except (ValueError, csv.Error) as error:  # also text that is no UTF-8
-        raise CommandError(f"{path} is no {suffix[1:].upper()} table: {error}") from None
+        raise CommandError(f"{path} isn't a {suffix[1:].upper()} table: {error}") from None
 
 
 def write_script(path: str, sources: t.Iterable[str]) -> None:
@@ -194,7 +194,7 @@ def _to_json(columns: Columns) -> str:
 def _from_json(text: str) -> Columns:
     rows = json.loads(text)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError("it is no list of records")
+        raise ValueError("it isn't a list of records")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 

@@ -141,7 +141,9 @@ def data(
     found = {name: record.samples(name, begin, end) for name in state["levels"]}
     samples = found[level]
     if not len(samples):
-        raise CommandError("there are no samples of that: %perfmonitor_start begins to sample")
+        raise CommandError(
+            "there are no samples of that: start the monitor with %perfmonitor_start"
+        )
     if not any(metric in samples.columns for metric in wanted):
         raise CommandError(f"the level {level} has none of {', '.join(wanted)}")
     begin = max(begin, samples.time[0] - samples.width[0])

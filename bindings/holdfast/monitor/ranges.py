@@ -102,7 +102,7 @@ def _position(word: str, text: str, cells: t.Sequence[Item]) -> int:
     try:
         number = int(word)
     except ValueError:
-        raise CommandError(f"{text!r} is no range; it looks like 5, 2:8, :5 or 3:") from None
+        raise CommandError(f"{text!r} isn't a range like 5, 2:8, :5 or 3:") from None
     oldest, newest = cells[0].index, cells[-1].index
     at = number + len(cells) if number < 0 else number - oldest
     if not 0 <= at < len(cells):

@@ -126,7 +126,7 @@ def make(record: t.Any, level: str, cells: t.Sequence[Cell]) -> Report:
         raise CommandError(
             "there are no samples of "
             + ("this cell" if len(cells) == 1 else "these cells")
-            + ": it is %perfmonitor_start that begins to sample"
+            + ": start the monitor with %perfmonitor_start"
         )
     names = dict.fromkeys(name for _, metrics in parts for name in metrics)
     joined = {name: _joined(name, parts) for name in names}

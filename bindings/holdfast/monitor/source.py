@@ -439,7 +439,7 @@ def _number(level: str) -> int:
     try:
         return LEVELS.index(level)
     except ValueError:
-        raise MonitorError(f"{level!r} is no level; they are {', '.join(LEVELS)}") from None
+        raise MonitorError(f"{level!r} isn't a level; there are {', '.join(LEVELS)}") from None
 
 
 def _cell(raw: _monitor._Cell) -> Cell:

@@ -63,7 +63,9 @@ def close_at_end() -> dict | None:
     finally:
         unguard()  # not before: a process pool that ends its workers does not wait
     if result and result["collapsed"]:
-        warn(f"{result['collapsed']} calls have no path of their own in {result['profile']}")
+        warn(
+            f"{result['collapsed']} calls were too deep, or on too many paths, to be kept apart in {result['profile']}"
+        )
     if result and result["lost"]:
         warn(f"{result['lost']} events could not be written to {result['directory']}")
     return result

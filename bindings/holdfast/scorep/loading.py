@@ -399,7 +399,7 @@ def load() -> None:
     found = find()
     if needs_start():
         warn(
-            "only python -m holdfast.scorep can record these from the program's start: "
+            "these can be recorded only if python -m holdfast.scorep starts the program: "
             + ", ".join(sorted(_absent(found)))
         )
     bundle = os.memfd_create("scorep-libraries")

@@ -89,5 +89,5 @@ def recover(arguments: t.Sequence[str]) -> int:
             f"are in {directory}"
         )
     if found["left"]:
-        warn(f"of {found['left']} more the events are still in {directory}, not in the trace")
+        warn(f"the events of {found['left']} more are still in {directory}, but not in the trace")
     return 0

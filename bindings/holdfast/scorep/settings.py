@@ -77,7 +77,7 @@ def _name_ignored(environ) -> None:
     }
     ignored = set(filter(is_new, ignored - KNOWN))
     if ignored:
-        warn("without effect on the built-in recorder: " + ", ".join(sorted(ignored)))
+        warn("the built-in recorder ignores: " + ", ".join(sorted(ignored)))
 
 
 #: The files that a word of SCOREP_PROFILING_FORMAT stands for: bits of recorder/profile.h.

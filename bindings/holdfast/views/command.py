@@ -57,7 +57,7 @@ def _range(text: str) -> Window:
     except ValueError:
         colon = ""
     if not colon or any(edge is not None and not 0 <= edge < 1e9 for edge in window):
-        raise argparse.ArgumentTypeError(f"{text!r} is no range like 0.5:1.25, :1 or 2:")
+        raise argparse.ArgumentTypeError(f"{text!r} isn't a range like 0.5:1.25, :1 or 2:")
     return window
 
 

@@ -135,7 +135,7 @@ def _chosen(word: str, known: list[_Found]) -> list[str]:
     paths = [path] if os.path.lexists(path) else sorted(glob.glob(path))
     found = [one for one in paths if experiments.is_recording(one)]
     if not found:
-        raise ViewError(f"{word} is no trace; %trace ls lists them. Nothing was removed")
+        raise ViewError(f"{word} isn't a trace; %trace ls lists all. Nothing was removed")
     return found
 
 

@@ -106,7 +106,7 @@ def several(which: str) -> list[Trace]:
     found = [trace for one in _split(which) for trace in _all_of(one)]
     codes = {_plain(trace.run["code"]) for trace in found if trace.run is not None}
     if len(codes) > 1:
-        raise ViewError(f"{which} are cells of different code, and no repeated runs of one")
+        raise ViewError(f"{which} are cells of different code, not repeated runs of one cell")
     return found
 
 
@@ -288,7 +288,7 @@ def _position(runs: list[Run], which: Which) -> int:
     places = [i for i, run in enumerate(runs) if which is None or str(run["number"]) == str(which)]
     if not places:
         numbers = ", ".join(str(run["number"]) for run in runs[-12:])
-        raise ViewError(f"In[{which}] is no recorded cell that ran; those that did: {numbers}")
+        raise ViewError(f"In[{which}] isn't a recorded cell that ran; those that did: {numbers}")
     at = places[-1]
     if not runs[at]["trace"]:
         raise ViewError(f"In[{runs[at]['number']}] {runs[at]['outcome']} and left no trace")

@@ -101,7 +101,7 @@ def archive_path(place: str | os.PathLike[str]) -> Path:
         anchor = path / "traces.otf2"
         if not anchor.is_file() and any(path.glob("profile.*")):
             raise ViewError(
-                f"{path} has a profile and no trace; SCOREP_ENABLE_TRACING=true records one"
+                f"{path} has a profile but no trace; set SCOREP_ENABLE_TRACING=true to record one"
             )
         path = anchor
     if not path.is_file():

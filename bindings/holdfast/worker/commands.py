@@ -72,7 +72,7 @@ def register(shell: t.Any) -> None:
 
 def _magic(name: str, meaning: str) -> t.Callable[[str, str], None]:
     def command(line: str, cell: str) -> None:
-        raise UsageError(f"%%{name} stands at the top of a cell of its own, above other magics.")
+        raise UsageError(f"%%{name} must be the first line of a cell, above other magics.")
 
     command.__doc__, command.__name__ = meaning, name
     return command

@@ -49,15 +49,15 @@ def tracebacks_stay(names: t.Sequence[str]) -> None:
 def changed_alone(names: t.Sequence[str]) -> None:
     """Report changes of the cell to its process that the notebook's process doesn't have."""
     tail = f". The notebook goes on as before the cell. {_INSTEAD}"
-    _say_of("changed in this cell's process alone: ", names, tail)
+    _say_of("changed only in this cell's process: ", names, tail)
 
 
 def addresses_alone(names: t.Sequence[str]) -> None:
     """Variables with numbers that are addresses of objects."""
     tail = (
-        " (id(), pointers). The notebook has the objects elsewhere: make the addresses anew there"
+        " (id(), pointers). In the notebook the objects have other addresses: take them again there"
     )
-    _say_of("true in this cell's process alone: the addresses in ", names, tail)
+    _say_of("valid only in this cell's process: the addresses in ", names, tail)
 
 
 def not_carried_back(reasons: t.Mapping[str, str]) -> None:

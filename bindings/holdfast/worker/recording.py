@@ -219,7 +219,9 @@ class Recording:
             notices.say(f"the cell itself closed its recording, in {self._experiment}")
             return {}
         if result["collapsed"]:
-            notices.say(f"{result['collapsed']} calls have no path of their own in the profile")
+            notices.say(
+                f"{result['collapsed']} calls were too deep, or on too many paths, to be kept apart in the profile"
+            )
         if result["lost"]:
             notices.say(f"{result['lost']} events could not be written to {self._experiment}")
         self._counted = Counted(

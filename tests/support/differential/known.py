@@ -70,7 +70,7 @@ def trouble(entries: list[Known], notebook: str, mode: str, differing: dict[int,
 
 # An error or a line on stderr that says by name what isn't there.
 _NAMED = re.compile(
-    r"NotCarriedError|carried out of|can't be carried|not carried|be carried over|in this cell's process alone"
+    r"NotCarriedError|carried out of|can't be carried|not carried|be carried over|only in this cell's process"
 )
 
 

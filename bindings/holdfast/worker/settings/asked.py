@@ -26,7 +26,7 @@ from .row import Row
 from .rows import ROWS, differs, read
 
 _KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
-_STAYS = "the notebook's own process alone has that"
+_STAYS = "only the notebook's own process has it"
 
 
 class Asked:
