@@ -159,7 +159,7 @@ def test_what_cant_be_stored_is_reported(kernel):
     said = stderr_of(
         kernel, "import sys, types; tools = types.ModuleType('tools'); sys.modules['tools'] = tools"
     )
-    assert "tools (" in said and "was made here" in said
+    assert "tools (" in said and "was made by the notebook" in said
     said = stderr_of(kernel, "try: 1 / 0\nexcept ZeroDivisionError as error: kept = error")
     assert "the traceback of kept" in said
     assert stderr_of(kernel, "kept.seen = True") == ""
