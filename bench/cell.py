@@ -1,9 +1,9 @@
-"""What an instrumented cell costs, as the client sees it.
+"""What a recorded cell costs, as the client sees it.
 
     python bench/cell.py [--rows empty,element,...] [--repeat N] [--quick] [--json F]
 
 Each row prepares some state, then runs two cells in turn without a pause, a plain one and an
-instrumented one, each of which reads or changes what the other made: in ipykernel, where both
+recorded one, each of which reads or changes what the other made: in ipykernel, where both
 are plain, then in Holdfast. A cell is timed by the client from the execute_request to the idle
 status, so the start of the next standby is in it. `added` is the median of the instrumented
 cells minus ipykernel's of the same code, to be compared with the row's `bar`; `plain` is the
@@ -11,7 +11,7 @@ same difference for the plain cells, and `pair` that of the mean of both togethe
 shows what a median hides. The first pair of each row is shown by itself (`first`), as it commits the
 state once.
 
-`--run in-process|forked|isolated` says how the instrumented cells run; `isolated` unless given.
+`--run in-process|forked|isolated` says how the recorded cells run; `isolated` unless given.
 `--pause S` waits so long before each cell, as a person does; 0 is a notebook that is run as a whole.
 `--memory` adds, for rows with an array, what all of the kernel's processes hold together as a
 ratio to it. `--first CODE` runs a cell in Holdfast's kernel before all others, as in
@@ -137,7 +137,7 @@ FIRST = {"creating": "y = np.ones({size} // 8)"}
 
 
 def timed(kernel: Kernel, row: Row, head: str, fill: dict, repeat: int, pause: float) -> dict:
-    """Seconds of each plain and each instrumented cell, and the last report."""
+    """Seconds of each plain and each recorded cell, and the last report."""
     kernel.run(row.setup.format(**fill))
     if row.name in FIRST:
         kernel.run(FIRST[row.name].format(**fill))

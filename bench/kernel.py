@@ -59,7 +59,7 @@ REST_S = 1.0  # of Holdfast's kernel, in these runs; shorter with --quick
 SETTLE_S = 3.0  # after a start, before memory is read, and for the rest to be over; so, too
 SLEEP_S = 3.0  # what is interrupted
 PATIENCE_S = 5.0
-PAUSE_S = 0.3  # between instrumented cells: a standby is ready then
+PAUSE_S = 0.3  # between recorded cells: a standby is ready then
 
 
 class Turn(Kernel):

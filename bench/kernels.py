@@ -8,11 +8,11 @@ and right after them, so that a time holds what a recording would show and no ha
 python        a plain interpreter, no Jupyter
 ipykernel     a cell in ipykernel
 plain         a plain cell in Holdfast
-after privatizing    the first plain cell after an instrumented one that only looked
+after privatizing    the first plain cell after a recorded one that only looked
 instrumented  a cell under %%execute_with_scorep, between events on and events off
 
 Shown are the ratios of medians, `plain` and `after privatizing` to python, `instrumented` to
-ipykernel, and the largest copy_faults that an instrumented cell reported.
+ipykernel, and the largest copy_faults that a recorded cell reported.
 
 NumPy asks for huge pages for its large arrays, and gets them in private memory on most systems;
 in shared memory few systems give any (`shmem_enabled`, named with the machine), and to pass over a

@@ -2,11 +2,11 @@
 
     python bench/soak.py [--seed N] [--rounds N] [--seconds S] [--kernel NAME] [--json F]
 
-A seeded sequence of plain and instrumented cells changes an array, its alias, a list in a
+A seeded sequence of plain and recorded cells changes an array, its alias, a list in a
 dict, and a number, always by one step: a whole state is one number. The program keeps a
 model of that number. In some rounds it sends SIGKILL to the main worker, the cell's process, the
 standby or the fork server, or interrupts, a random time after the request. Then it asks for the
-state from a plain and from an instrumented cell, and checks that
+state from a plain and from a recorded cell, and checks that
 
 - it is whole: every part has made the same number of steps;
 - it is the model's: a cell that was answered with `ok` and committed has happened; one that
@@ -196,12 +196,12 @@ class Soak:
         self.learn()
 
     def learn(self):
-        """Commit by an instrumented cell, and ask the main worker who it is."""
+        """Commit by a recorded cell, and ask the main worker who it is."""
         found = self.kernel.state(CELL)
         if found != whole(found[0]):
-            raise Failure(f"an instrumented cell found {found}")
+            raise Failure(f"a recorded cell found {found}")
         if not self.safe <= found[0] <= self.n + 1:
-            raise Failure(f"an instrumented cell found {found[0]} steps of {self.n}")
+            raise Failure(f"a recorded cell found {found[0]} steps of {self.n}")
         self.n = self.safe = found[0]
         self.kernel.is_unannounced = False
         _, errors, pid = self.kernel.finish(self.kernel.send("import os; os.getpid()"))

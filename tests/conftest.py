@@ -277,7 +277,7 @@ class Outcome:
     """What one cell gave."""
 
     def __init__(self, reply, everything):
-        # The line below an instrumented cell is none of the cell's own outputs.
+        # The line below a recorded cell is none of the cell's own outputs.
         messages = [message for message in everything if not is_summary(message)]
         self.summaries = [m["content"]["data"] for m in everything if is_summary(m)]
         self.reply, self.messages, self.everything = reply, messages, everything
@@ -425,13 +425,13 @@ def isolated_kernel(lend):
 
 @pytest.fixture
 def in_process_kernel(lend):
-    """The same; instrumented cells run in the main worker."""
+    """The same; recorded cells run in the main worker."""
     return lend(HOLDFAST_RUN="in-process")
 
 
 @pytest.fixture
 def forked_kernel(lend):
-    """The same; instrumented cells run in a fork of the main worker."""
+    """The same; recorded cells run in a fork of the main worker."""
     return lend(HOLDFAST_RUN="forked")
 
 

@@ -362,13 +362,9 @@ class Pickler(cloudpickle.Pickler):
                 return _reduce_module(obj)  # in which `%run` ran a file
             is_made, is_there = _is_made_here(obj), sys.modules.get(name) is obj
             if is_made and is_there:
-                raise TypeError(
-                    f"module '{name}' was made by the notebook and can't be imported elsewhere"
-                )
+                raise TypeError(f"module '{name}' was made by the notebook, not imported")
             if not is_made and not is_there and not _is_users(obj):
-                raise TypeError(
-                    f"module '{name}' isn't in sys.modules, so another process can't find it"
-                )
+                raise TypeError(f"module '{name}' isn't in sys.modules")
             is_by_value = cls is types.ModuleType and not is_there
             return _reduce_module(obj) if is_by_value else NotImplemented
         if cls is re.Match:

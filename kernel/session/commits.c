@@ -8,7 +8,7 @@
  * lives (codecs/device_lease.py). It says so then ("owes"), and the next idle commit,
  * which no cell waits for, is the durable one that writes them.
  *
- * The main worker decides where an instrumented cell runs, since only it knows its
+ * The main worker decides where a recorded cell runs, since only it knows its
  * objects: it is asked with the commit. So the question costs no turn of its own, and a
  * cell that runs in-process saves nothing.
  *

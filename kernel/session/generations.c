@@ -1,7 +1,7 @@
 /* generations.c - the generations that are kept, and the ways back to them.
  *
  * A step is a commit that changed a variable's value: what the main worker commits when
- * it is idle, or before an instrumented cell, and what such a cell changed. So plain
+ * it is idle, or before a recorded cell, and what such a cell changed. So plain
  * cells pay nothing while they run; those that follow each other at once are one step.
  * Which variables changed is for the worker that commits to say: if a cell shows one,
  * its entry differs, and its value doesn't. A commit that only knows of more inputs and

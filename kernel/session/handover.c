@@ -1,4 +1,4 @@
-/* handover.c - where an instrumented cell runs, and the way of the state there and
+/* handover.c - where a recorded cell runs, and the way of the state there and
  * back.
  *
  * The cell waits for the main worker's answer to a commit (commits.c), which says where

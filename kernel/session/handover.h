@@ -31,7 +31,7 @@ void hfi_handover_lose_main(hf_kernel *kernel);
 /* A cell worker gets the running cell, with `is_fresh` one that is forked now if none
  * is ready; no process: the cell fails. */
 void hfi_handover_start_cell(hf_kernel *kernel, int is_fresh);
-/* The reply to an instrumented cell: of a cell worker or a fork; of the main worker. */
+/* The reply to a recorded cell: of a cell worker or a fork; of the main worker. */
 void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply);
 /* The cell worker is gone: its comm messages get no answer any more. */

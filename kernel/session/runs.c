@@ -1,4 +1,4 @@
-/* runs.c - what the main worker knows of the instrumented cells that ran.
+/* runs.c - what the main worker knows of the recorded cells that ran.
  *
  * %trace shows a cell's trace after the cell, and beside that of the cell's run before.
  * So for each run the main worker gets its number, its code, where its trace is

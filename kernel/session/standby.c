@@ -1,4 +1,4 @@
-/* standby.c - the processes that wait for an instrumented cell.
+/* standby.c - the processes that wait for a recorded cell.
  *
  * A standby is a fork of the fork server whose shell is set up: some 5 ms of work, 25
  * where the user has configuration files of IPython's, that no client should see. A
@@ -63,7 +63,7 @@ struct hfi_standby {
     int eager;        /* the last cell, or each one, is for a clean process */
 };
 
-/* Whether each instrumented cell is to have a clean process, unless it says
+/* Whether each recorded cell is to have a clean process, unless it says
  * otherwise. */
 static int
 wants_clean(const hf_kernel *kernel) {

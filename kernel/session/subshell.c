@@ -4,7 +4,7 @@
  * requests stand in a queue of its own, and the main worker serves them by a thread of
  * its own, beside the cell that runs (Jupyter enhancement proposal 91). JupyterLab
  * sends the messages of widgets so. A subshell changes variables in the main worker;
- * while an instrumented cell runs elsewhere, its changes are like those of a thread of
+ * while a recorded cell runs elsewhere, its changes are like those of a thread of
  * the user's. A subshell runs plain cells only: the frontend's commands belong to the
  * main shell.
  *

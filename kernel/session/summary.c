@@ -1,4 +1,4 @@
-/* summary.c - the line below an instrumented cell: what it cost, at a glance.
+/* summary.c - the line below a recorded cell: what it cost, at a glance.
  *
  *   1.24 s on 1.0 cores; memory up to 312 MiB (+24 MiB); read 0 B, wrote 12 MiB;
  *   1,011,604 events, recording took 52 ms (4.2 %); in 23 ms (1.2 GiB; binding

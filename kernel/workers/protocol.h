@@ -206,7 +206,7 @@
       "A cell waits for this open file. Answered by `handle`.")                        \
     X(MAIN, rest, 0, "", "Nobody uses the notebook: free spare memory.")               \
     X(MAIN, ran, 0, "run: str, listed: bool",                                          \
-      "An instrumented cell has ended, in any process. JSON: number, code, trace (a "  \
+      "A recorded cell has ended, in any process. JSON: number, code, trace (a "       \
       "directory), outcome (`ok`, `error` or `died`), multicell, automatic (the "      \
       "trace's name is the recorder's own), begin_ns, end_ns, "                        \
       "wall and cost. Those with a trace are `listed`, and a new main worker gets "    \

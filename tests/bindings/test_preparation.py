@@ -23,7 +23,7 @@ def state(one_kernel):  # noqa: F811
     return one_kernel
 
 
-# ---- an instrumented cell
+# ---- a recorded cell
 
 
 @pytest.mark.parametrize("code", ["a += 1", "a[:] = 2", "%time a += 1", "b = a[1:]; b += 1"])

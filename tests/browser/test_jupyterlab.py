@@ -9,7 +9,7 @@ RECORD_APART = "%%execute_with_scorep --run=isolated\n"
 
 
 def both(code):
-    """The cell as a plain and as an instrumented one."""
+    """The cell as a plain and as a recorded one."""
     return code, RECORD + code
 
 

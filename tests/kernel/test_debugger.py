@@ -1,4 +1,4 @@
-"""The debugger, as JupyterLab uses it: breakpoints in plain and in instrumented cells."""
+"""The debugger, as JupyterLab uses it: breakpoints in plain and in recorded cells."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Instrumented cells that a real Score-P records: its own tools read what it wrote."""
+"""Recorded cells that a real Score-P records: its own tools read what it wrote."""
 
 import re
 import shutil

@@ -149,7 +149,7 @@ def test_the_fork_server_imports_what_startup_files_do(start_kernel, tmp_path):
 
 @pytest.mark.fresh
 def test_the_fork_server_imports_what_cells_do(kernel):
-    """Modules of packages, too; what an instrumented cell imports as what a plain one does; and not
+    """Modules of packages, too; what a recorded cell imports as what a plain one does; and not
     what a library only looks for."""
     server = kernel.fork_server()
     kernel.run("import importlib.util; importlib.util.find_spec('xxlimited')")

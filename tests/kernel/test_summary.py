@@ -1,4 +1,4 @@
-"""The line below an instrumented cell says what the cell did, as far as that is known."""
+"""The line below a recorded cell says what the cell did, as far as that is known."""
 
 import json
 import re

@@ -55,7 +55,7 @@ typedef enum hf_monitor_cell_kind {
     HF_MONITOR_PLAIN,
     HF_MONITOR_INSTRUMENTED,
     HF_MONITOR_ISOLATED, /* in a process of its own, unrecorded */
-    HF_MONITOR_MULTI,    /* several marked cells as one instrumented one */
+    HF_MONITOR_MULTI,    /* several marked cells, recorded as one */
 } hf_monitor_cell_kind;
 
 /* Use since the monitor began, up to a moment. Only differences between readings have a
