@@ -57,7 +57,7 @@ unusable: dict[str, str] = {}  # reasons, by the names of declarations
 
 
 class Imported:
-    """A module, which is imported by the time that something is asked of it.
+    """Stands for a module that may not be imported yet; attributes are looked up when they are used.
 
     Parameters
     ----------
@@ -76,24 +76,24 @@ class Imported:
 
 
 class Setting(t.NamedTuple):
-    """A value of the library's: how it is read and set.
+    """A value of the library: how it is read and set.
 
     Attributes
     ----------
     name : str
-        What it is, as a message says it after the name of the package.
+        What it is, as a message names it after the package: "options", "error handling".
     get : callable
-        Gives a plain value; with `has_values` one that may refer to the notebook's own objects, a list or dict made
-        anew each time, and `MISSING` if the notebook has set nothing. It must import nothing.
+        Returns a plain value. With `has_values` the value may refer to the notebook's own objects; then a list or dict
+        must be a new one each time, and `MISSING` means that the notebook has set nothing. It must import nothing.
     set : callable, optional
-        Sets it to another process's value, or with `has_values` back if it gets `MISSING`. Without it a change can only
-        be reported.
+        Sets another process's value. With `has_values` it also gets `MISSING`, to set the value back. Without `set` a
+        change is only reported.
     after : str, optional
-        The module whose import has to end before. The package itself if it isn't given.
+        The module whose import has to end before `get` is called; the package if it isn't given.
     fresh : object, optional
-        What `get` gives before the import; None: nobody knows.
+        What `get` returns before the import; None: unknown.
     is_drawn : bool, optional
-        Whether each process begins with another one, at random: then it is always carried.
+        Whether each process begins with a random value: then it is always carried.
     has_values : bool, optional
         Whether the notebook's own objects may be in it: then it is saved as variables are.
     """
@@ -110,27 +110,27 @@ class Setting(t.NamedTuple):
 class Registry(t.NamedTuple):
     """An object in which the library keeps what the notebook has set.
 
-    What differs in it from how the library was imported is carried: attributes, and entries of its dicts and sets. It stays
-    the object that it is, which the library may have by several names.
+    What differs from how the library was imported is carried: attributes, and entries of its dicts and sets. They are
+    set in the object that the other process has, since the library may have that by several names.
 
     Attributes
     ----------
     name : str
-        What it is, as a message says it after the name of the package.
+        What it is, as a message names it after the package.
     module : str
         Where it is.
     path : str, optional
         Its name there; without one it is the module.
     attributes : tuple of str, optional
-        Which of its attributes are looked at, which may be properties. None are named: all.
+        The attributes that are looked at, which may be properties. All of them if it is empty.
     is_lazy : callable, optional
-        Gets what an entry was at the import, and says whether the library itself replaces that at its first use.
+        Gets an entry as it was at the import. Returns whether the library itself replaces that at its first use.
     fixed : bool, optional
-        Whether entries are only ever replaced: then the same object is the same value.
+        Whether entries are replaced and never changed: then the same object is the same value.
     then : callable, optional
-        Called when something of the notebook's was set, or taken back: the library has more that follows from it.
+        Called when something of the notebook's was set or taken back, for a library that computes more from it.
     after : str, optional
-        The module whose import has to end before, if that adds to it. `module` if it isn't given.
+        The module whose import adds entries, and has to end before; `module` if it isn't given.
     """
 
     name: str
@@ -144,28 +144,27 @@ class Registry(t.NamedTuple):
 
 
 class Replay(t.NamedTuple):
-    """Calls of the notebook's that are made again in another process, in their order, and shown nowhere.
+    """Calls of the notebook's code that are made again in another process, in their order, without output.
 
     Attributes
     ----------
     name : str
-        What they do, as a message says it after the name of the package.
+        What they do, as a message names it after the package.
     functions : tuple of (str, str)
-        Modules, and names of functions or methods there: a class that is called like a function has `__call__`.
+        Modules, and names of functions or methods there. For a class that is called like a function: `__call__`.
     back : str, optional
-        The function of the same module that takes a call back. Without one a later call has to count more than
-        those before.
+        The function of the same module that takes a call back. Without one a later call must override earlier ones.
     key : callable, optional
-        What `back` gets, of the call's first argument.
+        Computes the argument of `back` from the call's first argument.
     through : bool, optional
         Whether a call also counts if a library makes it on behalf of the notebook's code.
     counts : callable, optional
-        Gets the name of the function and the arguments of a call, and says whether it is one to be made again.
+        Gets the name of the function and the arguments of a call. Returns whether the call is made again.
     is_repeated : bool, optional
         Whether calls are made again. If not, a message says that there was one.
     after : str, optional
-        The module whose import has to end before calls are made. The package if libraries may call, else the module
-        of the first function.
+        The module whose import has to end before calls are made. If it isn't given: the package if libraries may call,
+        else the module of the first function.
     """
 
     name: str
@@ -179,7 +178,7 @@ class Replay(t.NamedTuple):
 
 
 class Counter(t.NamedTuple):
-    """A number that the library gives to what it makes. Most are found without a declaration (counters.py).
+    """A number that the library gives to its objects. Most are found without a declaration (counters.py).
 
     Attributes
     ----------
@@ -277,7 +276,7 @@ def set_each(
     now: t.Mapping[str, t.Any],
     set_one: t.Callable[[str, t.Any], object],
 ) -> None:
-    """Set those options that differ. One that can't be set costs no other.
+    """Set those options that differ. If one can't be set, the others are.
 
     Parameters
     ----------
