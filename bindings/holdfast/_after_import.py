@@ -142,6 +142,6 @@ class _Loader:
 
 
 def _leave_out_caller(error: BaseException) -> None:
-    """What an import raises is shown without the function that calls this, which only hands it on."""
+    """Show an error of the import without our function, which only passes the call on."""
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next

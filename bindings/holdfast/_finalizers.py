@@ -143,7 +143,7 @@ def call_of(finalizer: Finalizer) -> Call | None:
 
 
 def make_blank() -> Finalizer:
-    """One that does nothing."""
+    """Make a finalizer that does nothing."""
     return object.__new__(weakref.finalize)
 
 

@@ -55,12 +55,12 @@ def fork_aside(
     frontend: int,
     kept: tuple[int, ...],
 ) -> tuple[int, float]:
-    """As `_store._fork`; in the fork `run_hooks` is to be called."""
+    """Fork as `_store._fork` does. The fork has to call `run_hooks`."""
     return _quietly(lambda *hooks: _store._fork(session, moves, frontend, kept, *hooks))
 
 
 def fork_child() -> int:
-    """As os.fork(); in the child `run_hooks` is to be called."""
+    """Fork as os.fork() does. The child has to call `run_hooks`."""
     return _quietly(lambda *hooks: (_store._fork_child(*hooks) if hooks else os.fork(), 0.0))[0]
 
 
@@ -81,7 +81,7 @@ def _quietly(fork: t.Callable[..., tuple[int, float]]) -> tuple[int, float]:
 
 
 def run_hooks() -> None:
-    """In a fork that was made here: run all hooks, those for before the fork first."""
+    """Run all hooks in a fork that was made here: first those for before the fork."""
     if _hooks is not None:
         with limited():
             _store._run_fork_hooks()

@@ -13,7 +13,7 @@ import warnings
 
 @contextlib.contextmanager
 def no_warnings() -> t.Iterator[None]:
-    """None is shown meanwhile. For all threads, as filters are."""
+    """Show no warning meanwhile, in any thread: filters belong to all of them."""
     filters: t.Any = warnings.filters
     ignores = "ignore", None, Warning, None, 0
     filters.insert(0, ignores)

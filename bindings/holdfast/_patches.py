@@ -107,7 +107,7 @@ class Patches:
         self._slots |= {_SLOT + name: slot for name, slot in slots.items()}
 
     def remove(self, slot: str) -> None:
-        """It isn't here after all."""
+        """Remove a slot."""
         self._slots.pop(_SLOT + slot, None)
 
     def _is_slot(self, key: str) -> bool:
@@ -304,7 +304,7 @@ class Patches:
             call_after_import(module, functools.partial(self._arrived, module))
 
     def _arrived(self, module: str) -> None:
-        """It was imported just now; nobody has used it."""
+        """Set what waited for a module that was imported just now; nobody has used it yet."""
         self._awaited.discard(module)
         for key in [key for key in self._wanted if _module(key) == module]:
             self._watch(key)
@@ -369,7 +369,7 @@ def is_holder(value: object) -> bool:
 
 
 def copy_of(holder: t.Any) -> t.Any:
-    """Its contents as a plain list, dict or set."""
+    """Return the contents as a plain list, dict or set."""
     return dict.copy(holder) if isinstance(holder, dict) else holder.copy()
 
 
@@ -464,7 +464,7 @@ def _module(key: str) -> str:
 
 
 def _owner(key: str, find: t.Callable[[str], t.Any]) -> tuple[t.Any, str] | None:
-    """Whose attribute a key is, and its name."""
+    """Find the object that has the attribute of this key, and the attribute's name."""
     return owner_of(find(_module(key)), key.partition(":")[2])
 
 

@@ -222,7 +222,7 @@ class Turn:
 
 
 def _keep(obj, reason):
-    """Not to be tried again, as long as it lives."""
+    """Don't try this object again, as long as it lives."""
     key = id(obj)
     try:
         found = weakref.ref(obj, lambda _: _kept.pop(key, None))

@@ -220,7 +220,7 @@ class _Walk:
         return weight
 
     def _reader(self, kind: type) -> t.Callable[[t.Any], _Read] | None:
-        """That of the library which a type, or one that it is derived from, belongs to."""
+        """Find the reader of the library that a type, or one of its bases, belongs to."""
         if kind not in self._readers:
             roots = [str(_MODULE_OF(base)).partition(".")[0] for base in kind.__mro__]
             found = (_READERS[root] for root in roots if root in _READERS)

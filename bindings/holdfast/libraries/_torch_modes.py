@@ -20,14 +20,14 @@ _PYTHON_DISPATCH = "torch.utils._python_dispatch"
 
 
 class Modes:
-    """Those of the thread that runs the cells."""
+    """The modes of the thread that runs the cells."""
 
     def __init__(self) -> None:
         self._aside: Stacks | None = None
 
     @contextlib.contextmanager
     def aside(self) -> t.Iterator[None]:
-        """What is called meanwhile isn't seen by them."""
+        """Hide what is called meanwhile from the modes."""
         if self._aside is not None:
             yield
             return

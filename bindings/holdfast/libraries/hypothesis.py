@@ -8,7 +8,7 @@ _core = Imported("hypothesis.strategies._internal.core")
 
 
 def _forget_strategies() -> None:
-    """Those of types that hypothesis was asked for before."""
+    """Drop the strategies that hypothesis has cached for types."""
     if _core:
         _core.from_type.__clear_cache()
 

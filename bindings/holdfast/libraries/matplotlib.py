@@ -11,7 +11,7 @@ _colors = Imported("matplotlib.colors")
 
 
 def _forget_colours() -> None:
-    """What Matplotlib has made of their names."""
+    """Drop the colours that Matplotlib has computed from their names."""
     _colors._colors_full_map.cache.clear()
 
 

@@ -14,7 +14,7 @@ _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 def _all_options() -> t.Iterator[tuple[str, t.Any]]:
-    """By their full names, twenty times faster than pandas gives them."""
+    """Read all options by their full names: twenty times faster than pandas returns them."""
     work = [("", pd.options.d)]
     while work:
         prefix, group = work.pop()

@@ -20,7 +20,7 @@ _kl = Imported("torch.distributions.kl")
 
 
 def _generator() -> bytes:
-    """Of the CPU."""
+    """The state of the CPU's generator."""
     state = torch.get_rng_state()  # 5 KB of memory, in each commit: no list of numbers
     return ctypes.string_at(state.data_ptr(), state.numel())
 
@@ -59,7 +59,7 @@ def _device() -> str:
 
 
 def _open_device() -> str:
-    """Of a `with torch.device(...)` that a cell has entered and not left."""
+    """The device of a `with torch.device(...)` that a cell has entered and not left."""
     core = torch._C
     mode = core._get_function_stack_at(0) if core._len_torch_function_stack() else None
     if mode is _device_context():
@@ -68,7 +68,7 @@ def _open_device() -> str:
 
 
 def _endianness() -> str:
-    """Of files that don't say it; "" for the machine's."""
+    """The byte order of files that don't name it; "" for the machine's."""
     found = _serialization.get_default_load_endianness()
     return "" if found is None else found.name
 

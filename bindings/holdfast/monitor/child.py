@@ -30,7 +30,7 @@ _PATIENCE = 10.0  # seconds for an answer, which takes microseconds
 
 
 def _program() -> str:
-    """Its path: beside the interpreter, as pip installs it, or on PATH."""
+    """Return the program's path: beside the interpreter, as pip installs it, or on PATH."""
     beside = Path(sys.executable).parent / "holdfast-monitor"
     found = str(beside) if beside.exists() else shutil.which("holdfast-monitor")
     if found is None:

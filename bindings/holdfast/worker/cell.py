@@ -371,7 +371,7 @@ class Cell(Worker):
         leave()
 
     def _let_go_of_names(self) -> None:
-        """They hold what wasn't carried, too, which ends with this process (shell.py)."""
+        """Drop the names: they hold what wasn't carried, too, which ends with this process (shell.py)."""
         self.names = None
         if self._skipped is not None:
             self._skipped.close()

@@ -16,7 +16,7 @@ _PID = struct.Struct("q")
 
 
 class Computing:
-    """One fork server's, and that of its forks."""
+    """The note of one fork server and its forks."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
@@ -26,7 +26,7 @@ class Computing:
         _PID.pack_into(self._shared, 0, os.getpid())
 
     def end(self) -> None:
-        """Not any more. In a child that the code forked it changes nothing."""
+        """Note that no code runs any more. In a child that the code forked it changes nothing."""
         if self._pid() == os.getpid():
             _PID.pack_into(self._shared, 0, 0)
 

@@ -207,7 +207,7 @@ def _new_functions() -> list[t.Any]:
 
 
 def _measurement_settings() -> list[str]:
-    """Those of the notebook's recordings, which this is none of."""
+    """The settings of the notebook's recordings, which the measurement doesn't use."""
     return [name for name in os.environ if name.startswith("SCOREP_")]
 
 

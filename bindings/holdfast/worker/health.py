@@ -96,7 +96,7 @@ class Health:
         return found
 
     def check(self, found: dict[str, t.Any]) -> None:
-        """After it: look, repair, and say so."""
+        """Look after the code of a cell, repair, and report it."""
         repaired: list[str] = []
         if not _all(_map(_is, _map(_look_up, found), found.values())):
             repaired += _restore_builtins(found, self._own)

@@ -175,8 +175,8 @@ class _Maps:
 
     @functools.cached_property
     def _mappings(self) -> list[tuple[int, int, str, str]]:
-        """Of each the first address, the one behind its last, the rights, and the path (proc(5),
-        /proc/PID/maps); thousands where many libraries are."""
+        """List the first address, the address behind the last, the rights and the path of each mapping
+        (proc(5), /proc/PID/maps)."""
         found = []
         for line in self._text.splitlines():
             place, rights, _, _, _, *path = line.split(None, 5)

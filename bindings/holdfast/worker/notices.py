@@ -26,7 +26,7 @@ class Lost(enum.Enum):
 
 
 def say(text: str) -> None:
-    """One line."""
+    """Print one line."""
     print(_PREFIX + text, file=sys.stderr)
 
 

@@ -128,7 +128,7 @@ class Stream(io.TextIOBase):
         self._parents.reset_here(token)
 
     def after_fork(self) -> None:
-        """In a forked child: nothing of the parent's text is ours."""
+        """Drop the parent's text in a forked child."""
         self._lock = threading.RLock()
         self._text = ""
 

@@ -38,7 +38,7 @@ _BYTES = _COUNT.size + _CELLS * _RECORD
 
 
 class Preallocation:
-    """One fork server's memory of what cells asked for, and that of its forks."""
+    """What cells asked for, as one fork server and its forks remember it."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, _BYTES)

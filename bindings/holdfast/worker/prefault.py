@@ -37,7 +37,7 @@ _HEAD = struct.Struct("QQQQ")  # which imports, lists made since, bytes of the l
 
 
 class Prefault:
-    """One fork server's, and that of its forks."""
+    """The list of pages of one fork server and its forks."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, _BYTES)
@@ -48,7 +48,7 @@ class Prefault:
         self._left: bytes | None = None  # of own pages: not copied yet; None: not looked at
 
     def settle(self) -> None:
-        """In the fork server: its memory is as forks will find it."""
+        """Begin a new list in the fork server: its memory is as forks will find it."""
         self._epoch += 1
         self._ranges, self._code = _ranges("rw-p"), _ranges("r-xp", "r--p")
         _HEAD.pack_into(self._shared, 0, self._epoch, 0, 0, 0)
@@ -171,7 +171,7 @@ def _ranges(*rights: str) -> bytes:
 
 
 def _first_pages(runs: bytes, room: int) -> bytes:
-    """As many of the runs as a list may have."""
+    """Take as many of the runs as a list can have."""
     size, left = 0, _PAGES_MAX * mmap.PAGESIZE
     room = min(len(runs), room) // _RUN.size * _RUN.size
     for _, length in _RUN.iter_unpack(runs[:room]):

@@ -131,7 +131,7 @@ class Rollback:
         )
 
     def look_at_pages(self) -> None:
-        """Before a commit that no cell waits for: which pages cells have written."""
+        """Find the pages that cells have written, before a commit that no cell waits for."""
         self._pages.learn()
 
     def copy_pages(self) -> None:

@@ -206,10 +206,10 @@ def _written_by_recorders(experiment: str) -> int:
 
 
 class Usage:
-    """Of one cell."""
+    """The use of one cell."""
 
     def begin(self) -> None:
-        """Before its code."""
+        """Look before the cell's code."""
         _memory()  # what is kept doesn't count into the peak
         _forget_peak()
         self._io = aside.io_of_others()

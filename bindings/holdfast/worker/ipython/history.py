@@ -62,7 +62,7 @@ class History(HistoryManager):
 
     @property
     def session_number(self) -> int:
-        """Of the session that runs; 0 if there is none."""
+        """The number of the session that runs; 0 if there is none."""
         self._begin(self.db)
         return self._number
 
@@ -71,7 +71,7 @@ class History(HistoryManager):
         self._due, self._number = False, number
 
     def new_session(self, conn: t.Any = None) -> None:
-        """As the original, but for when."""
+        """Begin a session as the original does, but later."""
         if conn is None:
             self._due = self.enabled
         else:

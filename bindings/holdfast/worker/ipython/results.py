@@ -131,7 +131,7 @@ def _replaced(entries: dict[t.Any, int]) -> dict[t.Any, int]:
 
 
 def numbers(shell: t.Any) -> set[int]:
-    """Of the results in `Out`."""
+    """The numbers of the results in `Out`."""
     return {key for key in _outputs(shell) if type(key) is int}
 
 

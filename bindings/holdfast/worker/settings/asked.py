@@ -66,7 +66,7 @@ class Asked:
             return None
 
     def begin_in_fork(self, shell: t.Any) -> None:
-        """As `begin`, in a fork of a process that began and has imported nothing since."""
+        """Begin as `begin` does, in a fork of a process that began and has imported nothing since."""
         own = {name: row for name, row in ROWS.items() if row.of_process}
         self._fresh |= {name: read(row) for name, row in own.items()}
 
@@ -75,7 +75,7 @@ class Asked:
         return module in self._modules
 
     def imported(self, module: str, shell: t.Any) -> None:
-        """That has been imported just now, and nobody has used it."""
+        """Read the rows of a module that was imported just now; nobody has used it yet."""
         self._modules.discard(module)
         for name, row in list(ROWS.items()):
             if row.module == module:
@@ -118,12 +118,12 @@ class Asked:
         return sorted(filter(_is_made, new))
 
     def look(self, shell: t.Any) -> dict[str, t.Any]:
-        """Before a cell in a clean process: what can only be reported."""
+        """Note, before a cell in a clean process, what can only be reported."""
         rows = {name: row for name, row in ROWS.items() if row.write is None}
         return {name: read(row) for name, row in rows.items() if name not in _KEPT}
 
     def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
-        """After it: what of that is another one now; `imported`: it has imported modules."""
+        """Name what differs from `look` after the cell; `imported`: the cell has imported modules."""
         found = [
             name
             for name, was in before.items()
@@ -165,7 +165,7 @@ def is_imported(name: str) -> bool:
 
 
 def _is_made(name: str) -> bool:
-    """Not so those that libraries make for themselves."""
+    """Whether the notebook has made this module, and not a library."""
     module = sys.modules[name]
     if "." in name or name.startswith("_") or type(module) is not types.ModuleType:
         return False

@@ -129,12 +129,12 @@ def _file_of(module: object) -> object:
 
 
 def know_modules() -> None:
-    """In the main worker, so that its forks needn't: which modules are libraries'."""
+    """Find out in the main worker, for its forks, which modules are libraries'."""
     own_modules()
 
 
 def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
-    """Those that the notebook or the cell has a name for; sys and builtins."""
+    """The modules that the notebook or the cell has a name for; sys and builtins."""
     found = [sys, sys.modules["builtins"]]
     found += [value for value in shell.user_ns.values() if type(value) is types.ModuleType]
     for word in set(_WORD.findall(code)):
@@ -155,7 +155,7 @@ def look_into(module: object) -> dict[str, t.Any]:
 
 
 def shown(value: t.Any, is_named: bool, budget: Budget | None = None) -> t.Any:
-    """What a value shows of itself, to be compared with a later look."""
+    """Return what of a value can be compared with a later look."""
     if is_named:
         return id(value)
     kind = type(value)
@@ -345,7 +345,8 @@ def is_plain(value: object) -> bool:
 
 
 def new_modules(count: int) -> list[str]:
-    """Those that came since there were so many. The others aren't touched: in a fork that copies their pages."""
+    """The modules that were added since there were so many. Others aren't touched: in a fork that copies
+    their pages."""
     return list(itertools.islice(reversed(sys.modules), max(len(sys.modules) - count, 0)))
 
 

@@ -25,7 +25,7 @@ _REPORTS = {"print": " -p", "info": " -l", "pl": " -p -l"}  # by the function th
 
 
 class File(t.NamedTuple):
-    """What it knows of a module's."""
+    """What `%autoreload` knows of a module's file."""
 
     time: float  # of the newest that it has looked at
     text: str | None
@@ -36,7 +36,7 @@ _first_times: dict[str, float] = {}  # of files, when it first knew a module in 
 
 
 def read() -> dict[str, t.Any]:
-    """Its settings, and the times and texts of files that it has loaded anew, or has to."""
+    """Read its settings, and the times and texts of files that it has loaded anew, or has to."""
     found, here = magics(), reloader()
     own, known, texts = own_modules(), here.modules_mtimes, texts_of(here)
     # It learns of a module at the end of the cell that imports it: here that may have been an adoption.
@@ -84,7 +84,7 @@ def _arguments(here: t.Any) -> str:
 
 
 def _path(here: t.Any, name: str) -> str:
-    """Of a module's file."""
+    """The path of a module's file."""
     return here.filename_and_mtime(sys.modules[name])[0]
 
 

@@ -20,7 +20,7 @@ from .differences import Differences
 
 
 class Begun:
-    """One process, as it begins. The rows are in `asked`."""
+    """The state of one process as it begins. The rows are in `asked`."""
 
     def __init__(self, shell: t.Any):
         self.modules = len(sys.modules)
@@ -33,7 +33,7 @@ _ahead: Begun | None = None
 
 
 def look_ahead(shell: t.Any) -> None:
-    """In the fork server: for the forks to come."""
+    """Look in the fork server, for the forks to come."""
     global _ahead
     _ahead = Begun(shell)
 

@@ -135,7 +135,7 @@ def pack(attributes: Attributes, modules: list[str]) -> bytes:
 
 
 def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:
-    """Those of new modules that are in packages which the notebook has a name for."""
+    """The new modules in packages that the notebook has a name for."""
     if not new:
         return []
     named = {value.__name__ for value in shell.user_ns.values() if type(value) is types.ModuleType}
@@ -145,7 +145,7 @@ def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:
 
 
 def apply(packed: bytes) -> None:
-    """In the main worker: set what a cell's process has changed, now or once its module is imported."""
+    """Set in the main worker what a cell's process has changed, now or once its module is imported."""
     attributes, submodules = pickle.loads(packed)  # noqa: S301 - what `changes` wrote
     for name in submodules:
         if name not in sys.modules and name.rpartition(".")[0] in sys.modules:

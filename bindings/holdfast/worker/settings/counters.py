@@ -44,7 +44,7 @@ _NEXT = re.compile(r"count\((-?\d+)(?:, (\d+))?\)")
 
 
 class Counters:
-    """Those of this process."""
+    """The counters of this process."""
 
     def __init__(self) -> None:
         self._places: Places = {}
@@ -56,7 +56,7 @@ class Counters:
         self._is_held = False
 
     def add(self, counter: Counter) -> None:
-        """One that a library's file declares."""
+        """Add a counter that a library's file declares."""
         self._places[counter.module] = (*self._places.get(counter.module, ()), counter.path)
         if counter.is_drawn:
             self._drawn.add(f"{counter.module}:{counter.path}")
@@ -90,7 +90,7 @@ class Counters:
         return any(key.partition(":")[0] == module for key in self._waiting)
 
     def imported(self, module: str) -> None:
-        """It is there now: go on, unless `settle` will be called."""
+        """Set a counter whose module was imported just now, unless `settle` will be called."""
         if self._is_held:
             return
         for key in [key for key in self._waiting if key.partition(":")[0] == module]:
@@ -144,7 +144,7 @@ def _counters_in(module: types.ModuleType) -> list[str]:
 
 
 def _added_to(functions: list[t.Any], names: t.Collection[str]) -> set[str]:
-    """Those of these names that the functions add to, and take nothing from."""
+    """Find those of these names that the functions add to, and take nothing from."""
     added: set[str] = set()
     taken: set[str] = set()
     codes = [code for one in functions if (code := _code_of(one)) is not None]
@@ -193,7 +193,7 @@ def _counted(one: t.Any) -> t.Any:
 
 
 def _find(module: str, name: str) -> t.Any:
-    """None in another version of the library."""
+    """Find the counter; None in another version of the library."""
     with contextlib.suppress(AttributeError):
         return operator.attrgetter(name)(sys.modules[module])
     return None

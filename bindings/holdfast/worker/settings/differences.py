@@ -117,7 +117,7 @@ class Differences:
             self._note_library(module)
 
     def begin_in_fork(self) -> None:
-        """As a new one, in a fork of a process that began and has imported nothing since."""
+        """Begin in a fork of a process that began and has imported nothing since."""
         self._note_library(sys)
 
     # ---- which modules
@@ -181,7 +181,7 @@ class Differences:
             self._note_library(module)
 
     def _note_library(self, module: types.ModuleType) -> None:
-        """As it is before the notebook can have changed it."""
+        """Note a library's module before the notebook can have changed it."""
         name, attributes = module.__name__, dict(vars(module))
         self._libraries[name] = attributes
         self._inside[name] = {
@@ -212,7 +212,7 @@ class Differences:
             yield cls
 
     def imported(self, module: t.Any) -> None:
-        """One of the user's own, just now."""
+        """Note a module of the user's own that was imported just now."""
         name = module.__name__
         module = sys.modules.get(name, module)
         self._meet_those_of(module)
@@ -396,7 +396,7 @@ class Differences:
 
 
 def _attributes(name: str, otherwise: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Of a module by its name, if there is one."""
+    """The attributes of a module by its name, if there is one."""
     module = sys.modules.get(name)
     return vars(module) if isinstance(module, types.ModuleType) else otherwise
 

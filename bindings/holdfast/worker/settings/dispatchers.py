@@ -25,7 +25,7 @@ Entries = list[tuple[t.Any, t.Any]]  # classes and what is called for them
 
 
 class Dispatchers:
-    """Those of this process's libraries."""
+    """The single-dispatch functions of this process's libraries."""
 
     def __init__(self) -> None:
         # Registries without the notebook's entries.

@@ -24,7 +24,7 @@ Call = tuple[t.Any, tuple, dict[str, t.Any]]  # function, arguments, named argum
 
 
 class _Handler:
-    """One that atexit has. Equal to itself alone, so that it can be taken out."""
+    """A handler that atexit has. It is equal only to itself, so that it can be taken out."""
 
     def __init__(self, call: Call):
         self.call = call

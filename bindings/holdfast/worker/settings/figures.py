@@ -190,7 +190,7 @@ def _changed(matplotlib: t.Any) -> Settings:
 
 
 def objects() -> dict[str, t.Any]:
-    """Those that hold objects, such as the effects of `plt.xkcd()`."""
+    """The rcParams that hold objects, such as the effects of `plt.xkcd()`."""
     changed = _differing(sys.modules["matplotlib"])
     return {key: one for key, one in changed.items() if key != _CYCLE and not _is_plain(one)}
 

@@ -24,7 +24,7 @@ _SINGLETONS = None, True, False, Ellipsis, NotImplemented
 
 
 def slots(shell: t.Any) -> dict[str, Slot]:
-    """Those that only look (kept.py)."""
+    """The slots that only look (kept.py)."""
     subjects: dict[str, t.Callable[[t.Any, Names], Holders]] = {
         "IPython's events": _events,
         "IPython's transformers of code": _transformers,
@@ -97,7 +97,7 @@ def _is_librarys(formatter: t.Any) -> bool:
 
 
 def _printers(shell: t.Any, names: Names) -> Holders:
-    """Those of the function `pretty`."""
+    """The printers of the function `pretty`."""
     from IPython.lib import pretty
 
     return {"types": pretty._type_pprinters, "deferred": pretty._deferred_type_pprinters}

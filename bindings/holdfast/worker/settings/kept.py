@@ -28,7 +28,7 @@ WATCHED = ("_warnings:_showwarnmsg_impl",)
 
 
 def slots(shell: t.Any) -> dict[str, Slot]:
-    """Those that only look, compared with what there is now. A fork inherits them."""
+    """The slots that only compare with what there is now. A fork inherits them."""
     own = {name: list(logger.handlers) for name, logger in loggers.named()}
     return {
         "warnings.filters": _filters(),
@@ -52,7 +52,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
 
 
 def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
-    """Those of one process alone: most stand in for functions. To be called once in a process."""
+    """The slots that each process makes for itself. To be called once in a process."""
     exits = Exits(shell.user_ns, runs_exit_handlers)
     exits.install()
     _finalizers.watch(lambda space: is_own(space, shell.user_ns))
@@ -88,7 +88,7 @@ def _filters() -> Slot:
 
 
 def _started_patches() -> t.Any:
-    """Those that the notebook has started, and has yet to stop."""
+    """The patches of `unittest.mock` that the notebook has started, and has yet to stop."""
     return list(sys.modules["unittest.mock"]._patch._active_patches) or MISSING  # type: ignore[attr-defined]
 
 

@@ -74,7 +74,7 @@ def _is_as(value: t.Any, looked: t.Any, now: t.Any) -> bool:
 
 
 class Kept:
-    """One of them, and how it was when the process began or the library was imported."""
+    """One registry, and how it was when the process began or the library was imported."""
 
     def __init__(self, registry: Registry):
         self._registry = registry

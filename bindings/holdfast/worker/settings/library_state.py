@@ -28,7 +28,7 @@ _ALWAYS = "standard"  # the standard library's
 
 
 class LibraryState:
-    """What is declared of the packages that this process has looked for."""
+    """The declarations of the packages that this process has looked for."""
 
     def __init__(self) -> None:
         self._packages: set[str] = set()
@@ -93,7 +93,7 @@ class LibraryState:
         return module in self._awaited
 
     def imported(self, module: str) -> None:
-        """That has been imported just now, and nobody has used it."""
+        """Try the declarations of a module that was imported just now; nobody has used it yet."""
         for name, kept in list(self._registries.items()):
             if kept.after == module:
                 self._try(name, kept.begin)

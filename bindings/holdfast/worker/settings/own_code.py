@@ -68,7 +68,7 @@ class OwnCode:
             spec.loader = LoaderOfText(spec.loader, origin.text)
 
     def imported(self, module: t.Any) -> None:
-        """It was, for the first time or anew."""
+        """Note the text of a module that was imported, for the first time or anew."""
         name, spec = module.__name__, module.__spec__
         if name in self._origins:
             self._loads += 1
@@ -96,7 +96,7 @@ class OwnCode:
         return set(_later(self.reloads, reloads))
 
     def text(self, name: str) -> str | None:
-        """What a module was loaded from, if it is known."""
+        """The text that a module was loaded from, if it is known."""
         origin = self._origins.get(name)
         if origin is None or origin.text is None:
             return None

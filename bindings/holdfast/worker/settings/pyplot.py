@@ -18,7 +18,7 @@ from . import figures
 
 
 def slots() -> dict[str, Slot]:
-    """Those of this process."""
+    """The slots of this process."""
     return {
         "pyplot's figures": Slot("matplotlib.figure", _figures, _set_figures),
         "Matplotlib's colour maps": Slot("matplotlib", _maps, _set_maps),

@@ -132,7 +132,7 @@ class Registry:
         return mine
 
     def _counts(self, value: t.Any, before: t.Any) -> bool:
-        """What the notebook's code has made always counts."""
+        """Whether an entry counts: what the notebook's code has made always does."""
         is_new = value is not before
         return any((is_new or is_notebooks(one)) and self._is_made(one) for one in _parts(value))
 
@@ -184,7 +184,7 @@ def _copied(holder: t.Any) -> t.Any:
 
 
 def slots() -> dict[str, Slot]:
-    """Those that only look (kept.py)."""
+    """The slots that only look (kept.py)."""
     registries = {
         "gc.callbacks": Registry("gc", lambda _: {"callbacks": sys.modules["gc"].callbacks}),
         "how types are pickled (copyreg)": Registry(
@@ -200,7 +200,7 @@ def slots() -> dict[str, Slot]:
 
 
 def own_slots() -> dict[str, Slot]:
-    """Those of one process alone. To be called once in a process."""
+    """The slots that each process makes for itself. To be called once in a process."""
     abstract = _Abstract()
     finders = Registry("sys", lambda _: {"finders": sys.meta_path, "hooks": sys.path_hooks})
     return {
@@ -255,7 +255,7 @@ def _set_logging(new: t.Any) -> None:
 
 
 def _followers() -> t.Any:
-    """What `threading.setprofile` and `settrace` were given."""
+    """The functions that `threading.setprofile` and `settrace` were given."""
     threading = sys.modules["threading"]
     found = [threading.getprofile(), threading.gettrace()]
     mine = [one if is_notebooks(one) else None for one in found]
@@ -273,7 +273,7 @@ def _set_followers(new: t.Any) -> None:
 
 
 def _overloads() -> t.Any:
-    """Those of the notebook's functions, by name and line."""
+    """The overloads of the notebook's functions, by name and line."""
     found = t._overload_registry.get("__main__", {})  # type: ignore[attr-defined]
     return {name: dict(lines) for name, lines in found.items() if lines} or MISSING
 

@@ -17,7 +17,7 @@ def magics() -> t.Any:
 
 
 def reloader() -> t.Any:
-    """What looks at the files."""
+    """The object of IPython's that looks at the files."""
     found = magics()
     return None if found is None else found._reloader
 

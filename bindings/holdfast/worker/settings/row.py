@@ -32,7 +32,7 @@ def module_of(name: str) -> t.Any:
 
 
 def pair(module: str, getter: str, setter: str) -> Row:
-    """What a function of the module reads and another one sets."""
+    """Make a row that one function of the module reads and another one sets."""
     return Row(
         module,
         lambda: getattr(module_of(module), getter)(),

@@ -333,7 +333,7 @@ def _set_no_hooks(new: bool) -> None:
 
 
 def _policy() -> str:
-    """Of which class it is, if that isn't asyncio's own."""
+    """The class of the policy, if that isn't asyncio's own."""
     kind = type(module_of("asyncio.events")._event_loop_policy)
     named = f"{kind.__module__}.{kind.__qualname__}"
     return "" if named.startswith(("asyncio.", "builtins.")) else named

@@ -42,12 +42,12 @@ def of_classes(shell: t.Any) -> Slot:
 
 
 def of_shell(shell: t.Any) -> Slot:
-    """That of one process alone: the fork server's shell has less."""
+    """The slot of this process's shell: the fork server's shell has fewer attributes."""
     return _OfObject(shell, shell).slot()
 
 
 def of_parts(shell: t.Any) -> Slot:
-    """That of one process alone."""
+    """The slot of the shell's parts in this process."""
     parts = {name: getattr(shell, name, None) for name in _PARTS}
     objects = {name: _OfObject(shell, part) for name, part in parts.items() if part is not None}
 
@@ -63,7 +63,7 @@ def of_parts(shell: t.Any) -> Slot:
 
 
 class _OfObject:
-    """Those of the shell itself, or of one of its parts."""
+    """The attributes of the shell itself, or of one of its parts."""
 
     def __init__(self, shell: t.Any, owner: t.Any):
         self._shell, self._owner = shell, owner
@@ -99,7 +99,7 @@ class _OfObject:
         self._set(self._mine(), {} if new is MISSING else new)
 
     def public(self) -> Attributes:
-        """Those whose names aren't private."""
+        """The attributes whose names aren't private."""
         if len(vars(self._owner)) == len(self._begun):
             return {}
         return {name: value for name, value in self._mine().items() if name[0] != "_"}
@@ -115,7 +115,7 @@ class _OfObject:
 
 
 class _OfClasses:
-    """Those of its classes, by their places, and what they had when the process began."""
+    """The attributes of its classes, by their places, and what they had when the process began."""
 
     def __init__(self, classes: t.Sequence[type]):
         self._classes = classes

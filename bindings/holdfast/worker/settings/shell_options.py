@@ -32,7 +32,7 @@ _OF_LOG = ("logfname", "loghead", "logmode", "timestamp", "log_output", "log_raw
 
 
 def capture(shell: t.Any) -> Options:
-    """Those of this process."""
+    """Read the options of this process."""
     return {
         **{key: found for key, part in _parts(shell) if (found := _differing(part))},
         "": {
@@ -140,7 +140,7 @@ def _plain(config: t.Any) -> dict[str, t.Any]:
 
 
 def _set_config(config: t.Any, new: dict[str, t.Any]) -> None:
-    """In the object that it is, which parts of IPython may have, too."""
+    """Change the configuration object in place: parts of IPython may have it, too."""
     old = _plain(config)
     for name in old.keys() - new.keys():
         if isinstance(config[name], Config):

@@ -148,7 +148,7 @@ _PATH_TYPES = str, bytes, int, float, type(None), pathlib.PurePath
 
 
 def _environment(shell: t.Any) -> dict[bytes, bytes]:
-    """As the system has it: to decode every variable takes long."""
+    """The environment as the system has it: to decode every variable takes long."""
     return dict(os.environb._data)  # type: ignore[attr-defined]
 
 

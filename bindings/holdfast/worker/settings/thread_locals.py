@@ -26,7 +26,7 @@ Found = dict[str, dict[str, dict[str, t.Any]]]  # values by module, name there, 
 
 
 class ThreadLocals:
-    """Those of this process's libraries."""
+    """The `threading.local` objects of this process's libraries."""
 
     def __init__(self) -> None:
         self._count = 0  # of modules that were looked at
@@ -34,7 +34,7 @@ class ThreadLocals:
         self._waiting: Found = {}  # for modules that aren't imported here
 
     def read(self) -> Found:
-        """What this thread has in them."""
+        """Read what this thread has in them."""
         self.look()
         found = dict(self._waiting)
         for module, name in self._places:
@@ -78,7 +78,7 @@ class ThreadLocals:
 
 
 def _space(module: str, name: str) -> dict[str, t.Any]:
-    """What this thread has in one; nothing if there is no such thing any more."""
+    """What this thread has in one; nothing if the object is gone."""
     one = vars(sys.modules[module]).get(name) if module in sys.modules else None
     return vars(one) if isinstance(one, threading.local) else {}
 
