@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from holdfast.worker.settings import state
+from holdfast.worker.settings import counters, state
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux shows the umask without changing it")
@@ -35,6 +35,21 @@ def test_which_warnings_were_shown_is_looked_at_twice_however_many_filters_are_s
     with rows.as_shown_before():
         pass
     assert len(looks) == 4
+
+
+def test_a_number_that_is_also_taken_from_is_no_counter():
+    """`depth` is where a function is by now, which is of its process alone."""
+
+    def make():
+        global made, depth
+        made += 1
+        depth += 1
+
+    def leave():
+        global depth
+        depth -= 1
+
+    assert counters._added_to([make, leave], {"made", "depth"}) == {"made"}
 
 
 def test_what_loading_modules_has_changed_is_set_again(monkeypatch):
