@@ -187,7 +187,7 @@ def test_settings_come_back(kernel, tmp_path):
     )
 
 
-# A cell, what a later one asks, and the answer.
+# A cell, what a later one asks, and the answer; NUMBER is that of the cell.
 HOME = {
     "from __future__ import annotations": ("(lambda: 0, f.__annotations__)[1]", "{'a': 'missing'}"),
     "import os; os.putenv('HIDDEN', '3'); os.unsetenv('SHOWN')": (
@@ -203,31 +203,31 @@ HOME = {
         "'x\\n'",
     ),
     "import builtins; builtins.shared = [1]; builtins._ = 'text'; 5": (
-        "shared, _, Out",
-        "([1], 'text', {1: 5})",
+        "shared, _, Out[NUMBER]",
+        "([1], 'text', 5)",
     ),
     "def make():\n    class Local: pass\n    return Local()\nlocal = make()": (
         "type(local).__qualname__",
         "'make.<locals>.Local'",
     ),
-    "7": ("get_ipython().last_execution_result.result, _", "(7, 7)"),
+    "del builtins._\n7": ("get_ipython().last_execution_result.result, _", "(7, 7)"),
     "del _oh\nexit = 1": ("exit, '_oh' in globals()", "(1, False)"),
 }
 
 
 @pytest.mark.fresh  # they change the process, and count results
-@pytest.mark.parametrize("code", HOME)
-def test_what_nobody_names_comes_back(kernel, code):
+def test_what_nobody_names_comes_back(kernel):
     ok(kernel, "import os; os.environ['SHOWN'] = 'x'")
-    assert stderr_of(kernel, code) == ""
-    if "annotations" in code:
-        forked(kernel, "def f(a: missing): pass")
-    ask, answer = HOME[code]
-    answer = answer.replace("1: 5", "2: 5")
-    if "_oh" in code:  # IPython shows no result without it
-        assert ok(kernel, f"print(({ask}))").stream() == answer + "\n"
-        return
-    assert forked(kernel, ask).result == answer
+    for code, (ask, answer) in HOME.items():
+        outcome = forked(kernel, code)
+        assert outcome.stream("stderr") == "", code
+        if "annotations" in code:
+            forked(kernel, "def f(a: missing): pass")
+        ask = ask.replace("NUMBER", str(outcome.content["execution_count"]))
+        if "_oh" in code:  # IPython shows no result without it
+            assert ok(kernel, f"print(({ask}))").stream() == answer + "\n"
+        else:
+            assert forked(kernel, ask).result == answer, code
 
 
 def test_globals_that_are_kept_stay_the_notebooks(kernel):
@@ -266,6 +266,12 @@ def test_a_warning_is_shown_once(kernel):
     assert ok(kernel, "json.warn()").stream("stderr") == ""
     forked(kernel, "import warnings; warnings.simplefilter('always')")
     assert "mine" in stderr_of(kernel, "json.warn()")
+
+
+def test_what_the_cell_collects_is_collected_in_the_notebook(kernel):
+    ok(kernel, "class Plugin: pass\nclass Mine(Plugin): pass")
+    forked(kernel, "import gc; del Mine; _ = gc.collect()")
+    assert ok(kernel, "Plugin.__subclasses__()").result == "[]"
 
 
 def test_settings_of_a_library_that_the_cell_imports(kernel):

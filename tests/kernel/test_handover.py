@@ -149,12 +149,14 @@ same = id(kept)
 def test_what_runs_after_the_cell_changes_nothing_that_is_published(isolated_kernel):
     isolated_kernel.run("import numpy as np\na = np.zeros(1 << 18)")
     code = (
-        "import atexit, json, threading, time\na = np.ones(1 << 18)\n"
-        "def spoil(): a[:] = 7\njson.put = atexit.register, spoil, time\n"
-        "def later():\n    time.sleep(0.2)\n    spoil()\n"
+        "import atexit, json, os, threading\na = np.ones(1 << 18)\n"
+        "go = threading.Event()\ndef spoil(): a[:] = 7\n"
+        "def later(go=go):\n    go.wait()\n    spoil()\n"
+        "thread = threading.Thread(target=later, daemon=True); thread.start()\n"
         # A library's handlers run in this process, the last one first: the thread writes meanwhile.
-        "exec('put[0](put[1]); put[0](put[2].sleep, 0.5); del put', vars(json))\n"
-        "threading.Thread(target=later, daemon=True).start()\nimport os; os.getpid()"
+        "json.put = atexit.register, spoil, thread.join, go.set\n"
+        "exec('for one in put[1:]: put[0](one)\\ndel put, one', vars(json))\n"
+        "del go, thread; os.getpid()"
     )
     pid = isolated_kernel.run("%%execute_with_scorep\n" + code).result
     assert isolated_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"
