@@ -29,6 +29,17 @@ def test_a_value_that_is_set_there_is_seen_here_by_the_same_object(main):
         main.ns["bare"].get()
 
 
+def test_a_copy_that_is_made_to_compare_it_sets_nothing(main):
+    main.execute(START + "v = contextvars.ContextVar('v')")
+    main.commit()
+    # A set that was larger has another order than its copy, which alone shows that it is the same.
+    thinned = "thinned = set(range(100)); thinned -= set(range(100)) - {9, 64}\n"
+    hand_over(main, thinned + "mine = [thinned]; del thinned; v.set(mine)")
+    assert main.ns["v"].get() is main.ns["mine"]
+    assert main.commit()["decoded_again"] == 1
+    assert main.ns["v"].get() is main.ns["mine"]
+
+
 def test_one_of_a_module_is_the_module_s(main):
     main.execute("from holdfast.worker.subshells import _here as v")
     main.commit()
