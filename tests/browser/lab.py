@@ -242,10 +242,10 @@ class Notebook:
 
         offered = self.page.locator(".jp-Completer-item")
         self.write(number, code)
-        for _ in range(20):
+        for _ in range(40):
             self.page.keyboard.press("Tab")
             with contextlib.suppress(TimeoutError):
-                offered.first.wait_for(timeout=3000)
+                offered.first.wait_for(timeout=1500)
                 return offered
         raise AssertionError("nothing is offered")
 

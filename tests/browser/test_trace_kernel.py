@@ -17,22 +17,52 @@ def work():
 
 work()
 """
+PACKS = """%%execute_with_scorep
+import json
+
+def pack(count):
+    for number in range(count):
+        json.loads(json.dumps({"number": number}))
+
+pack(60_000)
+"""
+MANY = """%%execute_with_scorep
+import multiprocessing, threading
+
+def leaf(n):
+    return sum(range(n % 50))
+
+def work(count):
+    for n in range(count):
+        leaf(n)
+
+threads = [threading.Thread(target=work, args=(3000,), name=f"worker-{at}") for at in range(20)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    pool.map(work, [3000] * 8)
+"""
+CELLS = (RECORDED, "%trace", "%trace --view sandwich", PACKS, "%trace", MANY, "%trace", "%trace 1")
 DOWN = 45  # px: the calls of leaf are the third row of the track
 STEPS = 26  # of zooming in
 JOINED = re.compile(r"[\d,]+ short calls, most of their time in __main__:leaf")
 
 
 class Trace:
-    """A recorded cell's view in a notebook."""
+    """The view of a recorded cell in a notebook, which the cell behind it shows."""
 
-    def __init__(self, notebook):
+    def __init__(self, notebook, recorded=0):
         self.notebook, self.page = notebook, notebook.page
         self.errors = []
         self.page.on("console", lambda line: line.type == "error" and self.errors.append(line.text))
-        self.notebook.run(0)
-        self.notebook.finished(0)
-        self.notebook.run(1)
-        self.root = self.views(1)
+        self.notebook.run(recorded)
+        self.notebook.finished(recorded)
+        self.show(recorded + 1)
+
+    def show(self, number):
+        """Run the cell that shows it."""
+        self.notebook.run(number)
+        self.root = self.views(number)
         self.canvas = self.root.locator("canvas.flame").first
         self.canvas.wait_for()
         self.status = self.root.locator(".more[role=status]")
@@ -85,7 +115,7 @@ class Trace:
 
 @pytest.fixture(scope="module")
 def traces():
-    """The trace of RECORDED, made for the first test that looks at it."""
+    """The trace of RECORDED, made for the first test that looks at it; its notebook has the other cells."""
     return []
 
 
@@ -93,8 +123,7 @@ def traces():
 def trace(server, browser, traces, request):
     """It, all of it in sight; another one after a test that failed."""
     if not traces:
-        cells = (RECORDED, "%trace", "%trace --view sandwich")
-        notebook = lab.Notebook(server, browser.new_page(), "joined.ipynb", cells)
+        notebook = lab.Notebook(server, browser.new_page(), "joined.ipynb", CELLS)
         traces.append(Trace(notebook))
     trace = traces[0]
     trace.press("0")
@@ -230,33 +259,15 @@ def test_the_keys_are_the_views_while_the_mouse_rests_on_it(trace):
     # A key that runs a cell stays the notebook's.
     page.keyboard.press("Control+Enter")
     notebook.cell(1).locator(".jp-InputPrompt", has_text=re.compile(r"\[[3-9]\]")).wait_for()
+    notebook.editor(1).click()  # the next test finds a view there
+    page.keyboard.press("Control+a")
+    page.keyboard.type("%trace")
+    page.keyboard.press("Control+Enter")
+    trace.canvas.wait_for()
 
 
-def test_without_its_kernel_a_view_names_the_command(opened):
-    trace = Trace(opened(RECORDED, "%trace"))
-    trace.notebook.menu("Kernel", "Shut Down Kernel")
-    trace.page.locator(".jp-Toolbar-kernelName", has_text="No Kernel").wait_for()
-
-    def notes(x):
-        trace.status.filter(has_text=re.compile(r"%trace 1 --range [\d.]+:[\d.]+")).wait_for()
-        return [note for note in trace.around(x) if JOINED.match(note)]
-
-    trace.zoom_in(notes)
-
-
-PACKS = """%%execute_with_scorep
-import json
-
-def pack(count):
-    for number in range(count):
-        json.loads(json.dumps({"number": number}))
-
-pack(60_000)
-"""
-
-
-def test_a_search_outlines_what_it_found_among_joined_calls(opened):
-    trace = Trace(opened(PACKS, "%trace"))
+def test_a_search_outlines_what_it_found_among_joined_calls(trace):
+    trace = Trace(trace.notebook, CELLS.index(PACKS))
     page, root = trace.page, trace.root
     search, count = root.get_by_role("searchbox"), root.locator(".count")
     search.fill("loads")
@@ -279,26 +290,8 @@ def test_a_search_outlines_what_it_found_among_joined_calls(opened):
     assert trace.errors == []
 
 
-MANY = """%%execute_with_scorep
-import multiprocessing, threading
-
-def leaf(n):
-    return sum(range(n % 50))
-
-def work(count):
-    for n in range(count):
-        leaf(n)
-
-threads = [threading.Thread(target=work, args=(3000,), name=f"worker-{at}") for at in range(20)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-with multiprocessing.get_context("fork").Pool(4) as pool:
-    pool.map(work, [3000] * 8)
-"""
-
-
-def test_the_thread_that_ran_the_cell_is_seen_first(opened):
-    trace = Trace(opened(MANY, "%trace"))
+def test_the_thread_that_ran_the_cell_is_seen_first(trace):
+    trace = Trace(trace.notebook, CELLS.index(MANY))
     root = trace.root
     lanes = root.locator(".lane:not(.more)")
     names = lanes.all_inner_texts()
@@ -309,7 +302,20 @@ def test_the_thread_that_ran_the_cell_is_seen_first(opened):
     assert lanes.first.evaluate("one => one.scrollWidth <= one.clientWidth"), "its name isn't cut"
     assert sum(name.startswith("Process") for name in names) == 5, "and all processes"
     cell = trace.note(trace.canvas.bounding_box()["width"] / 2, 20 + 9)
-    assert cell.startswith("cell In[1]")
+    assert cell.startswith("cell In" + trace.notebook.prompt(CELLS.index(MANY)).rstrip(":"))
     rows = root.locator(".rows").bounding_box()
     last = lanes.last.bounding_box()
     assert last["y"] < rows["y"] + rows["height"]
+
+
+def test_without_its_kernel_a_view_names_the_command(trace, traces):
+    traces.clear()
+    trace.show(len(CELLS) - 1)
+    trace.notebook.menu("Kernel", "Shut Down Kernel")
+    trace.page.locator(".jp-Toolbar-kernelName", has_text="No Kernel").wait_for()
+
+    def notes(x):
+        trace.status.filter(has_text=re.compile(r"%trace 1 --range [\d.]+:[\d.]+")).wait_for()
+        return [note for note in trace.around(x) if JOINED.match(note)]
+
+    trace.zoom_in(notes)
