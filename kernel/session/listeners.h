@@ -19,6 +19,8 @@ extern const hfi_owner hfi_trace_owner;
 hfi_listener hfi_trace_hear;
 /* The directory of the running cell's recording; empty: there is none. */
 hfi_part hfi_trace_recording(const hf_kernel *kernel);
+/* Whether nobody has named that directory. */
+bool hfi_trace_is_automatic(const hf_kernel *kernel);
 /* The process of a recorded cell is dead: have the trace of what it recorded written.
  * 1 while a program does that, for some seconds at most: ask again when its descriptor
  * is readable, or at the deadline. */

@@ -34,6 +34,7 @@ struct hfi_trace {
     hfi_textbuf directory; /* where a recording is open; empty: nowhere */
     hfi_textbuf guardian;  /* the program that writes it when its process is dead */
     hfi_textbuf recover;   /* the command with which a user can have it written later */
+    bool is_automatic;     /* nobody has named the directory */
     int rescued;           /* it was started, or could not be */
     pid_t pid;             /* of that program while it runs; 0: it doesn't */
     int end_fd;            /* readable at its end */
@@ -89,6 +90,7 @@ note_recording(hf_kernel *kernel, const msgpack_object *started) {
     note(&kernel->trace->directory, hfi_map_part(started, "trace"));
     note(&kernel->trace->guardian, hfi_map_part(started, "guardian"));
     note(&kernel->trace->recover, hfi_map_part(started, "recover"));
+    kernel->trace->is_automatic = hfi_map_flag(started, "automatic");
 }
 
 static void
@@ -230,4 +232,9 @@ hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
 hfi_part
 hfi_trace_recording(const hf_kernel *kernel) {
     return hfi_textbuf_part(&kernel->trace->directory);
+}
+
+bool
+hfi_trace_is_automatic(const hf_kernel *kernel) {
+    return kernel->trace->is_automatic;
 }

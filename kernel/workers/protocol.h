@@ -73,10 +73,12 @@
     X(WORKER, ready, on_ready, 0, "version: int, pid: int",                            \
       "The worker can serve requests. A fork that runs one cell doesn't send it.")     \
     X(WORKER, started, hfi_execute_started, 0,                                         \
-      "id: int, begin: Moment, trace?: str, guardian?: str, recover?: str",            \
+      "id: int, begin: Moment, trace?: str, guardian?: str, recover?: str, "           \
+      "automatic?: bool",                                                              \
       "An execute_request has begun, and SIGINT belongs to the cell from now on: "     \
       "the frontend sends none before. A recording lies in the directory `trace`; "    \
-      "the program `guardian` makes a trace of it if the process dies. If that "       \
+      "`automatic`: nobody has named it. The program `guardian` makes a trace of it "  \
+      "if the process dies. If that "                                                  \
       "fails, the cell's error names the command `recover`, which makes it from the "  \
       "directory.")                                                                    \
     X(WORKER, began, hfi_observe_began, 0, "id: int, begin: Moment",                   \

@@ -336,6 +336,22 @@ def test_traces_are_listed_and_removed(kernel):
 
 
 @pytest.mark.fresh
+def test_the_recording_of_a_cell_that_died_is_named_by_its_user_only_if_that_was_so(kernel):
+    kernel.run("import ctypes, os, signal")
+    ends = {"in-process": "os.kill(os.getpid(), signal.SIGKILL)", "forked": "ctypes.string_at(0)"}
+    for run, end in ends.items():
+        outcome = kernel.run(f"%%execute_with_scorep --run={run}\n{end}")
+        assert outcome.content["ename"] == "CellDied", outcome.content
+    kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    kernel.run(CELL + "os.kill(os.getpid(), signal.SIGKILL)")
+    made = folders(kernel)
+    assert len(made) == 2
+    text = kernel.run("%trace rm all").stream()
+    assert text.startswith("2 traces removed, ") and "mine stays: you named it" in text
+    assert all(name not in text for name in made), text
+
+
+@pytest.mark.fresh
 def test_a_comparison_of_other_cells_is_doubted(kernel):
     kernel.run("def f(n): return sum(range(n))\ndef g(): return 1")
     kernel.run(CELL + "f(10)")  # 2

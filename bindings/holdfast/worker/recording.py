@@ -119,6 +119,7 @@ class Recording:
                 "trace": self._experiment,
                 "guardian": recovery.GUARDIAN,
                 "recover": "python -m holdfast.scorep --recover",
+                "automatic": self._is_automatic,
             }
         self._shell.instrument = given.instrument
         self._shell.name_cells()
