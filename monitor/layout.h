@@ -20,7 +20,7 @@
 #include "holdfast/monitor.h"
 
 #define HFI_MONITOR_MAGIC    0x31726f74696e6f6dULL /* "monitor1" */
-#define HFI_MONITOR_VERSION  2
+#define HFI_MONITOR_VERSION  3
 #define HFI_MONITOR_CELLS    4096
 #define HFI_MONITOR_TEXT     (4u << 20)
 #define HFI_MONITOR_TEXT_MAX (64u << 10) /* of one cell's source */

@@ -40,7 +40,7 @@
 #define GIGABYTE   1073741824.0
 #define MEGABYTE   1048576.0
 #define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * HF_MONITOR_GPUS_MAX)
-#define NARROW     10 /* rows below this part of the interval have no low or high */
+#define NARROW     10 /* a row below this part of the interval has no least or greatest rate */
 #define NARROW_NS  1000000LL
 #define WEIGH_NS   1000000000LL /* between two weighings, if nothing has changed */
 #define WEIGH_PART 100          /* a change of memory by this part is one */
@@ -202,7 +202,8 @@ fill_cores(hfi_levels *levels, const hf_monitor_reading *now, double *row) {
 /* A weight holds for as long as the resident memory is what it was; then it is unknown
  * until the processes are weighed again: at a cell's begin and end at once. */
 static void
-weigh(hfi_levels *levels, double memory, int at_cell) {
+weigh(hfi_levels *levels, hf_monitor_reading *reading, int at_cell) {
+    double memory = reading->memory_bytes;
     double change = fabs(memory - levels->weighed_memory);
     int is_new = !(change * WEIGH_PART <= memory);
     int64_t began = hfi_thread_now();
@@ -222,6 +223,8 @@ weigh(hfi_levels *levels, double memory, int at_cell) {
         levels->pss = levels->uss = NAN;
         levels->weighed_memory = NAN; /* also if it is the old one again */
     }
+    reading->pss_bytes = levels->pss;
+    reading->uss_bytes = levels->uss;
 }
 
 /* The row of what was used since the last reading; the first has no width. */
@@ -237,10 +240,8 @@ add_row(hfi_levels *levels, int which, const hf_monitor_reading *now) {
             fill_cores(levels, now, levels->row);
     }
     fill_gpus(levels, which, levels->row);
-    levels->row[HFI_COLUMN_PSS] =
-        which == HF_MONITOR_PROCESS ? levels->pss / GIGABYTE : NAN;
-    levels->row[HFI_COLUMN_USS] =
-        which == HF_MONITOR_PROCESS ? levels->uss / GIGABYTE : NAN;
+    levels->row[HFI_COLUMN_PSS] = now->pss_bytes / GIGABYTE;
+    levels->row[HFI_COLUMN_USS] = now->uss_bytes / GIGABYTE;
     levels->row[HFI_COLUMN_MEMORY] = now->memory_bytes / GIGABYTE;
     hfi_series_add(levels->series, which, now->time_ns, width, levels->row,
                    narrow < NARROW_NS ? narrow : NARROW_NS);
@@ -289,9 +290,10 @@ hfi_levels_sample(hfi_levels *levels, int at_cell,
         if (!is_due(levels, i, at_cell) || !read_level(levels, i, at_cell, &reading))
             continue;
         available |= 1u << i;
+        reading.pss_bytes = reading.uss_bytes = NAN;
         if (i == HF_MONITOR_PROCESS && levels->interval_ns > 0) {
             int64_t weighing = hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID);
-            weigh(levels, reading.memory_bytes, at_cell);
+            weigh(levels, &reading, at_cell);
             before += hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID) - weighing;
         }
         if (levels->interval_ns > 0 && !is_narrow(levels, i, reading.time_ns)) {

@@ -353,8 +353,8 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
         double low = values[c];
         if (column->kind == HF_MONITOR_AMOUNT && width_ns > 0)
             low = values[c] * 1e9 / (double)width_ns;
-        if (narrow && c != HFI_COLUMN_MEMORY) /* a moment's memory is as good as any */
-            low = NAN;
+        if (narrow && (column->kind == HF_MONITOR_AMOUNT || c == HFI_COLUMN_CPU))
+            low = NAN; /* other gauges are of a moment, which is as good as any */
         doubles(series, column->value_at)[row] = values[c];
         if (column->low_at == 0)
             continue;

@@ -49,7 +49,8 @@ void hfi_series_begin(hfi_series *series);
 void hfi_series_end(hfi_series *series);
 
 /* Add a row of as many values as the level has columns: gauges, and amounts. Lows and
- * highs are those values (per second), unless the row is narrower than `narrow_ns`. */
+ * highs are those values (per second); if the row is narrower than `narrow_ns`, amounts
+ * and the processors' use have none. */
 void hfi_series_add(hfi_series *series, hf_monitor_level level, int64_t time_ns,
                     int64_t width_ns, const double *values, int64_t narrow_ns);
 /* From now on rows have columns for so many GPUs; in those before they are NaN. */

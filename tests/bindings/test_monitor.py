@@ -1,6 +1,7 @@
 """Reading the monitor's samples: what isn't a monitor, unknown levels, figures of given rows."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -120,3 +121,15 @@ def test_the_child_process():
     assert found["state"]["pids"] == [found["pid"]]  # it doesn't count itself
     assert {"process", "user", "system"} <= set(found["state"]["levels"])
     assert "has ended" in found["message"]
+
+
+def test_figures_of_a_cell_have_what_was_weighed_at_its_edges():
+    """Also if samples came between its end and the reading of that, or if none of them was weighed."""
+    common = {"time_ns": 0, "cpu_seconds": 0.0, "memory_bytes": 2.0**30}
+    common |= {key: 0.0 for _, key, _ in sampled._AMOUNTS}
+    begin = common | {"pss_bytes": 3 * 2.0**28, "uss_bytes": math.nan}
+    end = common | {"time_ns": 10, "pss_bytes": 2.0**28, "uss_bytes": math.nan}
+    figures = {"memory": None, "memory_pss": (0.5, 0.5, 0.5, None), "memory_uss": None}
+    sampled.exact(figures, {"begin": begin, "end": end, "peak": 0.0}, 1)
+    assert figures["memory_pss"] == (0.5, 0.25, 0.75, None)
+    assert figures["memory"] == (1, 1, 1, None) and figures["memory_uss"] is None

@@ -67,6 +67,29 @@ test_a_week(void) {
     hfi_series_close(&series);
 }
 
+/* A rate needs some time; what is known of a moment doesn't, however soon after the last
+ * row it was. */
+static void
+test_a_narrow_row(void) {
+    double row[HFI_COLUMN_CORE + 3];
+    hfi_series series;
+    CHECK(hfi_series_create(shapes, &series, &error) == HF_OK);
+    for (int c = 0; c < HFI_COLUMN_CORE + 3; c++)
+        row[c] = 2;
+    hfi_series_add(&series, HF_MONITOR_PROCESS, 1000, 10, row, 20);
+    hf_monitor_view *view = view_of(series.fd);
+    hf_monitor_rows rows = rows_of(view, HF_MONITOR_PROCESS);
+    for (int c = 0; c < HFI_COLUMN_CORE; c++) {
+        int is_moment =
+            c == HFI_COLUMN_MEMORY || c == HFI_COLUMN_PSS || c == HFI_COLUMN_USS;
+        CHECK(rows.column[c]->values[0] == 2);
+        CHECK(is_moment ? rows.column[c]->highs[0] == 2 : isnan(rows.column[c]->highs[0]));
+    }
+    hf_monitor_rows_fini(&rows);
+    hf_monitor_view_close(view);
+    hfi_series_close(&series);
+}
+
 static void
 test_cells(void) {
     char *source = NULL;
@@ -260,6 +283,7 @@ main(int argc, char **argv) {
     CHECK(argc == 2);
     test_gpus(argv[1]);
     test_a_week();
+    test_a_narrow_row();
     test_cells();
     test_hostile_bytes();
     test_sampling();

@@ -29,6 +29,9 @@ _AMOUNTS = (
     ("disk_write_mb", "disk_write_bytes", MEGABYTE),
 )
 
+# What has a value at each moment: column, key of the reading in bytes.
+_MOMENTS = (("memory", "memory_bytes"), ("memory_pss", "pss_bytes"), ("memory_uss", "uss_bytes"))
+
 Figures = tuple[float | None, float | None, float | None, float | None]
 
 
@@ -75,11 +78,16 @@ class Resources(t.TypedDict, total=False):
 
 
 class Reading(t.TypedDict):
-    """The use of a level at one moment. `memory_bytes` is what it used then."""
+    """The use of a level at one moment.
+
+    `memory_bytes` is what it used then; likewise `pss_bytes` and `uss_bytes`, NaN if it wasn't weighed.
+    """
 
     time_ns: int
     cpu_seconds: float
     memory_bytes: float
+    pss_bytes: float
+    uss_bytes: float
     io_read_count: float
     io_write_count: float
     io_read_bytes: float
@@ -267,12 +275,14 @@ def exact(figures: dict[str, Figures | None], edges: Edges, cores: float) -> Non
             amount = (end[key] - begin[key]) / unit  # type: ignore[literal-required]
             figures[column] = _around(figures.get(column), amount / seconds, amount)
     figures["cpu_seconds"] = (None, None, None, used)
-    known = [begin["memory_bytes"] / GIGABYTE, end["memory_bytes"] / GIGABYTE]
-    found = figures.get("memory")
-    mean = sum(known) / 2 if found is None else found[0]
-    known += [mean] if found is None else [found[1], found[2]]
-    highest = max(*known, edges["peak"] / GIGABYTE)
-    figures["memory"] = (mean, min(known), highest, None)
+    for column, key in _MOMENTS:
+        values = [edge[key] / GIGABYTE for edge in (begin, end)]  # type: ignore[literal-required]
+        known = [value for value in values if not math.isnan(value)]
+        if known:
+            mean, least, greatest, _ = figures.get(column) or (sum(known) / len(known), *known[:1] * 3)
+            figures[column] = (mean, min(least, *known), max(greatest, *known), None)
+    mean, least, greatest, _ = figures["memory"]
+    figures["memory"] = (mean, least, max(greatest, edges["peak"] / GIGABYTE), None)
 
 
 def _around(found: Figures | None, mean: float, total: float | None) -> Figures:

@@ -63,7 +63,8 @@ typedef enum hf_monitor_cell_kind {
 typedef struct hf_monitor_reading {
     int64_t time_ns;
     double cpu_seconds;
-    double memory_bytes; /* now */
+    double memory_bytes;         /* now */
+    double pss_bytes, uss_bytes; /* now; NaN: the processes weren't weighed */
     double io_read_count, io_write_count;
     double io_read_bytes, io_write_bytes; /* by system calls, cached or not */
     double disk_read_bytes, disk_write_bytes;
