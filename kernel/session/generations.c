@@ -313,10 +313,34 @@ number_of(const hf_kernel *kernel, int64_t origin) {
     return line->count > 0 ? line->steps[line->count - 1].last : 0;
 }
 
+/* A commit between two runs of a repeated cell (--repeat) makes no step of its own: what
+ * comes now takes the newest step's place, if it begins with that one's last cell. What
+ * both have changed; consumes `changed`. */
+static json_t *
+take_place(hfi_generations *line, json_t *changed) {
+    hfi_history_step *newest = line->steps + line->count - (line->count > 0);
+    size_t count = json_array_size(newest->cells);
+    if (count == 0 || json_array_size(line->cells) == 0 ||
+        cell_at(newest->cells, count - 1) != cell_at(line->cells, 0))
+        return changed;
+    (void)json_array_remove(line->cells, 0);
+    (void)json_array_extend(newest->cells, line->cells);
+    json_decref(line->cells);
+    line->cells = json_incref(newest->cells);
+    if (changed == NULL || json_array_extend(changed, newest->changed) < 0) {
+        json_decref(changed);
+        changed = NULL;
+    }
+    step_fini(newest);
+    line->count--;
+    return changed;
+}
+
 /* Consumes `changed`. */
 static void
 add_step(hf_kernel *kernel, hf_snapshot *snapshot, int64_t origin, json_t *changed) {
     hfi_generations *line = kernel->generations;
+    changed = take_place(line, changed);
     size_t count = json_array_size(line->cells);
     struct timespec now = {0, 0};
     clock_gettime(CLOCK_REALTIME, &now);

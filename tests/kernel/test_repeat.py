@@ -52,6 +52,20 @@ def test_each_run_is_one_of_the_list(kernel, run):
         assert re.search(rf"\n__main__:work +([\d.]+ +){{3}}In\[{number - 1}\]:2", text)
 
 
+@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+def test_all_runs_are_one_step(kernel, run):
+    for code in ("n = 0; m = []", "k = 1"):
+        kernel.run(code)
+        kernel.settle()
+    outcome = kernel.run(f"{HEAD} --run={run}\nn += 1\nif n == 3: m.append(n)")
+    assert outcome.status == "ok"
+    number = outcome.content["execution_count"]
+    said = kernel.run("%holdfast undo").stream()
+    assert said.startswith(f"Cell {number} is undone: ") and "Changed: m, n." in said, said
+    assert kernel.run("n, m, k").result == "(0, [], 1)"
+    assert kernel.run("%holdfast undo").stream().startswith(f"Cell {number - 1} is undone: ")
+
+
 def test_an_error_ends_the_runs(kernel):
     kernel.run("n = 0")
     outcome = kernel.run(HEAD + "\nn += 1\nif n == 2: raise ValueError(n)")
