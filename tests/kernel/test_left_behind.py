@@ -50,3 +50,38 @@ def test_a_tracker_is_no_child_process(shared_kernel, run):
     other = HEADS[run] + f"t = SharedMemory(create=True, size=9, name={name + '2'!r})"
     assert "child" not in shared_kernel.run(other).stream("stderr")
     assert shared_kernel.run("s.unlink(); t.unlink()").status == "ok"
+
+
+# A worker that a cell's process left would wait for work at the pipe of the notebook's executor.
+EXECUTOR = "from concurrent.futures import ProcessPoolExecutor; pool = ProcessPoolExecutor(1)"
+DAEMON = "import multiprocessing as mp, time; child = mp.Process(target=time.sleep, args=(600,), daemon=True)"
+LEFT = {
+    "an executor's worker": (EXECUTOR, "import os\nprint(pool.submit(os.getpid).result())"),
+    "one that works": (
+        EXECUTOR + "\nimport os, time\ndef work(fd): os.write(fd, b'%d' % os.getpid()); time.sleep(600)",
+        "r, w = os.pipe()\npool.submit(work, w);\nprint(int(os.read(r, 9)))",
+    ),
+    "a daemon": ("import os", DAEMON + "\nchild.start()\nprint(child.pid)"),
+}
+
+
+@pytest.mark.parametrize("run", HEADS)
+@pytest.mark.parametrize("what", LEFT)
+def test_a_cell_leaves_no_worker_of_an_executor_and_no_daemon(shared_kernel, what, run):
+    before, code = LEFT[what]
+    if run == "isolated":
+        before, code = "", f"{before}\n{code}"
+    assert shared_kernel.run(before).status == "ok"
+    outcome = shared_kernel.run(HEADS[run] + code)
+    assert outcome.status == "ok", outcome.content
+    pid = int(outcome.stream().splitlines()[0])
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+@pytest.mark.parametrize("work", ["pool.submit(abs, -1).result()", "for _ in range(9): pool.submit(time.sleep, 600)"])
+def test_an_executor_that_a_forked_cell_has_used_goes_on(shared_kernel, work):
+    assert shared_kernel.run(EXECUTOR + "\nimport time").status == "ok"
+    assert shared_kernel.run(HEADS["forked"] + work).status == "ok"
+    code = "print([pool.submit(abs, -n).result() for n in range(5)]); pool.shutdown()"
+    outcome = shared_kernel.run(code)
+    assert (outcome.stream(), outcome.stream("stderr")) == ("[0, 1, 2, 3, 4]\n", "")

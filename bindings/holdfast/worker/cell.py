@@ -36,7 +36,7 @@ from .control import Frame
 from .prefault import prefault
 from .ipython import results
 from .ipython.application import CELL_CONFIG
-from .process import end_own_trackers, leave
+from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
 from .settings import autoreload, census, figures, registries, state
@@ -367,6 +367,7 @@ class Cell(Worker):
         if self.session is not None and may_write:
             self.session.privatize()
         self._let_go_of_names()
+        end_own_children()
         end_own_trackers()
         leave()
 

@@ -40,7 +40,7 @@ from .bound import Bound, Budget, look, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .ipython import results
 from .prefault import prefault
-from .process import Forks, Unshared, end_own_trackers, has_children
+from .process import Forks, Unshared, end_own_children, end_own_trackers, has_children
 from .rollback import descriptor_moves
 from .settings import attributes, census
 from holdfast.libraries._torch_modes import modes
@@ -207,6 +207,7 @@ class Forked:
                 self._hand_out(code, report, reply, *before)
             except Exception as error:  # a full arena: the frontend says what to do
                 report["error"] = f"{type(error).__name__}: {error}"
+        end_own_children()
         report["outputs_gone"] = sorted(numbers - results.numbers(main.shell))
         main._flush()
         report["page_faults"] = prefault.faults()

@@ -18,8 +18,10 @@ import ctypes
 import faulthandler
 import os
 import random
+import select
 import signal
 import sys
+import threading
 import time
 import typing as t
 
@@ -27,6 +29,8 @@ if t.TYPE_CHECKING:
     import asyncio
 
 _EXIT_SECONDS = 5.0
+_EXECUTOR_SECONDS = 0.5
+_EXECUTORS = ("concurrent.futures.process", "joblib.externals.loky.process_executor")
 _TRACKER_SECONDS = 2.0
 _TRACKING = ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker")
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -118,6 +122,41 @@ def has_children() -> bool:
     except OSError:
         return True
     return not found <= trackers().keys()
+
+
+def end_own_children() -> None:
+    """Before a cell in a fork is done: end the workers of executors and the daemons that it has started, as Python
+    does at a program's end. A worker would go on to take the work of the notebook's executor, whose pipes it has."""
+    for module in filter(None, map(sys.modules.get, _EXECUTORS)):
+        managers = [one for one in list(module._threads_wakeups) if one.is_alive()]
+        if managers:
+            _end_executors(module._python_exit, managers)
+    process = sys.modules.get("multiprocessing.process")
+    for child in process.active_children() if process is not None else ():
+        if child.daemon:
+            child.terminate()
+
+
+def _end_executors(end: t.Callable[[], None], managers: list[t.Any]) -> None:
+    """Nothing is left in their pipes: what their workers say at their end, and work that none of them has begun."""
+    workers = [one for manager in managers for one in dict(manager.processes or {}).values()]
+    queues = [one.call_queue for one in managers]
+    pipes = [os.dup(queue._reader.fileno()) for queue in queues]
+    pipes += [os.dup(one.result_queue._reader.fileno()) for one in managers]
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    ending.join(_EXECUTOR_SECONDS)
+    if ending.is_alive():
+        for worker in workers:  # they work, and hold no lock of the pipes
+            worker.kill()
+        ending.join(_EXECUTOR_SECONDS)
+    for pipe in pipes:
+        while select.select([pipe], [], [], 0)[0] and os.read(pipe, 1 << 16):
+            pass
+        os.close(pipe)
+    for queue in queues:
+        for _ in range(queue.qsize()):
+            queue._sem.release()
 
 
 def end_own_trackers() -> None:
