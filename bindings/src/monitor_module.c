@@ -212,12 +212,14 @@ reading_of(const hf_monitor_reading *reading) {
     if (!reading->valid)
         return Py_NewRef(Py_None);
     return Py_BuildValue(
-        "{s:L,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d}", "time_ns", (long long)reading->time_ns,
-        "cpu_seconds", reading->cpu_seconds, "memory_bytes", reading->memory_bytes,
-        "pss_bytes", reading->pss_bytes, "uss_bytes", reading->uss_bytes, "io_read_count", reading->io_read_count, "io_write_count",
-        reading->io_write_count, "io_read_bytes", reading->io_read_bytes,
-        "io_write_bytes", reading->io_write_bytes, "disk_read_bytes",
-        reading->disk_read_bytes, "disk_write_bytes", reading->disk_write_bytes);
+        "{s:L,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d}", "time_ns",
+        (long long)reading->time_ns, "cpu_seconds", reading->cpu_seconds,
+        "memory_bytes", reading->memory_bytes, "pss_bytes", reading->pss_bytes,
+        "uss_bytes", reading->uss_bytes, "io_read_count", reading->io_read_count,
+        "io_write_count", reading->io_write_count, "io_read_bytes",
+        reading->io_read_bytes, "io_write_bytes", reading->io_write_bytes,
+        "disk_read_bytes", reading->disk_read_bytes, "disk_write_bytes",
+        reading->disk_write_bytes);
 }
 
 static PyObject *

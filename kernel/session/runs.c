@@ -102,8 +102,7 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
         kernel->cell.directive.multicell, "automatic",
         reply != NULL ? hfi_map_flag(reply, "automatic")
                       : hfi_trace_is_automatic(kernel),
-        "begin_ns",
-        (json_int_t)begin_ns, "end_ns", (json_int_t)now_ns, "wall",
+        "begin_ns", (json_int_t)begin_ns, "end_ns", (json_int_t)now_ns, "wall",
         wall_clock() - (double)(now_ns - begin_ns) / 1e9, "cost", cost_value(metadata));
     hfi_textbuf_fini(&path);
     if (run == NULL)

@@ -58,7 +58,8 @@ DAEMON = "import multiprocessing as mp, time; child = mp.Process(target=time.sle
 LEFT = {
     "an executor's worker": (EXECUTOR, "import os\nprint(pool.submit(os.getpid).result())"),
     "one that works": (
-        EXECUTOR + "\nimport os, time\ndef work(fd): os.write(fd, b'%d' % os.getpid()); time.sleep(600)",
+        EXECUTOR
+        + "\nimport os, time\ndef work(fd): os.write(fd, b'%d' % os.getpid()); time.sleep(600)",
         "r, w = os.pipe()\npool.submit(work, w);\nprint(int(os.read(r, 9)))",
     ),
     "a daemon": ("import os", DAEMON + "\nchild.start()\nprint(child.pid)"),
@@ -78,7 +79,9 @@ def test_a_cell_leaves_no_worker_of_an_executor_and_no_daemon(shared_kernel, wha
     until(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
-@pytest.mark.parametrize("work", ["pool.submit(abs, -1).result()", "for _ in range(9): pool.submit(time.sleep, 600)"])
+@pytest.mark.parametrize(
+    "work", ["pool.submit(abs, -1).result()", "for _ in range(9): pool.submit(time.sleep, 600)"]
+)
 def test_an_executor_that_a_forked_cell_has_used_goes_on(shared_kernel, work):
     assert shared_kernel.run(EXECUTOR + "\nimport time").status == "ok"
     assert shared_kernel.run(HEADS["forked"] + work).status == "ok"

@@ -83,7 +83,8 @@ test_a_narrow_row(void) {
         int is_moment =
             c == HFI_COLUMN_MEMORY || c == HFI_COLUMN_PSS || c == HFI_COLUMN_USS;
         CHECK(rows.column[c]->values[0] == 2);
-        CHECK(is_moment ? rows.column[c]->highs[0] == 2 : isnan(rows.column[c]->highs[0]));
+        CHECK(is_moment ? rows.column[c]->highs[0] == 2
+                        : isnan(rows.column[c]->highs[0]));
     }
     hf_monitor_rows_fini(&rows);
     hf_monitor_view_close(view);

@@ -279,7 +279,10 @@ def exact(figures: dict[str, Figures | None], edges: Edges, cores: float) -> Non
         values = [edge[key] / GIGABYTE for edge in (begin, end)]  # type: ignore[literal-required]
         known = [value for value in values if not math.isnan(value)]
         if known:
-            mean, least, greatest, _ = figures.get(column) or (sum(known) / len(known), *known[:1] * 3)
+            mean, least, greatest, _ = figures.get(column) or (
+                sum(known) / len(known),
+                *known[:1] * 3,
+            )
             figures[column] = (mean, min(least, *known), max(greatest, *known), None)
     mean, least, greatest, _ = figures["memory"]
     figures["memory"] = (mean, least, max(greatest, edges["peak"] / GIGABYTE), None)
