@@ -40,8 +40,7 @@
 #define GIGABYTE   1073741824.0
 #define MEGABYTE   1048576.0
 #define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * HF_MONITOR_GPUS_MAX)
-#define NARROW                                                                         \
-    10 /* a row below this part of the interval has no least or greatest rate */
+#define NARROW     10 /* rows below this part of the interval say nothing of rates */
 #define NARROW_NS  1000000LL
 #define WEIGH_NS   1000000000LL /* between two weighings, if nothing has changed */
 #define WEIGH_PART 100          /* a change of memory by this part is one */
