@@ -132,9 +132,9 @@ TESTED_BY = {
     "tests/bindings/test_install.py": "bindings/holdfast/first_run.py",
     "tests/bindings/test_codec_plots.py": """
         bindings/holdfast/codecs/bokeh_models.py bindings/holdfast/codecs/holoviews_objects.py
-        bindings/holdfast/codecs/plotly_figures.py bindings/holdfast/codecs/rich_consoles.py""",
+        bindings/holdfast/codecs/plotly_figures.py""",
     "tests/oracle/test_oracle.py": """
-        bindings/holdfast/codecs/enumerations.py bindings/holdfast/codecs/type_parameters.py
+        bindings/holdfast/codecs/enumerations.py
         bindings/holdfast/codecs/wrapped_objects.py""",
     "tests/bindings/test_names.py": """
         bindings/src/entry_sink.c bindings/src/entry_source.c bindings/src/record.c

@@ -11,7 +11,7 @@ would do nothing and not say so. Here a tensor that was computed with gradients 
 and `requires_grad`; the graph behind it lives in C++ and stays, and `backward()` through it says
 that it stayed.
 
-Storages on a GPU are torch_devices', optimizers torch_optimizers', TorchScript torch_scripts'.
+Storages on a GPU are torch_devices', optimizers torch_optimizers'.
 
 A tensor that is pickled by itself, as most variables are, is made of its memory in one call: each
 call of PyTorch's takes 100 to 500 lines of code and data that no cache has in a new process.
@@ -32,8 +32,6 @@ from . import (
     register,
     torch_devices,
     torch_optimizers,
-    torch_parametrized,
-    torch_scripts,
 )
 
 _NO_GRAPH = (
@@ -340,8 +338,6 @@ for _codec in (
     _Handles(),
     _MemoryFormats(),
     *torch_optimizers.CODECS,
-    *torch_parametrized.CODECS,
-    *torch_scripts.CODECS,
 ):
     register(_codec)
 

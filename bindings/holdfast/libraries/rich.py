@@ -1,9 +1,8 @@
-"""rich: its console, and what it replaces in IPython."""
+"""rich: what it shows instead of IPython."""
 
-from . import Registry, Replay
+from . import Replay
 
 DECLARATIONS = (
-    Registry("console", "rich", "", ("_console",)),
     Replay(
         "installation", (("rich.pretty", "install"), ("rich.traceback", "install")), through=True
     ),
