@@ -221,12 +221,6 @@ _PLAIN_KINDS = frozenset("biufcmMSUV")
 _BUILTIN_DESCRIPTORS = property, staticmethod, classmethod  # cloudpickle's
 
 
-def _deep():
-    from . import _deep
-
-    return _deep
-
-
 def _ctypes_data():
     from .codecs import ctypes_data
 
@@ -653,16 +647,8 @@ def _write(value, add_buffer):
 
 
 def _pickle(value, notes):
-    try:
-        data, pickler = _dump(value, notes)
-        return data, pickler.buffers, pickler.classes, pickler.hooked
-    except pickle.PicklingError as error:  # cloudpickle's, who caught a RecursionError
-        if not isinstance(error.__cause__, RecursionError):
-            raise
-    # Here nothing of the first pickler's is left, whose memo holds dicts.
-    deep = _deep().Deep(value, notes)
-    data, pickler = _dump(deep, notes)
-    return data, pickler.buffers, deep.classes, deep.hooked
+    data, pickler = _dump(value, notes)
+    return data, pickler.buffers, pickler.classes, pickler.hooked
 
 
 # A pickle begins with what its reader remembers first: the notebook's variables (`globals()`), and the dict

@@ -9,9 +9,7 @@ import collections
 import contextlib
 import enum
 import functools
-import io
 import itertools
-import pickle
 import sys
 import types
 
@@ -433,71 +431,11 @@ def share_dict(instance, attributes):
     object.__setattr__(instance, "__dict__", attributes)  # its class may forbid it, or look
 
 
-# ---- what a pickle by steps (_deep.py) calls --------------------------------------------------
-
-EMPTY_KINDS = list, dict, set
-
-
-class _StepUnpickler(pickle.Unpickler):
-    """Knows the lists, dicts and sets that are made empty, by their places."""
-
-    def __init__(self, file, buffers):
-        super().__init__(file, buffers=buffers)
-        self._made = {}
-
-    def persistent_load(self, place):
-        if place < 0:
-            return None  # a mark of the pickler's own
-        made = self._made.get(place)
-        if made is None:
-            made = self._made[place] = EMPTY_KINDS[place % len(EMPTY_KINDS)]()
-        return made
-
-
-def make_deep(data, buffers):
-    """The objects that all steps have made: the last of them is the value."""
-    return _StepUnpickler(io.BytesIO(data), buffers).load()[-1]
-
-
-def fill_list(empty, items):
-    empty.extend(items)
-
-
-def fill_dict(empty, keys, values):
-    empty.update(zip(keys, values))
-
-
-def fill_set(empty, items):
-    empty.update(items)
-
-
 def fill_instance(instance, names, values, slots, slot_values):
     if names:
         instance.__dict__.update(zip(map(sys.intern, names), values))
     for name, value in zip(slots, slot_values):
         object.__setattr__(instance, name, value)
-
-
-def fill_with_dict(instance, empty, names, values):
-    empty.update(zip(names, values))
-    object.__setattr__(instance, "__dict__", empty)
-
-
-def make_whole(_begin, make, args, _end):
-    return make(*args)
-
-
-def fill_whole(made, state):
-    """As the interpreter does: items, then pairs, then the state."""
-    _, state, items, pairs, setter, _ = state
-    if items:
-        made.extend(items)
-    for key, value in pairs:
-        made[key] = value
-    if setter is not None:
-        setter(made, state)
-    else:
-        fill_state(made, state)
 
 
 def fill_finalized(made, state):

@@ -139,21 +139,6 @@ bad.value = 1
     tried.other("assert names.extra('bad') is None and names.extra('good') == 3")
 
 
-def test_deep_values_are_tried(tried):
-    tried.execute("""
-import os
-class Ends(Hooked):
-    def __reduce_ex__(self, protocol): os._exit(5)
-chain = deep = Ordinary(0)
-for _ in range(5000):
-    deep.link = Ordinary(1)
-    deep = deep.link
-deep.link = Ends()
-del deep
-""")
-    assert set(tried.commit()["unserializable"]) == {"chain"}
-
-
 @pytest.mark.parametrize(
     ("cls", "expected"),
     [
