@@ -218,7 +218,6 @@ class _Shell:
 
 
 _PLAIN_KINDS = frozenset("biufcmMSUV")
-_BUILTIN_DESCRIPTORS = property, staticmethod, classmethod  # cloudpickle's
 
 
 def _ctypes_data():
@@ -331,10 +330,8 @@ class Pickler(cloudpickle.Pickler):
                 return _owned.find, place
             if _context.current.own is not None:
                 return _patches.reduce(obj) or self._reduce_class(obj)
-        if issubclass(cls, _instances.DESCRIPTORS) and cls not in _BUILTIN_DESCRIPTORS:
-            reduced = _instances.reduce_descriptor(obj, cls)
-            if reduced is not None:
-                return reduced
+        if cls is functools.cached_property:  # which has a lock before Python 3.12
+            return _restore.make_cached_property, (obj.func, obj.attrname, obj.__doc__)
         if issubclass(cls, BaseException):
             reduced = _instances.reduce_exception(obj, cls, _traceback_of(obj))
             if reduced is not None:

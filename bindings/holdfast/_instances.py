@@ -1,23 +1,15 @@
 """Objects of the notebook's classes, made again without running the code of their classes.
 
 pickle makes an object by its class's `__new__`, fills one that is a list or a dict by its `append` and
-`__setitem__`, and one that is a set by calling the class; it asks the object for `__setstate__`. A
-class that gives an object that it has already, or changes what it is given, or answers every
-attribute, does so once more then, and the object is another one. So such objects are made by the
-builtin type below their class, filled by that type's methods, and their attributes are put where
-they were found. pickle's way is kept
+`__setitem__`, and one that is a set by calling the class; it asks the object for `__setstate__`. A class that gives
+an object that it has already, or changes what it is given, or answers every attribute, would do so once more, and
+nothing would say that the object is another one. So such
+objects are made by the builtin type below their class, and filled by that type's methods. pickle's way is kept
 
 * for objects whose classes have none of this in Python, which are most: it is faster;
 * for classes that say how they are pickled (`__reduce__`, `__getnewargs__`, `__getstate__`,
   `__setstate__`), and those of libraries. What the standard library leaves out of an object of the
   notebook's class is added.
-
-An object whose class has a `__hash__` may lie in a set, or be a key of a dict, that is filled before the object is:
-if two objects have each other in sets. So its numbers and texts are there as soon as it is made.
-
-Objects that say that they are of another class (`mock.Mock(spec=Api)`) are made so, too, whoever has
-made their class: pickle takes them for objects of that. So are descriptors of classes below `property`,
-`staticmethod` and the like, which pickle can't take apart.
 """
 
 import collections
@@ -28,7 +20,7 @@ import random
 import sys
 import types
 
-from . import _context, _restore, _trial
+from . import _restore, _trial
 
 
 def _no_items(value):
@@ -77,7 +69,6 @@ _OWN_WAYS = (
 # What pickle would run: methods by which it makes and fills an object, or asks it for one of the others.
 _RUN = "__new__ __getattr__ __getattribute__ __class__ append extend __setitem__".split()
 _CALLED = (set, frozenset, collections.deque, collections.defaultdict)  # their classes are called
-_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 # `collections.namedtuple` gives this code to all of its classes.
 _NAMEDTUPLE = vars(collections.namedtuple("_", "x"))["__getnewargs__"].__code__
 _IN_C = (
@@ -113,24 +104,6 @@ class _ByBase:
         return _restore.make_by_base, args, state, None, None, _restore.fill_by_base
 
 
-class _Hashing(_ByBase):
-    """For a class with a `__hash__` in Python, which looks at attributes. An object without others has pickle's way,
-    unless that would run code of the class."""
-
-    def __init__(self, cls, base, runs):
-        super().__init__(cls, base)
-        self._runs = runs
-
-    def __call__(self, value, cls):
-        make, (base, _, args), state, *rest = super().__call__(value, cls)
-        attributes, slots = state[0] or {}, state[1]
-        known = {name: one for name, one in attributes.items() if _is_atom(one)}
-        known_slots = [slot for slot in slots if _is_atom(slot[-1])]
-        if not self._runs and len(known) == len(attributes) and len(known_slots) == len(slots):
-            return NotImplemented
-        return _restore.make_hashing, (base, cls, args, known, known_slots), state, *rest
-
-
 def _with_attributes(value, cls):
     """Pickled as its class of the standard library is, which leaves out what a class below it has added
     (`Decimal`, `date`, `Path`)."""
@@ -144,13 +117,6 @@ def _with_attributes(value, cls):
     return make, args, (state, attributes), *items, _restore.fill_with_attributes
 
 
-def _by_name(value, cls):
-    """As its class says, but for one that gives the name of a variable: that may not be bound yet."""
-    reduced = value.__reduce_ex__(5)
-    is_name = isinstance(reduced, str) and _context.in_store()
-    return _ByBase(cls, _builtin_base(cls))(value, cls) if is_name else reduced
-
-
 def _way_of(cls):
     module = cls.__module__
     if type(module) is not str or cls in copyreg.dispatch_table:
@@ -158,33 +124,17 @@ def _way_of(cls):
     if issubclass(cls, (type, enum.Enum)):  # classes, and members that their class has
         return None
     if not _trial.is_own(module):
-        asks = any(_home(cls, name) not in _ITEMS for name in ("__getattr__", "__getattribute__"))
-        fails = _home(cls, "__class__") is not object or _guards_slots(cls) or asks  # pickle's way
-        base = _builtin_base(cls) if fails and _has_no_ways(cls) else None
-        return None if base is None else _ByBase(cls, base)
+        return None
     base, home = _builtin_base(cls), _home(cls, "__reduce_ex__")
     home = home if home is not object else _home(cls, "__reduce__")
     root = home.__module__.partition(".")[0]
     if home not in _ITEMS and cls.__dictoffset__ and root in sys.stdlib_module_names:
         return _with_attributes
-    if base is not None and home not in _ITEMS and _trial.is_own(home.__module__):
-        return _by_name
     if base is None or not _has_no_ways(cls):
         return None
-    spaces = [vars(one) for one in cls.__mro__ if one not in _ITEMS]
     names = [*_RUN, "__init__"] if base in _CALLED else _RUN
-    runs = any(name in space for space in spaces for name in names) or _guards_slots(cls)
-    if type(vars(_home(cls, "__hash__"))["__hash__"]) is types.FunctionType:
-        return _Hashing(cls, base, runs)
+    runs = any(_home(cls, name) not in _ITEMS for name in names)
     return _ByBase(cls, base) if runs else None
-
-
-def _is_atom(value):
-    """Whether it can't hold the object that has it."""
-    kind = type(value)
-    return kind in _ATOMS or (
-        kind in (tuple, frozenset) and all(type(one) in _ATOMS for one in value)
-    )
 
 
 def _builtin_base(cls):
@@ -228,18 +178,6 @@ def _slots(cls):
     ]
 
 
-def _guards_slots(cls):
-    """Whether one can't be set by its name: a class in front has the same name, it is private, or
-    `__setattr__` is in Python (a frozen dataclass's)."""
-    slots = _slots(cls)
-    if slots and _home(cls, "__setattr__") not in _ITEMS:
-        return True
-    return any(
-        _home(cls, name) is not home or (name.startswith("_") and "__" in name[1:])
-        for home, name in slots
-    )
-
-
 def _read_slots(value, slots):
     found = []
     for home, name in slots:
@@ -254,33 +192,6 @@ def _arguments(value, base):
     if base is frozenset:
         return (list(frozenset.__iter__(value)),)
     return base.__getnewargs__(value) if hasattr(base, "__getnewargs__") else ()
-
-
-# ---- descriptors ---------------------------------------------------------------------------
-
-DESCRIPTORS = (property, staticmethod, classmethod, functools.cached_property)
-_WAYS_OF_DESCRIPTORS = ("__reduce_ex__", "__reduce__")
-_PARTS = {
-    property: "fget fset fdel __doc__".split(),
-    staticmethod: ["__func__"],
-    classmethod: ["__func__"],
-    functools.cached_property: [],  # all of it is in its attributes
-}
-
-
-def reduce_descriptor(value, cls):
-    """How to pickle one of these, or of a class below one. None: it has a way of its own."""
-    homes = {_home(cls, name) for name in _WAYS_OF_DESCRIPTORS}
-    if homes != {object} or cls in copyreg.dispatch_table:
-        return None
-    base = next(one for one in cls.__mro__ if one in DESCRIPTORS)
-    parts = [vars(base)[name].__get__(value) for name in _PARTS[base]]
-    attributes = object.__getattribute__(value, "__dict__") if cls.__dictoffset__ else None
-    if base is functools.cached_property:
-        attributes = {name: one for name, one in attributes.items() if name != "lock"}
-    slots = [one for one in _slots(cls) if one[0].__flags__ & _restore.HEAP_TYPE]
-    state = base, parts, attributes, _read_slots(value, slots)
-    return _restore.make_by_base, (base, cls, ()), state, None, None, _restore.fill_descriptor
 
 
 # ---- exceptions ----------------------------------------------------------------------------

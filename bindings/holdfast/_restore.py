@@ -264,12 +264,9 @@ def make_by_base(base, cls, args):
     return base.__new__(cls, *args)
 
 
-def make_hashing(base, cls, args, known, slots):
-    """With the attributes that its class may hash it by; `fill_by_base` gives it all of them."""
-    made = make_by_base(base, cls, args)
-    if known:
-        object.__getattribute__(made, "__dict__").update(known)
-    _set_slots(made, slots)
+def make_cached_property(function, name, text):
+    made = functools.cached_property(function)
+    made.attrname, made.__doc__ = name, text
     return made
 
 
@@ -278,15 +275,6 @@ def fill_by_base(made, state):
     attributes, slots, base, items = state
     _fill_attributes(made, attributes, slots)
     _FILL.get(base, _fill_nothing)(made, items)
-
-
-def fill_descriptor(made, state):
-    base, parts, attributes, slots = state
-    if parts:
-        base.__init__(made, *parts)
-    else:  # has a lock before Python 3.12
-        attributes = {**vars(functools.cached_property(len)), **attributes}
-    _fill_attributes(made, attributes, slots)
 
 
 def _fill_attributes(made, attributes, slots):

@@ -9,6 +9,10 @@ CASES = [
         "class Node: pass\nbad = None\nfor _ in range(3000):\n    after, bad = bad, Node()\n    bad.after = after",
         "deep",
     ),
+    (
+        "class Labelled(property): pass\nclass bad: x = Labelled(lambda self: 1)",
+        "cannot pickle 'Labelled' object",
+    ),
 ]
 
 
