@@ -136,6 +136,8 @@ TESTED_BY = {
     "tests/oracle/test_oracle.py": """
         bindings/holdfast/codecs/enumerations.py
         bindings/holdfast/codecs/wrapped_objects.py""",
+    "tests/bindings/test_not_carried.py": """
+        bindings/holdfast/codecs/param_objects.py bindings/holdfast/codecs/refused.py""",
     "tests/bindings/test_names.py": """
         bindings/src/entry_sink.c bindings/src/entry_source.c bindings/src/record.c
         serializers/python/graph.c serializers/python/graph_ask.c

@@ -136,15 +136,6 @@ def _sort_as(attributes, in_class):
             attributes[names[name]] = attributes.pop(name)
 
 
-def _reduce_finalized(value):
-    """So that `__del__`, which has run, doesn't run once more where the value arrives."""
-    reduced = value.__reduce_ex__(5)
-    if not isinstance(reduced, tuple) or len(reduced) == 6:
-        return reduced
-    make, args, state, *items = (*reduced, None, None, None)[:5]
-    return make, args, (state,), *items, _restore.fill_finalized
-
-
 def _import_module_of(value):
     """A library may name a module that nobody has imported yet as that of a class or function
     (`numpy.rec`). It would be pickled by value, as one of another kind where it arrives."""
@@ -155,24 +146,18 @@ def _import_module_of(value):
                 importlib.import_module(home)
 
 
-def _place_in_package(cls):
-    """The module and the name of a class that gives the last part of its module's name alone
-    (`_wrappers` of `wrapt._wrappers`), as those do that are written in C."""
-    home, name = cls.__module__, cls.__qualname__
-    if type(home) is not str or home in sys.modules or "." in home:
-        return None
-    for module, one in list(sys.modules.items()):
-        if module.endswith("." + home) and getattr(one, "__dict__", {}).get(name) is cls:
-            return module, name
-    return None
-
-
 def _is_made_here(module):
     """Whether the notebook has made it, and nothing says where to find it again (module.c)."""
     ways = ("__spec__", "__loader__", "__file__", "__path__")
     found = object.__getattribute__(module, "__dict__")
     homes = "__main__", type(module).__module__  # it may stand in its module's place (module.c)
     return all(found.get(way) is None for way in ways) and found.get("__name__") not in homes
+
+
+def _is_made_here_by_ctypes(cls):
+    """Whether a class of ctypes is the notebook's, or an array's, and no module of a library has it."""
+    module = sys.modules.get(cls.__module__)
+    return cls.__module__ == "__main__" or getattr(module, cls.__qualname__, None) is not cls
 
 
 def _is_users(module):
@@ -218,12 +203,6 @@ class _Shell:
 
 
 _PLAIN_KINDS = frozenset("biufcmMSUV")
-
-
-def _ctypes_data():
-    from .codecs import ctypes_data
-
-    return ctypes_data
 
 
 def _enumerations():
@@ -319,15 +298,10 @@ class Pickler(cloudpickle.Pickler):
             return self._reduce_cell(obj)
         if cls is memoryview:
             return _reduce_memoryview(obj)
-        if cls.__module__ == "_ctypes" or (cls is type and obj.__module__ == "_ctypes"):
-            reduced = _ctypes_data().reduce_class(obj)
-            if reduced is not None:
-                return reduced
+        if cls.__module__ == "_ctypes" and _is_made_here_by_ctypes(obj):
+            raise TypeError(f"cannot pickle objects of {obj.__name__}, which ctypes lays out in memory")
         if issubclass(cls, type):
             _import_module_of(obj)
-            place = _place_in_package(obj)
-            if place is not None:
-                return _owned.find, place
             if _context.current.own is not None:
                 return _patches.reduce(obj) or self._reduce_class(obj)
         if cls is functools.cached_property:  # which has a lock before Python 3.12
@@ -364,8 +338,6 @@ class Pickler(cloudpickle.Pickler):
             obj.__cause__ or obj.__context__ or _traceback_of(obj) is not None
         ):
             return _reduce_raised(obj)
-        if gc.is_finalized(obj) and hasattr(cls, "__del__"):
-            return _reduce_finalized(obj)
         way = self._ways[cls]
         if way is not None and (reduced := way(obj, cls)) is not NotImplemented:
             return reduced
@@ -407,8 +379,6 @@ class Pickler(cloudpickle.Pickler):
             attributes, slots = reduced[2]
             # copyreg caches this in a class when the first instance is pickled.
             attributes.pop("__slotnames__", None)
-            for name in [one for one in attributes if _restore.is_field(attributes[one])]:
-                del attributes[name]  # `_fields_` makes them
             # cloudpickle leaves out what a base has as the very same object.
             for name, value in cls.__dict__.items():
                 if not name.startswith("__") and any(
@@ -425,15 +395,11 @@ class Pickler(cloudpickle.Pickler):
                 make, body = _restore.make_class, dict(args[3])
                 if typing.NamedTuple in args[2] or _restore.is_typed_dict(cls):
                     args = (*args[:2], cls.__bases__, *args[3:])  # else its fields were made again
-                for name in _restore.LAYOUT.intersection(attributes):  # before `_fields_`
-                    body[name] = attributes.pop(name)
                 # Without slots instances would get a dict; the other can't be set afterwards.
                 for name in _restore.AT_FIRST.intersection(attributes):
                     body[name] = attributes.pop(name)
                 args = (*args[:3], body, *args[4:])
-            methods = _Methods(cls, attributes)
-            state = (methods, attributes, slots) if methods.found else (attributes, slots)
-            return make, args, state, None, None, _restore.fill_class
+            return make, args, (attributes, slots), None, None, _restore.fill_class
         if isinstance(reduced, tuple) and len(reduced) == 6:
             make, args = reduced[:2]
             return _restore.make_other_class, (make, *args), *reduced[2:]
@@ -579,26 +545,6 @@ class Pickler(cloudpickle.Pickler):
         byte_bounds = byte_bounds or self._numpy.lib.array_utils.byte_bounds
         (low, high), (start, end) = byte_bounds(array), byte_bounds(base)
         return start <= low and high <= end
-
-
-class _Methods:
-    """Functions of a class that has a hash or an equality of its own, which it gets before its other attributes
-    are read: dicts and sets among these may have its instances as keys."""
-
-    def __init__(self, cls, attributes):
-        own = {"__hash__", "__eq__"}.intersection(attributes)
-        self._cls = cls
-        self.found = own and {
-            name: value
-            for name, value in attributes.items()
-            if isinstance(value, _METHODS) and not isinstance(cls, enum.EnumMeta)
-        }
-
-    def __reduce__(self):
-        return _restore.give_methods, (self._cls, self.found)
-
-
-_METHODS = types.FunctionType, classmethod, staticmethod, property
 
 
 class _Memory:

@@ -124,7 +124,9 @@ def _way_of(cls):
     if issubclass(cls, (type, enum.Enum)):  # classes, and members that their class has
         return None
     if not _trial.is_own(module):
-        return None
+        asks = any(_home(cls, name) not in _ITEMS for name in ("__getattr__", "__getattribute__"))
+        base = _builtin_base(cls) if asks and _has_no_ways(cls) else None
+        return None if base is None else _ByBase(cls, base)
     base, home = _builtin_base(cls), _home(cls, "__reduce_ex__")
     home = home if home is not object else _home(cls, "__reduce__")
     root = home.__module__.partition(".")[0]

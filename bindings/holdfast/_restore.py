@@ -9,7 +9,6 @@ import collections
 import contextlib
 import enum
 import functools
-import itertools
 import sys
 import types
 
@@ -370,41 +369,18 @@ def make_match(pattern, how, *where):
     return getattr(pattern, how)(*where)
 
 
-# Attributes that a ctypes structure must have before its fields are laid out.
-LAYOUT = frozenset(("_pack_", "_align_", "_layout_", "_anonymous_", "_swappedbytes_"))
-
 # Attributes that a class has from its beginning.
 AT_FIRST = frozenset(("__slots__", "__class__"))
-_FINAL = LAYOUT | AT_FIRST
-
-
-def is_field(value):
-    return type(value).__name__ == "CField" and type(value).__module__ in ("_ctypes", "ctypes")
-
-
-def give_methods(cls, methods):
-    """The names of those that it hadn't."""
-    new = [name for name in methods if name not in vars(cls)]
-    for name, value in methods.items():
-        type.__setattr__(cls, name, value)
-    return new
-
-
 def fill_class(cls, state):
-    *given, attributes, slots = state
-    for name in itertools.chain.from_iterable(given):
-        type.__delattr__(cls, name)  # to be set in its place among the others
-    state = attributes, slots
-    if "_fields_" in cls.__dict__:
-        attributes.pop("_fields_", None)  # they are final
+    attributes = state[0]
     # A class that was here before may have attributes that its new version lacks. Attributes that
     # the metaclass made (slots, the members of an enumeration) are not in the state.
     if not isinstance(cls, enum.EnumMeta):
         for name, value in list(cls.__dict__.items()):
             is_special = name.startswith("__") and name.endswith("__")
             made = name.startswith("_abc") or (is_special and not isinstance(value, _METHOD_TYPES))
-            kept = isinstance(value, _SLOT_TYPES) or is_field(value) or name in _FINAL
-            if name not in attributes and not made and not kept and name != "_fields_":
+            kept = isinstance(value, _SLOT_TYPES) or name in AT_FIRST
+            if name not in attributes and not made and not kept:
                 delattr(cls, name)
     filled = _rules._class_setstate(cls, state)
     _unfilled.pop(cls, None)
@@ -424,12 +400,6 @@ def fill_instance(instance, names, values, slots, slot_values):
         instance.__dict__.update(zip(map(sys.intern, names), values))
     for name, value in zip(slots, slot_values):
         object.__setattr__(instance, name, value)
-
-
-def fill_finalized(made, state):
-    """An object whose `__del__` has run and that somebody has kept: it doesn't run again."""
-    _store._disarm(made)
-    fill_state(made, state[0])
 
 
 def fill_with_attributes(made, state):

@@ -1,39 +1,8 @@
-"""Codecs of compressed files and archives that are read, and of temporary files."""
+"""ZIP archives that are read, also NumPy's."""
 
-import bz2
-import gzip
-import lzma
 import zipfile
 
 import pytest
-
-OPENERS = {"gzip": gzip.open, "bz2": bz2.open, "lzma": lzma.open}
-
-
-@pytest.mark.parametrize("kind", OPENERS)
-def test_a_compressed_file_is_read_on(main, tmp_path, kind):
-    with OPENERS[kind](tmp_path / "x", "wt") as file:
-        file.write("".join(f"line {i}\n" for i in range(1000)))
-    main.execute(
-        f"import {kind}\nf = {kind}.open({str(tmp_path / 'x')!r}, 'rt')\nf.readline()\n"
-        f"g = {kind}.open({str(tmp_path / 'x')!r}); g.read(9); h = {kind}.open('/dev/null')\n"
-        "h.close()"
-    )
-    assert not main.commit()["unserializable"]
-    answer = main.other(
-        "names.bind(ns)\nanswer(f=ns['f'].readline(), g=ns['g'].read(4).decode(), h=ns['h'].closed)"
-    )
-    assert answer == {"f": "line 1\n", "g": "ne 1", "h": True}
-    main.execute("rest = f.readline()")
-    assert main.ns["rest"] == "line 1\n"
-
-
-@pytest.mark.parametrize("kind", OPENERS)
-def test_one_that_is_written_is_declined_with_the_reason(main, tmp_path, kind):
-    main.execute(f"import {kind}\nf = {kind}.open({str(tmp_path / 'x')!r}, 'wb'); x = 1")
-    assert "written to" in main.commit()["unserializable"]["f"]
-    main.ns["f"].close()
-
 
 def test_zip_archives(main, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
@@ -72,19 +41,3 @@ def test_archives_of_numpy(main, tmp_path):
     assert main.ns["z"]["a"].tolist() == [0, 1, 2]
     for name in ("z", "inner"):
         main.ns[name].close()
-
-
-def test_a_temporary_file_is_deleted_by_who_has_it(kernel, tmp_path):
-    cell = "%%execute_with_scorep --run=isolated\n"
-    kernel.run(
-        "import tempfile, os\nt = tempfile.NamedTemporaryFile('w+', dir='.'); path = t.name\n"
-        "t.write('home ')"
-    )
-    kernel.run(cell + "t.write('cell')")
-    assert kernel.run("os.path.exists(path), t.seek(0), t.read()").result == (
-        "(True, 0, 'home cell')"
-    )
-    kernel.run(cell + "t.name")
-    assert kernel.run("os.path.exists(path)").result == "True"
-    kernel.run(cell + "t.close()")
-    assert kernel.run("os.path.exists(path), t.closed").result == "(False, True)"

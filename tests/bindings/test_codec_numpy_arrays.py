@@ -154,29 +154,6 @@ def test_memmaps_and_their_views_stay_the_file(main, file):
     assert np.array(answer["alone"], "u1").view(float)[0] in (1.0, 10.0)
 
 
-def test_a_private_mapping_keeps_its_changes_and_copies_no_others(main, file):
-    report = carry(
-        main,
-        f"m = np.memmap({str(file)!r}, dtype=float, mode='c')\nm[40000] = -1\npart = m[40000:]\n"
-        f"untouched = np.memmap({str(file)!r}, dtype=float, mode='c', offset=8)\n",
-    )
-    assert report["bytes_copied"] < 3 * 4096
-    answer = main.other(
-        "report = names.bind(ns)\nm, part = ns['m'], ns['part']\npart[1] = -2\n"
-        "saved = save(ns)\n"
-        "answer(seen=[m[39999], m[40000], part[0], m[40001]], mode=m.mode,"
-        " next=ns['untouched'][0], copied=saved['bytes_copied'], names=saved['saved'])"
-    )
-    assert answer.pop("copied") < 4 * 4096
-    assert answer == {
-        "seen": [39999, -1, -1, -2],
-        "mode": "c",
-        "next": 1,
-        "names": ["m", "part"],
-    }
-    assert np.fromfile(file)[40000] == 40000
-
-
 def test_a_memmap_without_its_file_is_declined_or_absent(main, file):
     main.execute(
         DEFINE + f"import tempfile\nm = np.memmap({str(file)!r}, dtype=float, mode='r')\n"

@@ -235,19 +235,17 @@ def reduce_memmap(array: np.ndarray) -> t.Any:
     order = "C" if root.flags.c_contiguous else "F"
     # "w+" would empty the file that it made.
     mode = "r+" if root.mode == "w+" else root.mode
-    pages = changed_pages(root) if mode == "c" else []
+    if mode == "c":
+        raise ValueError("a memmap with pages of its own (mode 'c'); .copy() is carried")
     args = (str(root.filename), root.dtype, mode, root.offset, root.shape, order)
-    return _make_memmap, (type(root), args, (file.st_dev, file.st_ino), pages)
+    return _make_memmap, (type(root), args, (file.st_dev, file.st_ino))
 
 
-def _make_memmap(cls, args, file, pages):
+def _make_memmap(cls, args, file):
     now = os.stat(args[0])
     if (now.st_dev, now.st_ino) != file:
         raise OSError(f"the file {args[0]} of a memmap was replaced by another")
     array = np.memmap(*args)
-    octets = _octets(array)
-    for start, content in pages:
-        octets[start : start + len(content)] = content
     return array if cls is np.memmap else array.view(cls)
 
 
@@ -264,35 +262,6 @@ def _make_memmap_view(root, cls, dtype, shape, strides, place, writeable):
 def _octets(array):
     flat = array if array.flags.c_contiguous else array.T
     return np.ndarray.view(flat, np.ndarray).reshape(-1).view("u1")
-
-
-_PAGE = mmap.PAGESIZE
-_IS_SHARED = 1 << 61  # of an entry of pagemap: a page of the file, not a copy
-_IS_THERE = 3 << 62  # in memory or swapped
-
-
-def changed_pages(root: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """The changes of a private mapping of a file: places and bytes."""
-    octets = _octets(root)
-    low = octets.__array_interface__["data"][0]
-    first = low // _PAGE
-    count = -(-(low + octets.nbytes) // _PAGE) - first
-    try:
-        with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:
-            raw = os.pread(pagemap.fileno(), count * 8, first * 8)
-    except OSError:
-        raw = b""
-    entries = np.frombuffer(raw, "u8") if len(raw) == count * 8 else None
-    if entries is None:  # not Linux: all of it may have changed
-        return [(0, octets)]
-    private = np.flatnonzero((entries & _IS_THERE != 0) & (entries & _IS_SHARED == 0))
-    runs = np.split(private, np.flatnonzero(np.diff(private) > 1) + 1) if private.size else []
-    changed = []
-    for run in runs:
-        start = max(int(run[0] + first) * _PAGE - low, 0)
-        end = min(int(run[-1] + first + 1) * _PAGE - low, octets.nbytes)
-        changed.append((start, octets[start:end].copy()))
-    return changed
 
 
 # ---- views of arrays whose elements are objects --------------------------------------------

@@ -50,25 +50,15 @@ class Part(Codec):
         return (_find, (whole, path)) if path else NotImplemented
 
 
-def _parts(figure: t.Any) -> list[t.Any]:
-    return [figure._layout_obj, *figure._data_objs]
-
-
-def _follow(figure: t.Any, callbacks: t.Sequence[t.Any]) -> None:
-    for part, own in zip(_parts(figure), callbacks, strict=True):
-        part._change_callbacks = own
-
-
 class Figure(Codec):
-    """As Plotly pickles it, which leaves out the functions that follow its changes (`on_change`)."""
+    """Plotly leaves out the functions that follow its changes (`on_change`): one that has some stays."""
 
     types = ("plotly.graph_objs._figure.Figure",)
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        callbacks = [part._change_callbacks for part in _parts(value)]
-        if not any(callbacks):
-            return NotImplemented
-        return (*value.__reduce__(), callbacks, None, None, _follow)
+        if any(part._change_callbacks for part in (value._layout_obj, *value._data_objs)):
+            raise TypeError("a figure whose changes a function follows (on_change)")
+        return NotImplemented
 
 
 register(Part())
