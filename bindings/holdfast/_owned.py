@@ -144,21 +144,6 @@ def stand_ins(namespace: dict[str, t.Any]) -> dict[int, _Place]:
     return found
 
 
-def in_module(value: t.Any) -> t.Any:
-    """What to pickle for a list or dict: where it lies, if a module has it, or itself.
-
-    Looks through all modules, so only for objects that are rare.
-    """
-    places = [
-        (attribute.startswith("_"), name, attribute)
-        for name, module in list(sys.modules.items())
-        if type(module) is types.ModuleType and name not in _NOT
-        for attribute, one in list(vars(module).items())
-        if one is value and type(attribute) is str
-    ]
-    return _place(*min(places)[1:]) if places else value
-
-
 def module_of(value: t.Any) -> types.ModuleType | None:
     """Whose dict it is, but for the notebook's own."""
     name = value.get("__name__") if type(value) is dict else None

@@ -36,7 +36,6 @@ from ._after_import import call_after_import
 Chain = tuple[str, ...]  # a name, and attributes from there
 
 _NOT = frozenset(("__main__", "builtins", "sys", "holdfast"))
-of_slots: set[int] = set()  # ids of classes whose attributes a slot carries
 _SETS = frozenset(("setattr", "delattr"))
 _HOLDERS = (list, dict, set)
 _PLAINLY = (
@@ -456,7 +455,7 @@ def _key(root: object, steps: Chain) -> str | None:
     key = "_" + module + ":" + ".".join((*path, steps[-1]))
     owner = _owner(key, sys.modules.get)
     found = owner is not None and owner[0] is value and module.partition(".")[0] not in _NOT
-    return key if found and id(value) not in of_slots else ""
+    return key if found else ""
 
 
 def _module(key: str) -> str:

@@ -98,27 +98,6 @@ def own_class(module="__main__"):
     return type("My", (), {"__module__": module, "__init__": lambda self, owner: None})
 
 
-@pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_accessors(name):
-    one = find(f"{name}: accessors")
-    library = sys.modules[name]
-    assert one.get() is MISSING
-    theirs, mine = own_class("elsewhere"), own_class()
-    one.set([("Series", "theirs", theirs)])
-    assert one.get() is MISSING and library.Series.theirs is theirs
-    found = [("DataFrame", "mine", mine), ("Series", "mine", mine)]
-    one.set(found)
-    assert sorted(one.get()) == found
-    assert type(library.DataFrame().mine) is mine and library.Series.theirs is theirs
-    one.set(found[:1])
-    assert not hasattr(library.Series, "mine") and library.DataFrame.mine is mine
-    one.set(MISSING)
-    assert one.get() is MISSING and not hasattr(library.DataFrame, "mine")
-    assert "mine" not in library.DataFrame._accessors
-    del library.Series.theirs
-    library.Series._accessors.discard("theirs")
-
-
 # ---- another version of a library
 
 

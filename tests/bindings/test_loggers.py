@@ -79,21 +79,3 @@ def test_what_is_as_it_was_made_is_not_reported():
     assert captured["loggers"]["holdfast.test.named"] == (20, True, False)
     loggers.apply(before, captured)
     assert logger.level == logging.NOTSET and loggers.capture() == before
-
-
-def test_attributes_and_classes_of_loggers(kernel):
-    kernel.run(
-        "import logging\nclass Mine(logging.Logger): hits = 0\n"
-        "logging.setLoggerClass(Mine); log = logging.getLogger('mine')\n"
-        "logging.setLoggerClass(logging.Logger); log.extra = {}; kept = log.extra"
-    )
-    outcome = kernel.run(
-        CELL + "log.hits += 1; log.extra['a'] = 1\n"
-        "type(log) is Mine, log is logging.getLogger('mine'), log.extra is kept"
-    )
-    assert outcome.result == "(True, True, True)"
-    outcome = kernel.run(CELL + "seen = log.hits, log.extra; del log.extra; seen")
-    assert outcome.result == "(1, {'a': 1})"
-    assert kernel.run("log.hits, hasattr(log, 'extra'), type(log) is Mine").result == (
-        "(1, False, True)"
-    )

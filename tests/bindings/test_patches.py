@@ -71,13 +71,6 @@ def test_what_is_none(module, code):
     assert process.carried() == {}
 
 
-def test_what_a_class_has_that_a_slot_carries(module, monkeypatch):
-    monkeypatch.setattr(_patches, "of_slots", {id(module.Thing)})
-    process = Process(m=module)
-    process.cell("m.Thing.f = 2; m.n = 3")
-    assert process.carried() == {"patched_here:n": 3}
-
-
 def test_what_ipython_has_is_carried_as_of_any_library(monkeypatch):
     import IPython.display
 

@@ -1,11 +1,10 @@
-"""pandas: options, accessors, types of data, and how dates are plotted."""
+"""pandas: options, types of data, and how dates are plotted."""
 
 from __future__ import annotations
 
 import typing as t
 
 from . import MISSING, Imported, Registry, Replay, Setting, set_each
-from ._accessors import accessors
 
 pd = Imported("pandas")
 _config = Imported("pandas._config.config")
@@ -59,13 +58,6 @@ DECLARATIONS = (
         lambda new: set_each(new, _options(), lambda name, value: pd.set_option(name, value)),
     ),
     Setting("functions among the options", _functions, _set_functions, has_values=True),
-    accessors(
-        "pandas",
-        ("Series", "DataFrame", "Index"),
-        "api.extensions",
-        "register_{}_accessor",
-        "_accessor",
-    ),
     Registry("types of data", "pandas.core.dtypes.base", "_registry", ("dtypes",)),
     Registry("parameters of plots", "pandas.plotting._misc", "", ("plot_params",)),
     Replay(

@@ -1,11 +1,10 @@
-"""Polars: formats, namespaces of the notebook's own, and whether it has set the seed."""
+"""Polars: formats, and whether it has set the seed."""
 
 from __future__ import annotations
 
 import typing as t
 
 from . import Imported, Replay, Setting, set_each
-from ._accessors import accessors
 
 _config = Imported("polars.config")
 
@@ -23,13 +22,6 @@ DECLARATIONS = (
             new, _formats(), lambda name, value: getattr(_config.Config, name)(value)
         ),
         "polars.config",
-    ),
-    accessors(
-        "polars",
-        ("Expr", "DataFrame", "LazyFrame", "Series"),
-        "api",
-        "register_{}_namespace",
-        "_ns",
     ),
     # What has been drawn since the seed was set, nobody can ask for.
     Replay("seed", (("polars", "set_random_seed"),), is_repeated=False),

@@ -41,7 +41,6 @@ from holdfast._patches import (
     copy_of,
     equal,
     is_holder,
-    of_slots,
     owner_of,
     same,
 )
@@ -202,8 +201,6 @@ class Differences:
         package = name.partition(".")[0]
         for attribute, cls in attributes.items():
             if attribute.startswith("_") or not isinstance(cls, type) or id(cls) in self._classes:
-                continue
-            if id(cls) in of_slots:
                 continue
             home = sys.modules.get(cls.__module__)
             if cls.__module__.partition(".")[0] != package or not _leads_to(home, cls):

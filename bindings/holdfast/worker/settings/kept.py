@@ -15,11 +15,10 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import ipython_registries, loggers, pyplot, registries, shell_attributes
+from . import ipython_registries, loggers, pyplot, registries
 from .dispatchers import dispatchers
 from .exits import Exits, is_own
 from .library_state import library_state
-from .remembered import remembered
 from .rows import as_shown_before
 
 # Attributes whose names say that they are a library's own (Differences passes over these), and which
@@ -37,17 +36,11 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "handlers and filters of logging": Slot(
             "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
         ),
-        "attributes and classes of loggers": Slot(
-            "logging", loggers.additions, loggers.set_additions
-        ),
-        "patches of unittest.mock": Slot("unittest.mock", _started_patches, _set_started_patches),
-        "what functions of own modules remember": remembered.slot(),
-        "implementations of libraries' functions (singledispatch)": dispatchers.slot(),
+        "implementations of modules' functions (singledispatch)": dispatchers.slot(),
         **registries.slots(),
         **ipython_registries.slots(shell),
         **pyplot.slots(),
         **library_state.begin(shell),
-        "attributes of the classes of IPython's shell": shell_attributes.of_classes(shell),
     }
 
 
@@ -63,8 +56,6 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
             lambda: _finalizers.at_work() or MISSING,
             lambda new: _finalizers.put_to_work([] if new is MISSING else new),
         ),
-        "attributes of IPython's shell": shell_attributes.of_shell(shell),
-        "attributes of parts of IPython's shell": shell_attributes.of_parts(shell),
         **registries.own_slots(),
         **library_state.begin_notebook(shell.user_ns),
     }
@@ -85,16 +76,6 @@ def _filters() -> Slot:
             warnings._filters_mutated()  # type: ignore[attr-defined]
 
     return Slot("warnings", read, write)
-
-
-def _started_patches() -> t.Any:
-    """The patches of `unittest.mock` that the notebook has started, and has yet to stop."""
-    return list(sys.modules["unittest.mock"]._patch._active_patches) or MISSING  # type: ignore[attr-defined]
-
-
-def _set_started_patches(new: t.Any) -> None:
-    started = sys.modules["unittest.mock"]._patch._active_patches  # type: ignore[attr-defined]
-    started[:] = [] if new is MISSING else new
 
 
 def _arguments() -> Slot:

@@ -192,21 +192,15 @@ def slots() -> dict[str, Slot]:
         ),
         "sqlite3's adapters and converters": Registry("sqlite3", _adapters),
     }
-    return {name: registry.slot() for name, registry in registries.items()} | {
-        "functions that follow new threads": Slot("threading", _followers, _set_followers),
-        "overloads (typing.overload)": Slot("typing", _overloads, _set_overloads),
-        "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
-    }
+    return {name: registry.slot() for name, registry in registries.items()}
 
 
 def own_slots() -> dict[str, Slot]:
-    """The slots that each process makes for itself. To be called once in a process."""
-    abstract = _Abstract()
+    """Those of one process alone. To be called once in a process."""
     finders = Registry("sys", lambda _: {"finders": sys.meta_path, "hooks": sys.path_hooks})
     return {
         FINDERS: finders.slot(),  # a worker has some
         "handlers of signals": _signals(),
-        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
     }
 
 
@@ -238,76 +232,6 @@ def _signals() -> Slot:
                 signal.signal(number, handler)
 
     return Slot("signal", read, write)
-
-
-def _logging() -> t.Any:
-    logging = sys.modules["logging"]
-    found = [logging.getLogRecordFactory(), logging.getLoggerClass()]
-    mine = [one if is_notebooks(one) else None for one in found]
-    return mine if any(mine) else MISSING
-
-
-def _set_logging(new: t.Any) -> None:
-    logging = sys.modules["logging"]
-    factory, kind = [None, None] if new is MISSING else new
-    logging.setLogRecordFactory(factory or logging.LogRecord)
-    logging.setLoggerClass(kind or logging.Logger)
-
-
-def _followers() -> t.Any:
-    """The functions that `threading.setprofile` and `settrace` were given."""
-    threading = sys.modules["threading"]
-    found = [threading.getprofile(), threading.gettrace()]
-    mine = [one if is_notebooks(one) else None for one in found]
-    return mine if any(mine) else MISSING
-
-
-def _set_followers(new: t.Any) -> None:
-    threading = sys.modules["threading"]
-    now = _followers()
-    for place, name in enumerate(("setprofile", "settrace")):
-        if new is not MISSING and new[place] is not None:
-            getattr(threading, name)(new[place])
-        elif now is not MISSING and now[place] is not None:
-            getattr(threading, name)(None)
-
-
-def _overloads() -> t.Any:
-    """The overloads of the notebook's functions, by name and line."""
-    found = t._overload_registry.get("__main__", {})  # type: ignore[attr-defined]
-    return {name: dict(lines) for name, lines in found.items() if lines} or MISSING
-
-
-def _set_overloads(new: t.Any) -> None:
-    registry = t._overload_registry  # type: ignore[attr-defined]
-    registry.pop("__main__", None)
-    for name, lines in ({} if new is MISSING else new).items():
-        registry["__main__"][name].update(lines)
-
-
-class _Abstract:
-    """Classes that the user registers with others', or with a module's. The notebook's own abstract classes carry
-    what is registered with them."""
-
-    def __init__(self) -> None:
-        self._pairs: list[tuple[t.Any, t.Any]] = []
-        abc: t.Any = sys.modules["abc"]
-        register = abc._abc_register  # what every abstract class calls
-
-        def note(kind: t.Any, member: t.Any) -> t.Any:
-            is_users = is_notebooks(member) or is_notebooks(kind)
-            if is_users and kind.__module__ != "__main__" and (kind, member) not in self._pairs:
-                self._pairs.append((kind, member))
-            return register(kind, member)
-
-        abc._abc_register = note
-
-    def read(self) -> t.Any:
-        return list(self._pairs) or MISSING
-
-    def write(self, new: t.Any) -> None:
-        for kind, member in [] if new is MISSING else new:
-            kind.register(member)
 
 
 def _adapters(names: t.Iterable[t.Any]) -> Holders:

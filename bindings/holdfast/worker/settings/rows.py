@@ -7,6 +7,8 @@ declared in holdfast/libraries.
 
 from __future__ import annotations
 
+import _abc
+import abc
 import asyncio
 import atexit
 import contextlib
@@ -26,7 +28,7 @@ from ..ipython.shell import cell_numbers
 from ..origin import is_library
 from ..output import Stream
 from ..process import has_children
-from . import autoreload
+from . import autoreload, loggers
 from .attributes import is_notebooks
 from .reloader import EXTENSION
 from .row import Row, module_of, pair
@@ -444,7 +446,58 @@ def _streams() -> list[str]:
     ]
 
 
+# ---- what is only named: the code of the notebook that is registered somewhere
+
+
+_SHELLS_PARTS = "kernel events display_pub displayhook display_formatter magics_manager".split()
+
+
+def _of_notebook(values: t.Iterable[t.Any]) -> list[str]:
+    return [getattr(one, "__qualname__", "") for one in values if is_notebooks(one)]
+
+
+def _of_shell() -> list[str]:
+    """Attributes of IPython's shell and of its parts."""
+    shell = _shell()
+    owners = [shell, *(getattr(shell, name, None) for name in _SHELLS_PARTS)]
+    return _of_notebook(
+        value for owner in owners for value in getattr(owner, "__dict__", {}).copy().values()
+    )
+
+
+def _abstract() -> list[str]:
+    """Classes that are registered with the abstract ones of Python's."""
+    modules = [sys.modules[name] for name in ("collections.abc", "numbers") if name in sys.modules]
+    kinds = [one for module in modules for one in vars(module).values() if isinstance(one, abc.ABCMeta)]
+    return sorted(_of_notebook(ref() for one in kinds for ref in _abc._get_dump(one)[0]))
+
+
+def _loggers() -> list[str]:
+    """Those of a class or with a function of the notebook's."""
+    return [
+        name
+        for name, one in loggers.named()
+        if is_notebooks(type(one)) or _of_notebook(list(vars(one).values()))
+    ]
+
+
 ROWS: dict[str, Row] = {
+    "attributes of IPython's shell": Row("IPython", _of_shell),
+    "registrations with abstract classes": Row("abc", _abstract),
+    "overloads (typing.overload)": Row(
+        "typing",
+        lambda: sorted(t._overload_registry.get("__main__", ())),  # type: ignore[attr-defined]
+    ),
+    "functions that follow new threads": Row(
+        "threading", lambda: _of_notebook([threading.getprofile(), threading.gettrace()])
+    ),
+    "logging's factory and class of loggers": Row(
+        "logging",
+        lambda: _of_notebook(
+            [module_of("logging").getLogRecordFactory(), module_of("logging").getLoggerClass()]
+        ),
+    ),
+    "attributes and classes of loggers": Row("logging", _loggers),
     "the recursion limit": Row("sys", lambda: sys.getrecursionlimit(), sys.setrecursionlimit),
     "the switch interval": Row("sys", lambda: sys.getswitchinterval(), sys.setswitchinterval),
     "the garbage collector": Row("gc", _collector, _set_collector, of_process=True),
