@@ -20,13 +20,14 @@ from holdfast import libraries
 from holdfast._after_import import call_after_import
 
 from .. import notices
+from . import exits
 from .attributes import new_modules
 from .own_code import own_code
 from .row import Row
 from .rows import ROWS, differs, read
 
-_KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
-_STAYS = "only the notebook's own process has it"
+_KEPT = frozenset(("exit handlers",))  # they run where they are: exits.py
+_STAYS = "the notebook's own process alone has that"
 
 
 class Asked:
@@ -129,6 +130,7 @@ class Asked:
             for name, was in before.items()
             if differs(ROWS[name], was, read(ROWS[name]), imported)
         ]
+        found += ["exit handlers"] if exits.left_out else []
         return found + [f"the module {name}" for name in self.made()]
 
     def _fresh_of(self, name: str) -> t.Any:

@@ -15,9 +15,9 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import ipython_registries, loggers, pyplot, registries
+from . import exits, ipython_registries, loggers, pyplot, registries
 from .dispatchers import dispatchers
-from .exits import Exits, is_own
+from .exits import is_own
 from .library_state import library_state
 from .rows import as_shown_before
 
@@ -45,12 +45,11 @@ def slots(shell: t.Any) -> dict[str, Slot]:
 
 
 def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
-    """The slots that each process makes for itself. To be called once in a process."""
-    exits = Exits(shell.user_ns, runs_exit_handlers)
-    exits.install()
+    """Those of one process alone: most stand in for functions. To be called once in a process."""
+    if not runs_exit_handlers:
+        exits.leave_out(shell.user_ns)
     _finalizers.watch(lambda space: is_own(space, shell.user_ns))
     return {
-        "the exit handlers (atexit)": exits.slot(),
         "finalizers (weakref.finalize)": Slot(
             "weakref",
             lambda: _finalizers.at_work() or MISSING,
