@@ -136,6 +136,15 @@ def _sort_as(attributes, in_class):
             attributes[names[name]] = attributes.pop(name)
 
 
+def _reduce_finalized(value):
+    """So that `__del__`, which has run, doesn't run once more where the value arrives."""
+    reduced = value.__reduce_ex__(5)
+    if not isinstance(reduced, tuple) or len(reduced) == 6:
+        return reduced
+    make, args, state, *items = (*reduced, None, None, None)[:5]
+    return make, args, (state,), *items, _restore.fill_finalized
+
+
 def _import_module_of(value):
     """A library may name a module that nobody has imported yet as that of a class or function
     (`numpy.rec`). It would be pickled by value, as one of another kind where it arrives."""
@@ -299,7 +308,9 @@ class Pickler(cloudpickle.Pickler):
         if cls is memoryview:
             return _reduce_memoryview(obj)
         if cls.__module__ == "_ctypes" and _is_made_here_by_ctypes(obj):
-            raise TypeError(f"cannot pickle objects of {obj.__name__}, which ctypes lays out in memory")
+            raise TypeError(
+                f"cannot pickle objects of {obj.__name__}, which ctypes lays out in memory"
+            )
         if issubclass(cls, type):
             _import_module_of(obj)
             if _context.current.own is not None:
@@ -338,6 +349,8 @@ class Pickler(cloudpickle.Pickler):
             obj.__cause__ or obj.__context__ or _traceback_of(obj) is not None
         ):
             return _reduce_raised(obj)
+        if gc.is_finalized(obj) and hasattr(cls, "__del__"):
+            return _reduce_finalized(obj)
         way = self._ways[cls]
         if way is not None and (reduced := way(obj, cls)) is not NotImplemented:
             return reduced
@@ -399,7 +412,9 @@ class Pickler(cloudpickle.Pickler):
                 for name in _restore.AT_FIRST.intersection(attributes):
                     body[name] = attributes.pop(name)
                 args = (*args[:3], body, *args[4:])
-            return make, args, (attributes, slots), None, None, _restore.fill_class
+            methods = _Methods(cls, attributes)
+            state = (methods, attributes, slots) if methods.found else (attributes, slots)
+            return make, args, state, None, None, _restore.fill_class
         if isinstance(reduced, tuple) and len(reduced) == 6:
             make, args = reduced[:2]
             return _restore.make_other_class, (make, *args), *reduced[2:]
@@ -545,6 +560,26 @@ class Pickler(cloudpickle.Pickler):
         byte_bounds = byte_bounds or self._numpy.lib.array_utils.byte_bounds
         (low, high), (start, end) = byte_bounds(array), byte_bounds(base)
         return start <= low and high <= end
+
+
+class _Methods:
+    """Functions of a class that has a hash or an equality of its own, which it gets before its other attributes
+    are read: dicts and sets among these may have its instances as keys."""
+
+    def __init__(self, cls, attributes):
+        own = {"__hash__", "__eq__"}.intersection(attributes)
+        self._cls = cls
+        self.found = own and {
+            name: value
+            for name, value in attributes.items()
+            if isinstance(value, _METHODS) and not isinstance(cls, enum.EnumMeta)
+        }
+
+    def __reduce__(self):
+        return _restore.give_methods, (self._cls, self.found)
+
+
+_METHODS = types.FunctionType, classmethod, staticmethod, property
 
 
 class _Memory:

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import enum
 import functools
+import itertools
 import sys
 import types
 
@@ -371,8 +372,21 @@ def make_match(pattern, how, *where):
 
 # Attributes that a class has from its beginning.
 AT_FIRST = frozenset(("__slots__", "__class__"))
+
+
+def give_methods(cls, methods):
+    """The names of those that it hadn't."""
+    new = [name for name in methods if name not in vars(cls)]
+    for name, value in methods.items():
+        type.__setattr__(cls, name, value)
+    return new
+
+
 def fill_class(cls, state):
-    attributes = state[0]
+    *given, attributes, slots = state
+    for name in itertools.chain.from_iterable(given):
+        type.__delattr__(cls, name)  # to be set in its place among the others
+    state = attributes, slots
     # A class that was here before may have attributes that its new version lacks. Attributes that
     # the metaclass made (slots, the members of an enumeration) are not in the state.
     if not isinstance(cls, enum.EnumMeta):
@@ -400,6 +414,12 @@ def fill_instance(instance, names, values, slots, slot_values):
         instance.__dict__.update(zip(map(sys.intern, names), values))
     for name, value in zip(slots, slot_values):
         object.__setattr__(instance, name, value)
+
+
+def fill_finalized(made, state):
+    """An object whose `__del__` has run and that somebody has kept: it doesn't run again."""
+    _store._disarm(made)
+    fill_state(made, state[0])
 
 
 def fill_with_attributes(made, state):

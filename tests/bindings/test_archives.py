@@ -4,6 +4,7 @@ import zipfile
 
 import pytest
 
+
 def test_zip_archives(main, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("a", "inside")

@@ -1,7 +1,5 @@
 """Bokeh's models, HoloViews' objects, Plotly's figures and rich's consoles, encoded and decoded."""
 
-import io
-
 import holdfast
 import pytest
 

@@ -234,3 +234,34 @@ def test_a_class_that_a_module_s_function_made_is_not_filled_to_be_compared(main
     main.commit()
     assert main.ns["kinds"]["a"].count == 1
     assert hand_over(main, "value = kinds['a'].count")["value"] == 1
+
+
+def test_instances_that_are_keys_in_their_class(main):
+    """With a hash of their own, which the class has before its dicts and sets are filled."""
+    main.execute(
+        "class P:\n    made, all = {}, set()\n"
+        "    def __init__(self, n): self.n = n; P.made[self] = n; P.all.add(self)\n"
+        "    def __eq__(self, o): return self.n == o.n\n    def __hash__(self): return hash(self.key())\n"
+        "    def key(self): return self.n\np, value = P(3), None\norder = [n for n in vars(P) if n[0] != '_']"
+    )
+    assert not main.commit()["unserializable"]
+    answer = hand_over(
+        main,
+        "value = P.made[p], P.made[P(3)], len(P.all), [n for n in vars(P) if n[0] != '_'] == order",
+    )
+    assert answer["value"] == [3, 3, 1, True]
+    main.execute(
+        "P(4); value = P.made[p], len(P.all), [n for n in vars(P) if n[0] != '_'] == order"
+    )
+    assert main.ns["value"] == (3, 2, True)
+
+
+def test_what_has_been_finalized_is_not_finalized_again(main):
+    main.execute(
+        "saved = []; runs = []\n"
+        "class Phoenix:\n    def __del__(self): runs.append(1); saved.append(self)\n"
+        "p = Phoenix(); p.n = 1; del p"
+    )
+    main.commit()
+    answer = hand_over(main, "n = saved[0].n; saved.clear(); value = [n, len(runs), len(saved)]")
+    assert answer["value"] == [1, 1, 0]

@@ -7,7 +7,6 @@ import pytest
 
 import holdfast.worker.settings.asked as asked_module
 from holdfast import codecs, libraries
-from holdfast._patches import MISSING
 from holdfast.libraries import Counter, Imported, Registry, Replay, Setting, set_each
 from holdfast.worker.settings import library_state
 from holdfast.worker.settings.library_state import LibraryState

@@ -38,7 +38,10 @@ CASES = [
     ("from unittest import mock\nbad = mock.patch('os.sep', '!')", "in this process"),
     ("from unittest import mock\nbad = mock.patch.dict('os.environ', {})", "in this process"),
     ("import comm\nbad = comm.create_comm(target_name='t')", "a page talks to it"),
-    ("import ctypes\nclass P(ctypes.Structure): _fields_ = [('x', ctypes.c_int)]\nbad = P(1)", "in memory"),
+    (
+        "import ctypes\nclass P(ctypes.Structure): _fields_ = [('x', ctypes.c_int)]\nbad = P(1)",
+        "in memory",
+    ),
     ("import ctypes\nbad = (ctypes.c_int * 3)(1, 2, 3)", "in memory"),
     ("import ctypes\nbad = ctypes.pointer(ctypes.c_int(3))", "pointer"),
     (
@@ -59,7 +62,10 @@ CASES = [
     ("bad = need('rich.console').Console()", "cannot pickle"),
     ("wrapt = need('wrapt')\nbad = wrapt.ObjectProxy([1])", ""),
     ("torch = need('torch')\nbad = torch.jit.script(torch.nn.Linear(1, 1))", ""),
-    ("torch = need('torch')\nbad = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(1, 1))", "state_dict"),
+    (
+        "torch = need('torch')\nbad = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(1, 1))",
+        "state_dict",
+    ),
     ("bad = need('sympy').ring('x', 'ZZ')", ""),
     (
         "import tempfile\nnp, file = need('numpy'), tempfile.mkstemp()[1]\n"

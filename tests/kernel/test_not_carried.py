@@ -4,8 +4,7 @@ import pytest
 
 CELL = "%%execute_with_scorep --run=isolated\n"
 SETTINGS = {
-    "attributes of IPython's shell": "get_ipython().showtraceback = lambda *args, **named: None",
-    "registrations with abstract classes": "import collections.abc\nclass M: pass\n_ = collections.abc.Sized.register(M)",
+    "functions of IPython's shell": "get_ipython().showtraceback = lambda *args, **named: None",
     "overloads (typing.overload)": "import typing\n@typing.overload\ndef f(x: int): ...\ndef f(x): return x",
     "functions that follow new threads": "import threading; threading.settrace(lambda *args: None)",
     "logging's factory and class of loggers": "import logging\nclass L(logging.Logger): pass\nlogging.setLoggerClass(L)",

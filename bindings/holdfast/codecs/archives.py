@@ -14,6 +14,7 @@ import zipfile
 
 from . import handles, register
 
+
 def _file_below(value: t.Any, file: t.Any) -> tuple[tuple, str]:
     """The place of the file below, and its name."""
     raw = getattr(file, "raw", file)

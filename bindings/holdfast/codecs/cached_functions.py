@@ -104,10 +104,31 @@ class Results:
         self.results: list[t.Any] = []
         self.counts = 0, 0  # hits and misses
 
+    def is_as(self, other: Results) -> bool:
+        """Whether both have the same objects."""
+        own, others = [self.results, *self.calls], [other.results, *other.calls]
+        return (
+            (self.counts, self.names) == (other.counts, other.names)
+            and list(map(len, own)) == list(map(len, others))
+            and all(all(map(operator.is_, *pair)) for pair in zip(own, others, strict=True))
+        )
+
+    def fill(self, wrapper: t.Any) -> None:
+        """Have a wrapper with an empty cache remember it."""
+        if _places():
+            _fill(wrapper, self.calls, self.names, self.results, self.counts)
+
+
+def results_of(wrapper: t.Any) -> Results | None:
+    """None if it was never called, or shows nothing of itself."""
+    counts = wrapper.cache_info()[:2]
+    cache = _look_into(wrapper) if any(counts) and _places() else None
+    return None if cache is None else _results_in(cache, wrapper, counts)
 
 
 def _results_in(cache: _Cache, wrapper: t.Any, counts: tuple[int, int]) -> Results:
     found, typed = Results(), wrapper.cache_parameters()["typed"]
+    _of[found] = wrapper
     found.counts, found.results = counts, cache.results
     for position, key in enumerate(cache.keys):
         call, named = _call_of(key, cache.mark, typed)
@@ -115,6 +136,25 @@ def _results_in(cache: _Cache, wrapper: t.Any, counts: tuple[int, int]) -> Resul
         if named:
             found.names[position] = named
     return found
+
+
+_of: weakref.WeakKeyDictionary[Results, t.Any] = (
+    weakref.WeakKeyDictionary()
+)  # by what they remember
+
+
+class _OfOwnModule(Codec):
+    """Those of a function in a module of the user's own (worker/settings/remembered.py)."""
+
+    types = (f"{__name__}.Results",)
+
+    def reduce(self, value, pickler):
+        if LEFT_OUT in pickler.notes:
+            _left_out.add(_of[value])
+            return Results, ()
+        _left_out.discard(_of[value])
+        pickler.notes[CARRIED] = True
+        return NotImplemented
 
 
 class _Cached(Codec):
@@ -137,6 +177,7 @@ class _Cached(Codec):
         return _make_cached, (cache.function, options), state, None, None, _fill_cached
 
 
+register(_OfOwnModule())
 register(_Cached())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+
 def take_over(comm_id: str, target_name: str) -> t.Any:
     """Make a comm that goes on with an id that a page knows, and answer for it."""
     import comm

@@ -10,6 +10,7 @@ import typing as t
 
 from . import Codec, register
 
+
 class _Objects(Codec):
     types = ("param.parameterized.Parameterized",)
 

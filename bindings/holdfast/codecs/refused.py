@@ -37,7 +37,9 @@ class Refused(Codec):
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         kind = type(value)
-        base = next(one for one in kind.__mro__ if f"{one.__module__}.{one.__qualname__}" in REASONS)
+        base = next(
+            one for one in kind.__mro__ if f"{one.__module__}.{one.__qualname__}" in REASONS
+        )
         reason = REASONS[f"{base.__module__}.{base.__qualname__}"]
         raise TypeError(f"cannot pickle '{kind.__name__}' object: {reason}")
 

@@ -43,7 +43,7 @@ from .settings.attributes import is_own
 from .settings.counters import counters
 from .settings.library_state import library_state
 from .settings.own_code import own_code
-from .settings.dispatchers import dispatchers
+from .settings.remembered import remembered
 from .subshells import SubshellThread
 
 if t.TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Worker:
             if is_own(module.__spec__):
                 own_code.imported(module)
                 differences.imported(module)
-                dispatchers.meet(module)
+                remembered.imported(module)
 
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name

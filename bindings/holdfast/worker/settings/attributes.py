@@ -202,7 +202,7 @@ def parts_of(
         elif issubclass(kind, enum.Enum) and _is_member(made, path, name):
             work += [(f"{path}.{inner}", part) for inner, part in _of_member(made)]
             yield path, value, made is value
-        else:
+        else:  # remembered.py has the implementations
             yield path, value, type(value) is functools.singledispatchmethod
 
 
@@ -286,7 +286,7 @@ def of_function(function: types.FunctionType) -> t.Iterator[tuple[str, t.Any]]:
     for name in _OF_FUNCTION:
         yield name, getattr(function, name)
     if is_dispatching(function):
-        return  # what is registered with it, dispatchers.py carries
+        return  # what is registered with it, remembered.py carries
     yield from vars(function).items()
     for place, cell in enumerate(function.__closure__ or ()):
         with contextlib.suppress(ValueError):  # it is empty

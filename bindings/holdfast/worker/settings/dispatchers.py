@@ -1,7 +1,7 @@
-"""What the notebook has registered with modules' single-dispatch functions: a slot of the namespace (kept.py).
+"""What the notebook has registered with libraries' single-dispatch functions: a slot of the namespace (kept.py).
 
 `pkgutil.iter_importer_modules.register(Store, store_modules)` puts an entry into a dict that only the function
-knows. So the functions of the libraries that the notebook uses (differences.py), and of the user's own modules, are asked for their registries: an
+knows. So the functions of the modules that the notebook uses (differences.py) are asked for their registries: an
 entry is the notebook's if its code made the class or the implementation. In another process it is registered in
 the same way, as soon as the function's module is imported there. Dask's own `Dispatch` is such a function.
 """
@@ -24,7 +24,7 @@ Entries = list[tuple[t.Any, t.Any]]  # classes and what is called for them
 
 
 class Dispatchers:
-    """Those of this process's modules."""
+    """Those of this process's libraries."""
 
     def __init__(self) -> None:
         # Registries without the notebook's entries.

@@ -19,7 +19,8 @@ from ..origin import is_library
 
 Call = tuple[t.Any, tuple, dict[str, t.Any]]  # function, arguments, named arguments
 
-left_out: list[object] = []  # what the notebook's code has registered in this process, which doesn't run it
+# What the notebook's code has registered in this process, which doesn't run it.
+left_out: list[object] = []
 
 
 def leave_out(namespace: dict[str, t.Any]) -> None:

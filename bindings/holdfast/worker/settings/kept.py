@@ -19,6 +19,7 @@ from . import exits, ipython_registries, loggers, pyplot, registries
 from .dispatchers import dispatchers
 from .exits import is_own
 from .library_state import library_state
+from .remembered import remembered
 from .rows import as_shown_before
 
 # Attributes whose names say that they are a library's own (Differences passes over these), and which
@@ -36,7 +37,8 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "handlers and filters of logging": Slot(
             "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
         ),
-        "implementations of modules' functions (singledispatch)": dispatchers.slot(),
+        "what functions of own modules remember": remembered.slot(),
+        "implementations of libraries' functions (singledispatch)": dispatchers.slot(),
         **registries.slots(),
         **ipython_registries.slots(shell),
         **pyplot.slots(),

@@ -197,10 +197,12 @@ def slots() -> dict[str, Slot]:
 
 def own_slots() -> dict[str, Slot]:
     """Those of one process alone. To be called once in a process."""
+    abstract = _Abstract()
     finders = Registry("sys", lambda _: {"finders": sys.meta_path, "hooks": sys.path_hooks})
     return {
         FINDERS: finders.slot(),  # a worker has some
         "handlers of signals": _signals(),
+        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
     }
 
 
@@ -232,6 +234,31 @@ def _signals() -> Slot:
                 signal.signal(number, handler)
 
     return Slot("signal", read, write)
+
+
+class _Abstract:
+    """Classes that the user registers with others', or with a module's. The notebook's own abstract classes carry
+    what is registered with them."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[t.Any, t.Any]] = []
+        abc: t.Any = sys.modules["abc"]
+        register = abc._abc_register  # what every abstract class calls
+
+        def note(kind: t.Any, member: t.Any) -> t.Any:
+            is_users = is_notebooks(member) or is_notebooks(kind)
+            if is_users and kind.__module__ != "__main__" and (kind, member) not in self._pairs:
+                self._pairs.append((kind, member))
+            return register(kind, member)
+
+        abc._abc_register = note
+
+    def read(self) -> t.Any:
+        return list(self._pairs) or MISSING
+
+    def write(self, new: t.Any) -> None:
+        for kind, member in [] if new is MISSING else new:
+            kind.register(member)
 
 
 def _adapters(names: t.Iterable[t.Any]) -> Holders:

@@ -7,8 +7,6 @@ declared in holdfast/libraries.
 
 from __future__ import annotations
 
-import _abc
-import abc
 import asyncio
 import atexit
 import contextlib
@@ -19,6 +17,7 @@ import os
 import stat
 import sys
 import threading
+import types
 import typing as t
 
 from holdfast import _store
@@ -449,6 +448,7 @@ def _streams() -> list[str]:
 # ---- what is only named: the code of the notebook that is registered somewhere
 
 
+_FUNCTIONS = (types.FunctionType, types.MethodType)
 _SHELLS_PARTS = "kernel events display_pub displayhook display_formatter magics_manager".split()
 
 
@@ -457,19 +457,11 @@ def _of_notebook(values: t.Iterable[t.Any]) -> list[str]:
 
 
 def _of_shell() -> list[str]:
-    """Attributes of IPython's shell and of its parts."""
+    """Functions in the place of those of IPython's shell and of its parts."""
     shell = _shell()
     owners = [shell, *(getattr(shell, name, None) for name in _SHELLS_PARTS)]
-    return _of_notebook(
-        value for owner in owners for value in getattr(owner, "__dict__", {}).copy().values()
-    )
-
-
-def _abstract() -> list[str]:
-    """Classes that are registered with the abstract ones of Python's."""
-    modules = [sys.modules[name] for name in ("collections.abc", "numbers") if name in sys.modules]
-    kinds = [one for module in modules for one in vars(module).values() if isinstance(one, abc.ABCMeta)]
-    return sorted(_of_notebook(ref() for one in kinds for ref in _abc._get_dump(one)[0]))
+    values = [one for owner in owners for one in list(getattr(owner, "__dict__", {}).values())]
+    return _of_notebook(one for one in values if isinstance(one, _FUNCTIONS))
 
 
 def _loggers() -> list[str]:
@@ -482,8 +474,7 @@ def _loggers() -> list[str]:
 
 
 ROWS: dict[str, Row] = {
-    "attributes of IPython's shell": Row("IPython", _of_shell),
-    "registrations with abstract classes": Row("abc", _abstract),
+    "functions of IPython's shell": Row("IPython", _of_shell),
     "overloads (typing.overload)": Row(
         "typing",
         lambda: sorted(t._overload_registry.get("__main__", ())),  # type: ignore[attr-defined]
