@@ -41,6 +41,8 @@ NOTHING_TO_CARRY = {
     "what waits for children, which stay in their process": "asyncio.set_child_watcher",
     "the loop is the worker's own": "asyncio.set_event_loop",
     "the machine's": "socket.sethostname",
+    "it is named, and not carried (docs/not-carried.md)": """
+        logging.setLogRecordFactory logging.setLoggerClass threading.setprofile threading.settrace""",
 }
 
 

@@ -1,8 +1,21 @@
-"""rich: what it shows instead of IPython."""
+"""rich: what it shows instead of IPython, and whether its console has other options than its own."""
 
-from . import Replay
+from __future__ import annotations
+
+from . import Imported, Replay, Setting
+
+_rich = Imported("rich")
+
+
+def _reconfigured() -> list[str]:
+    """What `rich.reconfigure` has set, which can only be named: a console has a lock."""
+    console = vars(_rich._console) if _rich._console is not None else {}
+    names = ("_width", "_height", "_force_terminal", "soft_wrap", "record", "_style")
+    return [f"{name}={console[name]}" for name in names if console.get(name)]
+
 
 DECLARATIONS = (
+    Setting("options of the console", _reconfigured),
     Replay(
         "installation", (("rich.pretty", "install"), ("rich.traceback", "install")), through=True
     ),

@@ -449,7 +449,7 @@ def _streams() -> list[str]:
 
 
 _FUNCTIONS = (types.FunctionType, types.MethodType)
-_SHELLS_PARTS = "kernel events display_pub displayhook display_formatter magics_manager".split()
+_SHELLS_PARTS = "kernel events display_pub display_formatter magics_manager".split()
 
 
 def _of_notebook(values: t.Iterable[t.Any]) -> list[str]:
