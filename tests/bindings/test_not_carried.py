@@ -37,7 +37,6 @@ CASES = [
     ("import concurrent.futures\nbad = concurrent.futures.Future()", "cannot pickle"),
     ("from unittest import mock\nbad = mock.patch('os.sep', '!')", "in this process"),
     ("from unittest import mock\nbad = mock.patch.dict('os.environ', {})", "in this process"),
-    ("import comm\nbad = comm.create_comm(target_name='t')", "a page talks to it"),
     (
         "import ctypes\nclass P(ctypes.Structure): _fields_ = [('x', ctypes.c_int)]\nbad = P(1)",
         "in memory",

@@ -55,7 +55,7 @@ _BUILT_IN: dict[str, str] = {
     "bokeh": "bokeh_models",
     "bs4": "soups",
     "builtins": "wrapped_objects",
-    "comm": "refused",
+    "comm": "comms",
     "dateutil": "dateutil_zones",
     "functools": "cached_functions",
     "gzip": "refused",

@@ -115,6 +115,7 @@ class Results:
 
     def fill(self, wrapper: t.Any) -> None:
         """Have a wrapper with an empty cache remember it."""
+        _of[self] = wrapper
         if _places():
             _fill(wrapper, self.calls, self.names, self.results, self.counts)
 

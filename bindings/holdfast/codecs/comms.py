@@ -1,12 +1,16 @@
-"""Comms of widgets: what a page and the kernel send to each other by.
+"""Comms: what a page and the kernel send to each other by, such as the handles of Bokeh's plots.
 
-The page knows a comm by its id. So a widget crosses with that, and the main worker answers for it (widgets.py). No page
-is told that one was opened or closed meanwhile. A comm that a variable holds stays in its process.
+The page knows a comm by its id. So one crosses as that, with its callbacks; the process that gets it sends by it,
+and if it is the main worker it answers for it, as for widgets (widgets.py). No page is told that one was
+opened or closed meanwhile.
 """
 
 from __future__ import annotations
 
 import typing as t
+
+from .. import _context
+from . import Codec, register
 
 
 def take_over(comm_id: str, target_name: str) -> t.Any:
@@ -30,3 +34,29 @@ def leave() -> None:
 
     for one in list(getattr(comm.get_comm_manager(), "comms", {}).values()):
         one._closed = True
+
+
+def _make(comm_id: str, target_name: str, is_closed: bool) -> t.Any:
+    if not is_closed and not _context.is_comparing():
+        return take_over(comm_id, target_name)
+    import comm
+
+    made: t.Any = comm.create_comm(comm_id=comm_id, target_name=target_name, primary=False)
+    made._closed = True
+    return made
+
+
+def _fill(made: t.Any, callbacks: tuple[t.Any, t.Any]) -> None:
+    made._msg_callback, made._close_callback = callbacks
+
+
+class _Comms(Codec):
+    types = ("comm.base_comm.BaseComm",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        callbacks = value._msg_callback, value._close_callback
+        made = value.comm_id, value.target_name, value._closed
+        return _make, made, callbacks, None, None, _fill
+
+
+register(_Comms())

@@ -28,7 +28,6 @@ REASONS = {
     "argparse._ActionsContainer": "a parser compares some texts by identity",
     "unittest.mock._patch": "what it has changed is in this process",
     "unittest.mock._patch_dict": "what it has changed is in this process",
-    "comm.base_comm.BaseComm": "a page talks to it",
 }
 
 
