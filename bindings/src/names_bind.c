@@ -10,8 +10,8 @@
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
- * decoded onto the class that is there, so that old instances see it. Names of which an
- * unserializable value goes on with the object before are reported.
+ * decoded onto the class that is there, so that old instances see it. Changes of
+ * objects that unserializable values share are applied in place (holdfast._inplace).
  */
 #include "names_type.h"
 
@@ -359,22 +359,49 @@ adopt_difference(binding *at, PyObject *removed) {
     return failed ? -1 : 0;
 }
 
-/* The names whose value before an unserializable object goes on with. New reference. */
+/* The values to bind, for holdfast._inplace: a new dict. */
 static PyObject *
-names_apart(binding *at) {
-    PyObject *beside = at->in.names->beside, *apart = PyList_New(0);
-    for (size_t i = 0; apart && i < at->in.bound.count; i++) {
+values_of(binding *at) {
+    PyObject *values = PyDict_New();
+    for (size_t i = 0; values && i < at->in.bound.count; i++) {
         PyObject *key = at->in.bound.items[i];
         hfi_record *record = record_of(at, key);
-        if (!record || !record->is_new || hfi_graph_is_atom(record->bound))
-            continue;
-        int is_beside = PySet_Contains(beside, key);
-        PyObject *before = PyDict_GetItemWithError(at->in.namespace, key);
-        if (is_beside < 0 || PyErr_Occurred() ||
-            (is_beside && before && before != record->bound &&
-             PyList_Append(apart, key) < 0))
-            Py_CLEAR(apart);
+        if (record && record->is_new && PyDict_SetItem(values, key, record->bound) < 0)
+            Py_CLEAR(values);
     }
+    return values;
+}
+
+/* Another object than the decoded one is not known: the next save looks at it. */
+static void
+take_values(binding *at, PyObject *values) {
+    PyObject *key, *value;
+    for (Py_ssize_t i = 0; PyDict_Next(values, &i, &key, &value);) {
+        hfi_record *record = record_of(at, key);
+        if (!record || !record->is_new || record->bound == value)
+            continue;
+        record->is_closed = 0;
+        hfi_record_bind(record, value, 1);
+    }
+}
+
+/* A value that an unserializable object may hold as well is changed in place, not bound
+ * anew. New reference: a list of the names for which that isn't possible. */
+static PyObject *
+apply_in_place(binding *at) {
+    PyObject *beside = at->in.names->beside;
+    if (PySet_GET_SIZE(beside) == 0)
+        return PyList_New(0);
+    PyObject *module = PyImport_ImportModule("holdfast._inplace");
+    PyObject *values = module ? values_of(at) : NULL;
+    PyObject *apart =
+        values ? PyObject_CallMethod(module, "apply", "OOOO", at->in.namespace, values,
+                                     at->in.decoded, beside)
+               : NULL;
+    if (apart)
+        take_values(at, values);
+    Py_XDECREF(values);
+    Py_XDECREF(module);
     return apart;
 }
 
@@ -516,7 +543,7 @@ adopt_and_report(binding *at, PyObject *removed) {
     double start = now_seconds();
     if (hfi_decoding_enter(&at->in) < 0)
         return NULL;
-    PyObject *apart = adopt_difference(at, removed) == 0 ? names_apart(at) : NULL;
+    PyObject *apart = adopt_difference(at, removed) == 0 ? apply_in_place(at) : NULL;
     PyObject *result = NULL;
     if (bind_in_order(at, !apart) == 0 && hfi_decoding_take_baselines(&at->in) == 0)
         result = report(at, start, code_of(at));

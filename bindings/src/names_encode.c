@@ -14,8 +14,8 @@
  * A group that can't be carried as a whole is taken apart: the members that fail by
  * themselves are unserializable, the others go on as a smaller group. So one generator
  * doesn't keep the list that it reads from carrying on. The names of those that go on
- * are kept as `beside`: if another process changes them, the unserializable values go on
- * with the objects that are here, and the names are reported (names_bind.c).
+ * are kept as `beside`: changes that come back for them are applied to the objects that
+ * are here (names_bind.c), so that the unserializable values see the change.
  *
  * The walk's results for a member go into the record that will hold, even if the value
  * is unchanged and the commit is dropped: it is about this process's objects at this

@@ -81,16 +81,3 @@ def test_is_named(main, source, reason):
     report = main.commit()
     assert "bad" in report["unserializable"]
     assert re.search(reason, report["unserializable"]["bad"]), report["unserializable"]["bad"]
-
-
-def test_names_of_which_a_generator_keeps_the_old_object(main):
-    main.execute("""
-x, y, n, f = [1], {}, 1, lambda: 1
-holder = (one for one in [x, y, n, f] * 9)
-next(holder)
-""")
-    known = main.ns["x"]
-    assert set(main.commit()["unserializable"]) == {"holder"}
-    main.other("names.bind(ns)\nns['x'].append(2); ns['n'] = 5; ns['z'] = 1\npublish(save(ns))")
-    report = main.names.adopt(main.ns)
-    assert set(report["apart"]) == {"x", "y", "f"} and main.ns["x"] == [1, 2] and known == [1]

@@ -18,7 +18,7 @@ import sys
 import types
 import typing as t
 
-from .. import _context
+from .. import _context, _inplace
 from . import Codec, comms, register
 
 # In a cell's namespace while it is saved: what only ipywidgets refers to, such as what `interact`
@@ -90,6 +90,7 @@ def arrive(namespace: dict[str, t.Any], changed: t.Iterable[str]) -> bool:
     for name in names:
         del namespace[name]
     _closed.clear()
+    _inplace.forget()
     return bool(names)
 
 
@@ -159,12 +160,15 @@ def _set_calls(widget: t.Any, place: Place, calls: list[t.Any]) -> None:
         _set_list(_spaces(widget)[name][rest[0]].callbacks, calls)
     elif calls:
         widget._trait_validators[name] = calls[0]
+        _inplace.put_into(widget._trait_validators, name)
     else:
         widget._trait_validators.pop(name, None)
 
 
 def _set_list(here: list[t.Any], calls: list[t.Any]) -> None:
     here[:] = calls
+    for number in range(len(calls)):
+        _inplace.put_into(here, number)
 
 
 # ---- in a fork: what its cell changes -------------------------------------------------------
@@ -351,6 +355,7 @@ def _find(comm_id: str) -> t.Any:
     widget = _instances().get(comm_id) or _closed.get(comm_id)
     if widget is None:
         raise ValueError("a widget that was closed while the cell ran")
+    _inplace.leave(widget)
     return widget
 
 
@@ -365,6 +370,7 @@ def _refresh(widget: t.Any, state: tuple[t.Any, ...]) -> None:
     spaces = _spaces(widget)
     for space, name, part in sent:
         spaces[space][name] = part
+        _inplace.put_into(spaces[space], name)
     for space, name in gone:
         spaces[space].pop(name, None)
     for place, found in calls.items():
@@ -391,6 +397,7 @@ def _close(widget: t.Any) -> None:
 
 def _make(cls: t.Any) -> t.Any:
     widget = cls.__new__(cls)
+    _inplace.leave(widget)
     return widget
 
 
@@ -398,6 +405,9 @@ def _fill(widget: t.Any, state: tuple[t.Any, ...]) -> None:
     attributes, traits, calls, comm_id = state
     vars(widget).update(attributes)
     widget._trait_values.update(traits, comm=None)
+    for space, sent in (("attributes", attributes), ("traits", traits)):
+        for name in sent:
+            _inplace.put_into(_spaces(widget)[space], name)
     for place, handlers in calls.items():
         if handlers:
             of_class = _calls(widget).get(place, []) if place[0] == "notifier" else []

@@ -9,9 +9,12 @@ _rich = Imported("rich")
 
 def _reconfigured() -> list[str]:
     """What `rich.reconfigure` has set, which can only be named: a console has a lock."""
-    console = vars(_rich._console) if _rich._console is not None else {}
-    names = ("_width", "_height", "_force_terminal", "soft_wrap", "record", "_style")
-    return [f"{name}={console[name]}" for name in names if console.get(name)]
+    console = _rich._console
+    if console is None:
+        return []
+    own, plain = vars(console), vars(type(console)())
+    names = ("_width", "_height", "_force_terminal", "soft_wrap", "record", "no_color", "stderr")
+    return [f"{name}={own.get(name)}" for name in names if own.get(name) != plain.get(name)]
 
 
 DECLARATIONS = (
