@@ -16,9 +16,8 @@ LOOK = f"for shown in digest.parts(globals(), {[*NAMES, 'Thing', 'log', 'memo']}
 FIRST = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
 
 OBJECTS = """
-import ctypes, digest, functools, numpy as np, pandas as pd
+import digest, functools, numpy as np, pandas as pd
 log = []
-class Pair(ctypes.Structure): _fields_ = [("x", ctypes.c_int), ("k", ctypes.c_double)]
 class Link:
     def __init__(self, after, value): self.after, self.value = after, value
 def links(count, value):
@@ -55,7 +54,7 @@ np.zeros(4000, dtype=[('x', 'f8'), ('y', 'i4')]) | np.arange(9)[::-2] | np.array
 pd.DataFrame({'u': np.arange(3000.0), 'v': ['s', 't'] * 1500}) | Thing(1) | Thing([]) | [] | {}
 N | [N, M] | {'k': N, 'm': M} | (N, M) | N[1:] | N[::-1] | N['k'] | N['u'].to_numpy() | N.T | list(N)
 Thing(N) | N.value | make(N) | lambda: N | N.copy() | N.reshape(-1) | type(N) | N['x'] | frozenset(N)
-links(3, N) | links(900, 4) | N.after | (ctypes.c_int * 5)(1, 2, 3) | (ctypes.c_double * 9000)(1.5) | Pair(2, 1.5)
+links(3, N) | links(90, 4) | N.after
 np.arange(4000, dtype='q') | np.arange(5, dtype='g') | open(digest.__file__) | open(digest.__file__, 'rb')
 memo(3) | memo(4, y='k') | memo(N) | memo | N.readline() | np.frombuffer(N, 'u1') | N.x
 """
