@@ -1,9 +1,10 @@
-"""What the notebook has registered with libraries' single-dispatch functions: a slot of the namespace (kept.py).
+"""Carries what the notebook has registered with libraries' single-dispatch functions, as a slot (kept.py).
 
-`pkgutil.iter_importer_modules.register(Store, store_modules)` puts an entry into a dict that only the function
-knows. So the functions of the modules that the notebook uses (differences.py) are asked for their registries: an
-entry is the notebook's if its code made the class or the implementation. In another process it is registered in
-the same way, as soon as the function's module is imported there. Dask's own `Dispatch` is such a function.
+`pkgutil.iter_importer_modules.register(Store, store_modules)` puts an entry into a dict that only the
+function knows. So the functions of the modules that the notebook uses (differences.py) are asked for their
+registries. An entry is the notebook's if its code made the class or the implementation. In another process it
+is registered in the same way, as soon as the function's module is imported there. Dask's own `Dispatch` is
+such a function.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Entries = list[tuple[t.Any, t.Any]]  # classes and what is called for them
 
 
 class Dispatchers:
-    """Those of this process's libraries."""
+    """The single-dispatch functions of this process's libraries."""
 
     def __init__(self) -> None:
         # Registries without the notebook's entries.

@@ -1,5 +1,8 @@
-"""logging's settings: what each logger lets through. Its handlers and filters are values (kept.py); attributes that code
-has given it and a class of the notebook's stay in their process."""
+"""Carries logging's levels: what each logger lets through.
+
+Handlers and filters of loggers are values (kept.py). Attributes that code has given a logger, and a class of the
+notebook's, stay in their process.
+"""
 
 from __future__ import annotations
 

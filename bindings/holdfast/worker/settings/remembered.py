@@ -1,9 +1,9 @@
-"""What functions of the user's own modules remember: a slot of the namespace (kept.py).
+"""Carries what functions of the user's own modules remember, as a slot (kept.py).
 
 A function that `functools.lru_cache` wraps keeps results, and one of `functools.singledispatch` the
-implementations that the notebook has registered. Another process has such a function by its name, as its
-module made it. So what each has that its module didn't give it is one value, carried as any by the
-codecs, and put into the function that the other process has.
+implementations that the notebook has registered. Another process has such a function as its module made it.
+So what a function has beyond that is one value, encoded like a variable, and put into the function that the
+other process has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = (_Cached, types.FunctionType)
 
 
 class Remembered:
-    """By the functions of this process's modules."""
+    """What the functions of this process's own modules remember."""
 
     def __init__(self) -> None:
         self._begun: dict[int, dict[t.Any, t.Any]] = {}  # what the module registered, by function
@@ -39,7 +39,7 @@ class Remembered:
         return Slot("functools", self._read, self._write)
 
     def imported(self, module: types.ModuleType) -> None:
-        """One of the user's own, just now."""
+        """Note a module of the user's own that was imported just now."""
         self._modules.add(module.__name__)
         for _, function in _functions_of(module):
             if type(function) is not _Cached:
@@ -107,7 +107,7 @@ class Remembered:
 
 
 def _functions_of(module: t.Any) -> t.Iterator[tuple[str, t.Any]]:
-    """Those that remember something, of a module and its classes, by their paths."""
+    """The functions of a module and its classes that remember something, by their paths."""
     work = list(getattr(module, "__dict__", {}).items())
     name = getattr(module, "__name__", None)
     for path, value in work:  # which grows
