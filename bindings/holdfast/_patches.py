@@ -509,6 +509,8 @@ def same(one: object, other: object) -> bool:
 
 def equal(one: t.Any, other: t.Any) -> bool:
     """Whether lists and dicts have the same objects in the same places."""
+    if one is other:
+        return True
     if isinstance(one, (list, tuple)) and type(one) is type(other):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, dict) and isinstance(other, dict):

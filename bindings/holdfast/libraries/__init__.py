@@ -96,6 +96,9 @@ class Setting(t.NamedTuple):
         Whether each process begins with a random value: then it is always carried.
     has_values : bool, optional
         Whether the notebook's own objects may be in it: then it is saved as variables are.
+    held : callable, optional
+        Gives the dict or list that `get` reads from, with those in it, and from nothing else: while they hold the same
+        objects `get` isn't called. For one that takes more than some microseconds.
     """
 
     name: str
@@ -105,6 +108,7 @@ class Setting(t.NamedTuple):
     fresh: t.Any = None
     is_drawn: bool = False
     has_values: bool = False
+    held: t.Callable[[], t.Any] | None = None
 
 
 class Registry(t.NamedTuple):

@@ -324,7 +324,11 @@ class MainWorker(Worker):
             self.rollback.look_at_pages()
         device_lease.leases.durable = bool(frame.get("durable"))
         device_lease.leases.left_out = False
-        saved, _, reason = self.save()
+        asked.is_idle = "code" not in frame and not frame.get("leaves")
+        try:
+            saved, _, reason = self.save()
+        finally:
+            asked.is_idle = False
         code = saved.pop("code")
         self.touched.learn(code, saved.pop("held"))
         self.touched.count_strays()

@@ -36,7 +36,9 @@ class Asked:
         self.load: t.Callable[[str], object] = lambda package: (
             None
         )  # the file about a package (library_state.py)
+        self.is_idle = False  # no cell waits for the commit
         self._fresh: dict[str, t.Any] = {}
+        self._last: dict[str, t.Any] = {}  # of costly rows
         self._waiting: dict[str, t.Any] = {}
         self._count = 0  # of modules, when they were looked at last
         self._modules: set[str] = set()  # which weren't imported when the process began
@@ -86,7 +88,7 @@ class Asked:
         found = dict(self._waiting)
         for name, row in ROWS.items():
             if row.write is not None:
-                now = read(row)
+                now = self._now(name, row)
                 if now is not None and now != self._fresh_of(name):
                     found[name] = now
         return found
@@ -101,13 +103,20 @@ class Asked:
             if value is not None and value != before.get(name):
                 self._set_in_time(name, value, shell)
 
+    def _now(self, name: str, row: Row) -> t.Any:
+        if not row.is_costly:
+            return read(row)
+        if not self.is_idle:
+            self._last[name] = read(row)
+        return self._last.get(name)
+
     def staying(self, shell: t.Any) -> dict[str, str]:
         """The state that differs and that no plain value can set, with the reason why a clean
         process doesn't have it."""
         found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
         for name, row in ROWS.items():
             if row.write is None and name not in _KEPT:
-                if differs(row, self._fresh.get(name), read(row), imported=True):
+                if differs(row, self._fresh.get(name), self._now(name, row), imported=True):
                     found[name] = _STAYS
         return found
 

@@ -17,7 +17,6 @@ import contextlib
 import dis
 import itertools
 import opcode
-import operator
 import re
 import sys
 import types
@@ -40,7 +39,6 @@ _IN_PLACE = re.compile(
 )
 _STORES = (dis.opmap["STORE_GLOBAL"], dis.opmap["STORE_ATTR"])
 _BETWEEN = (dis.opmap["CACHE"], dis.opmap["SWAP"], dis.EXTENDED_ARG)
-_NEXT = re.compile(r"count\((-?\d+)(?:, (\d+))?\)")
 
 
 class Counters:
@@ -193,18 +191,26 @@ def _counted(one: t.Any) -> t.Any:
 
 
 def _find(module: str, name: str) -> t.Any:
-    """Find the counter; None in another version of the library."""
-    with contextlib.suppress(AttributeError):
-        return operator.attrgetter(name)(sys.modules[module])
-    return None
+    """None in another version of the library."""
+    found = sys.modules[module]
+    for step in name.split("."):
+        found = getattr(found, step, None)
+    return found
 
 
 def _number(one: t.Any) -> int | None:
     if type(one) is int:
         return one
     count = _counted(one)
-    shown = None if count is None else _NEXT.fullmatch(repr(count))
-    return None if shown is None else int(shown[1])
+    return None if count is None else _shown(count)[0]
+
+
+def _shown(count: t.Any) -> tuple[int | None, int]:
+    """The next number of an `itertools.count`, if it counts whole ones, and the step."""
+    number, _, step = repr(count).removeprefix("count(")[:-1].partition(", ")
+    with contextlib.suppress(ValueError):
+        return int(number), int(step or 1)
+    return None, 1
 
 
 def _count_to(module: str, name: str, number: int, is_drawn: bool) -> None:
@@ -215,8 +221,7 @@ def _count_to(module: str, name: str, number: int, is_drawn: bool) -> None:
         return
     count = _counted(one)
     if count is not None:  # it may have other names: it is the same object that goes on
-        step = int(_NEXT.fullmatch(repr(count))[2] or 1)  # type: ignore[index]
-        skipped = itertools.islice(count, (number - now) // max(step, 1))
+        skipped = itertools.islice(count, (number - now) // max(_shown(count)[1], 1))
         collections.deque(skipped, maxlen=0)
         return
     with contextlib.suppress(AttributeError):

@@ -14,6 +14,7 @@ import typing as t
 from holdfast._patches import MISSING
 
 from ..origin import is_library
+from .watched import Memo
 
 _DEFAULT = (logging.NOTSET, True, False)
 # Attributes that logging gives them; `getLogger` sets the last.
@@ -23,7 +24,7 @@ _OWN_KINDS = (logging.Logger, logging.RootLogger)
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
-def capture() -> dict[str, t.Any]:
+def _read() -> dict[str, t.Any]:
     """The settings of each logger that was changed since it was made."""
     manager = logging.root.manager
     found: dict[str, t.Any] = {"root": _settings(logging.root)}
@@ -32,6 +33,22 @@ def capture() -> dict[str, t.Any]:
         if settings != _DEFAULT:
             found[name] = settings
     return {"loggers": found, "disable": manager.disable}
+
+
+def objects() -> list[t.Any]:
+    """In which all of that is kept."""
+    manager = logging.root.manager
+    parts = [vars(manager), manager.loggerDict]
+    for _, logger in named():
+        parts += [type(logger), vars(logger), logger.handlers, logger.filters]
+    return parts
+
+
+def manager() -> t.Any:
+    return logging.root.manager
+
+
+capture = Memo(_read, manager, objects)
 
 
 def apply(new: dict[str, t.Any], old: dict[str, t.Any] | None) -> None:
@@ -66,7 +83,7 @@ def find(name: str) -> logging.Logger:
 # ---- attributes and classes
 
 
-def additions() -> t.Any:
+def _read_additions() -> t.Any:
     """What code has added to loggers, by their names: the class, or None for logging's, and the attributes."""
     found: dict[str, t.Any] = {}
     for name, logger in named():
@@ -75,6 +92,9 @@ def additions() -> t.Any:
             if any(added):
                 found[name] = added
     return found or MISSING
+
+
+additions = Memo(_read_additions, manager, objects)
 
 
 def set_additions(new: t.Any) -> None:

@@ -24,6 +24,7 @@ class Row(t.NamedTuple):
     grows: bool = False  # only what is more than before counts
     of_process: bool = False
     is_drawn: bool = False
+    is_costly: bool = False  # at a commit that no cell waits for the last answer counts
 
 
 def module_of(name: str) -> t.Any:

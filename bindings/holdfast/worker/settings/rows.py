@@ -388,7 +388,8 @@ def _set_traits(new: dict[str, t.Any]) -> None:
 
 def _deleted() -> list[str]:
     """IPython's own names that the user has deleted."""
-    return [name for name in _OWN_NAMES if name not in _shell().user_ns]
+    names = _shell().user_ns
+    return [name for name in _OWN_NAMES if name not in names]
 
 
 def _set_deleted(new: list[str]) -> None:
@@ -476,7 +477,7 @@ ROWS: dict[str, Row] = {
     "sys.setprofile()": _follows("getprofile"),
     "sys.settrace()": _follows("gettrace"),
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
-    "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
+    "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True, is_costly=True),
     "the time zone": Row("time", _zone, _set_zone),
     "modules that can't be imported": Row("sys", _no_modules, _set_no_modules),
     "the locale": Row("locale", _locale, _set_locale),
@@ -506,7 +507,8 @@ ROWS: dict[str, Row] = {
         "threading", lambda: thread_locals.read(), thread_locals.write
     ),
     "sources in linecache": Row("linecache", _sources, _set_sources),
-    "warnings that were shown": Row("warnings", _shown, _set_shown),
+    # After a crash one may be shown again.
+    "warnings that were shown": Row("warnings", _shown, _set_shown, is_costly=True),
     "names of logging's levels": Row("logging", _levels, _set_levels),
     "the first weekday": Row(
         "calendar",

@@ -18,6 +18,7 @@ from holdfast._after_import import call_after_import
 
 from ..origin import is_library
 from .attributes import is_plain, new_modules
+from .watched import Memo, holders_in
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
 _BY_ROWS = frozenset(("sklearn._config",))  # asked for by a function of the package (rows.py)
@@ -32,11 +33,20 @@ class ThreadLocals:
         self._count = 0  # of modules that were looked at
         self._places: list[tuple[str, str]] = []  # modules and names
         self._waiting: Found = {}  # for modules that aren't imported here
+        self._read = Memo(self._read_spaces, lambda: self._count, self._parts)
 
     def read(self) -> Found:
         """Read what this thread has in them."""
         self.look()
-        found = dict(self._waiting)
+        return self._waiting | self._read()
+
+    def _parts(self) -> list[t.Any]:
+        modules = {module: sys.modules.get(module) for module, _ in self._places}
+        spaces = [_space(module, name) for module, name in self._places]
+        return [*modules.values(), *(part for space in spaces for part in holders_in(space))]
+
+    def _read_spaces(self) -> Found:
+        found: Found = {}
         for module, name in self._places:
             held = {key: one for key, one in _space(module, name).items() if is_plain(one)}
             if held:
