@@ -109,7 +109,9 @@ def re_compiled():
 def test_holders():
     inner: list = [1]
     value = {"a": (inner, {2}), "b": inner}
-    assert sorted(map(str, holders_in(value))) == sorted(map(str, [value, (inner, {2}), inner, {2}]))
+    assert sorted(map(str, holders_in(value))) == sorted(
+        map(str, [value, (inner, {2}), inner, {2}])
+    )
     value["c"] = value
     assert len(holders_in(value)) == 4 and holders_in(5) == []
 

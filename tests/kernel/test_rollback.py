@@ -92,7 +92,10 @@ def test_a_pool_that_still_spins_is_known(kernel):
     kernel.run("import numpy as np; each = iter('abc'); left = (c for c in each); next(left)")
     for _ in range(3):
         work = "x = np.ones((500, 500)); x = x @ x"
-        sent = [kernel.client.execute(work), kernel.client.execute(IN_PROCESS + "next(left)\n" + DIE)]
+        sent = [
+            kernel.client.execute(work),
+            kernel.client.execute(IN_PROCESS + "next(left)\n" + DIE),
+        ]
         outcomes = [kernel.finish(one) for one in sent]
         assert outcomes[1].content["ename"] == "CellDied"
     assert kernel.run("next(left)").result == "'b'"
@@ -227,7 +230,9 @@ def forks_of(kernel):
 
 def fork_of_a_cell(kernel):
     """The fork that protects an isolated cell."""
-    outcome = kernel.run(IN_PROCESS + FORKS + "while len(forks()) != 1: time.sleep(0.01)\nforks()[0]")
+    outcome = kernel.run(
+        IN_PROCESS + FORKS + "while len(forks()) != 1: time.sleep(0.01)\nforks()[0]"
+    )
     return int(outcome.result)
 
 
@@ -367,7 +372,9 @@ def test_the_notebook_outlives_many_deaths(kernel):
     assert Path("/proc", kernel.run("import os; os.getpid()").result).exists()
 
 
-@pytest.mark.parametrize("head", effort.core(["", IN_PROCESS, "%%execute_with_scorep\n"], [IN_PROCESS]))
+@pytest.mark.parametrize(
+    "head", effort.core(["", IN_PROCESS, "%%execute_with_scorep\n"], [IN_PROCESS])
+)
 def test_what_children_used_is_without_forks(kernel, head):
     kernel.run("import os, resource, subprocess; subprocess.run(['true'])")
     kernel.run(

@@ -66,7 +66,9 @@ def test_the_cell_has_what_the_notebook_has(kernel, head):
         before, outcome = [kernel.finish(one) for one in sent]
         assert outcome.status == "ok", (use, outcome.content)
         assert (outcome.result, outcome.stream("stderr")) == (result, ""), use
-        assert outcome.cost["run"] == "in-process" and (head == CELL) == ("run_reason" not in outcome.cost), use
+        assert outcome.cost["run"] == "in-process" and (head == CELL) == (
+            "run_reason" not in outcome.cost
+        ), use
         assert {name: outcome.cost[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0), use
         assert outcome.cost["generation"] == before.cost["generation"], use
         assert (outcome.cost["events"] > 0) == (head == CELL), use

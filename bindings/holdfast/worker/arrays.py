@@ -11,7 +11,6 @@ function. Its columns lie in the arena only if they were made from arrays of Num
 from __future__ import annotations
 
 import os
-import sys
 import typing as t
 
 from holdfast._after_import import call_once_imported

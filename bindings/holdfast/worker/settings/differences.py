@@ -359,7 +359,9 @@ class Differences:
         yield sys.modules.get(name)
         yield from (space.cls for space in spaces)
         yield from (self._libraries[name][attribute] for attribute in self._inside[name])
-        yield from (one.value for one in self._in_classes.get(name, ()) if one.value is not _MISSING)
+        yield from (
+            one.value for one in self._in_classes.get(name, ()) if one.value is not _MISSING
+        )
         pairs = [(_attributes(name, {}), self._libraries[name])]
         for now, was in pairs + [(vars(space.cls), space.values) for space in spaces]:
             for attribute, value in now.items():

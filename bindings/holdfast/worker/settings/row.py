@@ -1,4 +1,4 @@
-"""The type of a row in rows.py: one part of the state of a process, how it is read and set."""
+"""One part of the state of a process: how it is read and set. The table is in rows.py; those of modules and libraries are declared in holdfast/libraries."""
 
 from __future__ import annotations
 
@@ -30,12 +30,3 @@ class Row(t.NamedTuple):
 def module_of(name: str) -> t.Any:
     """The module of this name, which is imported."""
     return sys.modules[name]
-
-
-def pair(module: str, getter: str, setter: str) -> Row:
-    """Make a row that one function of the module reads and another one sets."""
-    return Row(
-        module,
-        lambda: getattr(module_of(module), getter)(),
-        lambda new: getattr(module_of(module), setter)(new),
-    )
