@@ -1,4 +1,7 @@
-"""One part of the state of a process: how it is read and set. The table is in rows.py; those of modules and libraries are declared in holdfast/libraries."""
+"""One part of the state of a process: how it is read and set.
+
+The table is in rows.py. What modules and libraries have is declared in holdfast/libraries.
+"""
 
 from __future__ import annotations
 
