@@ -120,7 +120,8 @@ environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
 
 PyMethodDef hfi_modules_functions[] = {
     {"_contents_digest", contents_digest, METH_O,
-     "_contents_digest(objects): a number that changes where one of them holds another object."},
+     "_contents_digest(objects): a number that changes where one of them holds another "
+     "object."},
     {"_environment", environment, METH_NOARGS,
      "The entries of the environment as C code finds them."},
     {"_modules_digest", modules_digest, METH_NOARGS,

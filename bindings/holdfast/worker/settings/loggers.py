@@ -38,7 +38,7 @@ def _read() -> dict[str, t.Any]:
 def objects() -> list[t.Any]:
     """In which all of that is kept."""
     manager = logging.root.manager
-    parts = [vars(manager), manager.loggerDict]
+    parts: list[t.Any] = [vars(manager), manager.loggerDict]
     for _, logger in named():
         parts += [type(logger), vars(logger), logger.handlers, logger.filters]
     return parts
