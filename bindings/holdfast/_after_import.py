@@ -1,8 +1,8 @@
-"""A function that is called once a module has been imported, whoever imports it, and values that wait for that.
+"""Calls a function once a module has been imported, by whatever code, and keeps values that wait for that.
 
-By a finder that steps aside afterwards: any cell may be the first to import a library. A
-recording leaves this module's functions out, but shows what runs below them, since that is
-the import (see holdfast.scorep). So nothing but finders may be here, and what they call.
+A finder does it, and steps aside afterwards: any cell may be the first to import a library. A recording
+leaves the functions of this module out, but shows what runs below them, since that is the import (see
+holdfast.scorep). So this module must contain nothing but finders, and what they call.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _counted(one: t.Any) -> t.Any:
 
 
 def _find(module: str, name: str) -> t.Any:
-    """None in another version of the library."""
+    """Find the counter; None in another version of the library."""
     found = sys.modules[module]
     for step in name.split("."):
         found = getattr(found, step, None)

@@ -1,4 +1,4 @@
-"""One part of the state of a process: how it is read and set.
+"""The type of a row in rows.py: one part of the state of a process, how it is read and set.
 
 The table is in rows.py. What modules and libraries have is declared in holdfast/libraries.
 """

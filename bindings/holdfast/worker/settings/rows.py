@@ -1,4 +1,4 @@
-"""State that a process can be asked for: a table, for asked.py and census.py.
+"""The table of settings that a function reads, and another one sets (asked.py, census.py).
 
 Each row is a part of the state that is no variable and in no other list (state.py, kept.py). To add one: the
 function that reads it, and, if a plain value is enough, the one that sets it. Settings of libraries are
