@@ -1,18 +1,68 @@
-"""Calls a function once a module has been imported, by whatever code.
+"""Calls a function once a module has been imported, by whatever code, and keeps values that wait for that.
 
 A finder does it, and steps aside afterwards: any cell may be the first to import a library. A recording
 leaves the functions of this module out, but shows what runs below them, since that is the import (see
-holdfast.scorep). So this module must contain nothing but finders.
+holdfast.scorep). So this module must contain nothing but finders, and what they call.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import sys
 import typing as t
 
+from . import _words
 
-def call_after_import(module: str, call: t.Callable[[], None]) -> None:
+
+def call_once_imported(module: str, call: t.Callable[[], object]) -> None:
+    """Call a function once, now or when the import of the module has ended."""
+    if module in sys.modules:
+        call()
+    else:
+        call_after_import(module, call)
+
+
+class Waiting:
+    """Values of modules that this process hasn't imported: carried on as they came, and set when the import ends.
+
+    Parameters
+    ----------
+    put : callable
+        Sets the value of a key, whose module is there.
+    module_of : callable
+        Gives the module's name.
+    """
+
+    def __init__(
+        self, put: t.Callable[[t.Any, t.Any], object], module_of: t.Callable[[t.Any], str] = str
+    ):
+        self.values: dict[t.Any, t.Any] = {}
+        self._put, self._module_of = put, module_of
+        self._awaited: set[str] = set()
+
+    def set(self, key: t.Any, value: t.Any) -> None:
+        """Set it now or later."""
+        module = self._module_of(key)
+        self.values.pop(key, None)
+        if module in sys.modules:
+            self._put(key, value)
+            return
+        self.values[key] = value
+        if module not in self._awaited:
+            self._awaited.add(module)
+            call_after_import(module, functools.partial(self._arrived, module))
+
+    def _arrived(self, module: str) -> None:
+        self._awaited.discard(module)
+        for key in [key for key in self.values if self._module_of(key) == module]:
+            try:
+                self._put(key, self.values.pop(key))
+            except Exception as error:  # the import has ended well
+                print(f"holdfast: {_words.not_carried_over(module, error)}", file=sys.stderr)
+
+
+def call_after_import(module: str, call: t.Callable[[], object]) -> None:
     """Call a function once, when the import of a module that isn't there yet has ended."""
     sys.meta_path.insert(0, _AfterImport(module, call))
 
@@ -69,7 +119,7 @@ class _EachImport:
 class _AfterImport:
     """Calls a function once a module has been imported, then is gone."""
 
-    def __init__(self, module: str, call: t.Callable[[], None]):
+    def __init__(self, module: str, call: t.Callable[[], object]):
         self._module = module
         self._call = call
 

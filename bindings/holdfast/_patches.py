@@ -24,14 +24,13 @@ a `Slot`: the worker gives the functions that read and set it. Otherwise it is l
 from __future__ import annotations
 
 import ast
-import functools
 import importlib
 import sys
 import types
 import typing as t
 
 from . import _words
-from ._after_import import call_after_import
+from ._after_import import Waiting
 
 Chain = tuple[str, ...]  # a name, and attributes from there
 
@@ -91,9 +90,9 @@ class Patches:
         self._slots = {_SLOT + name: slot for name, slot in slots.items()}
         self._before: dict[str, t.Any] = {}  # what the attribute was, by its key
         self._pending: set[Chain] = set()  # whose module isn't imported yet
-        self._wanted: set[str] = set()  # keys that other processes look at, of such modules
-        self._waiting: dict[str, t.Any] = {}  # values for these
-        self._awaited: set[str] = set()  # modules with a finder that calls us
+        # Keys that other processes look at, of such modules, and values for these.
+        self._wanted = Waiting(self._watch_wanted, _module)
+        self._waiting = Waiting(self._try, self._module_of)
         self._last: dict[str, t.Any] = {}  # what slots gave last
         self.find_slot: t.Callable[[str], bool] = lambda name: (
             False
@@ -117,7 +116,10 @@ class Patches:
     def keys(self) -> list[str]:
         """The attributes that are looked at."""
         return sorted(
-            self._before.keys() | self._wanted | self._waiting.keys() | self._slots.keys()
+            self._before.keys()
+            | self._wanted.values.keys()
+            | self._waiting.values.keys()
+            | self._slots.keys()
         )
 
     def submodules(self) -> list[str]:
@@ -162,10 +164,13 @@ class Patches:
         """Look at these, which another process of the notebook's does."""
         for key in keys:
             if not self._is_slot(key) and not key.startswith(_SLOT):
-                self._watch(key)
                 if key not in self._before:
-                    self._wanted.add(key)
-                    self._await(_module(key))
+                    self._wanted.set(key, None)
+
+    def _watch_wanted(self, key: str, nothing: None = None) -> None:
+        self._watch(key)
+        if key not in self._before:  # it isn't there yet
+            self._wanted.values[key] = None
 
     def _owner(self, key: str) -> tuple[t.Any, str] | None:
         if self._differences is not None and self._differences.is_own(key):
@@ -182,7 +187,7 @@ class Patches:
         """The earlier value of an attribute."""
         if key in self._before:
             return
-        self._wanted.discard(key)
+        self._wanted.values.pop(key, None)
         self._before[key] = before
         if hasattr(before, "__qualname__") or type(before) is property:
             self.keys_of[id(before)] = key
@@ -219,7 +224,7 @@ class Patches:
     def collect(self) -> None:
         """Give the namespace what the attributes are now."""
         self._find_differences()
-        self._namespace.update(self._waiting)
+        self._namespace.update(self._waiting.values)
         for key, before in self._before.items():
             owner = self._owner(key)
             now = before if owner is None else _read(*owner)
@@ -228,7 +233,7 @@ class Patches:
             else:
                 self._give(key, Deleted if now is MISSING else now)
         for key, slot in self._slots.items():
-            if key not in self._waiting:
+            if key not in self._waiting.values:
                 self._collect_slot(key, slot)
 
     def last(self, key: str) -> t.Any:
@@ -243,7 +248,7 @@ class Patches:
             found, inside = self._differences.find()
             self._changeable |= inside
             for key, before in found.items():
-                if key not in self._waiting:
+                if key not in self._waiting.values:
                     self._note(key, before)
 
     def _collect_slot(self, key: str, slot: Slot) -> None:
@@ -271,15 +276,14 @@ class Patches:
         for key in sorted(filter(is_patch, names), key=lambda key: not self._is_slot(key)):
             module = self._module_of(key)
             if not module and key in self._namespace:
-                why = "this process doesn't know what it is"
-                print(f"holdfast: {_words.not_carried_over(shown(key), why)}", file=sys.stderr)
-            elif module in sys.modules:
-                self._try(key, self._namespace.get(key, MISSING))
-            elif key in self._namespace:
-                self._waiting[key] = self._namespace[key]
-                self._await(module)
+                print(
+                    f"holdfast: {shown(key)} couldn't be carried over: it isn't known here",
+                    file=sys.stderr,
+                )
+            elif module in sys.modules or key in self._namespace:
+                self._waiting.set(key, self._namespace.get(key, MISSING))
             else:
-                self._waiting.pop(key, None)
+                self._waiting.values.pop(key, None)
         self.withdraw()
 
     def bind_slot(self, slot: str, bind: t.Callable[[str], object]) -> None:
@@ -296,19 +300,6 @@ class Patches:
 
     def _module_of(self, key: str) -> str:
         return self._slots[key].module if key in self._slots else _module(key)
-
-    def _await(self, module: str) -> None:
-        if module not in self._awaited and module not in sys.modules:
-            self._awaited.add(module)
-            call_after_import(module, functools.partial(self._arrived, module))
-
-    def _arrived(self, module: str) -> None:
-        """Set what waited for a module that was imported just now; nobody has used it yet."""
-        self._awaited.discard(module)
-        for key in [key for key in self._wanted if _module(key) == module]:
-            self._watch(key)
-        for key in [key for key in self._waiting if self._module_of(key) == module]:
-            self._try(key, self._waiting.pop(key))
 
     def _try(self, key: str, value: t.Any) -> None:
         try:
@@ -508,6 +499,8 @@ def same(one: object, other: object) -> bool:
 
 def equal(one: t.Any, other: t.Any) -> bool:
     """Whether lists and dicts have the same objects in the same places."""
+    if one is other:
+        return True
     if isinstance(one, (list, tuple)) and type(one) is type(other):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, dict) and isinstance(other, dict):

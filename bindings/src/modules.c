@@ -15,6 +15,18 @@ dict_of(PyObject *module) {
     return PyModule_Check(module) ? PyModule_GetDict(module) : NULL;
 }
 
+/* The dict of a class, borrowed. */
+static PyObject *
+dict_of_class(PyTypeObject *type) {
+#if PY_VERSION_HEX < 0x030C0000
+    return type->tp_dict;
+#else
+    PyObject *dict = PyType_GetDict(type);
+    Py_XDECREF(dict); /* the interpreter keeps it as long as the class */
+    return dict;
+#endif
+}
+
 /* Another number where a module came, went, or was replaced. */
 static PyObject *
 modules_digest(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
@@ -47,6 +59,52 @@ modules_with(PyObject *Py_UNUSED(module), PyObject *attribute) {
     return found;
 }
 
+static int
+fold(PyObject *object, void *digest) {
+    uint64_t *folded = digest;
+    *folded = (*folded ^ (uint64_t)(uintptr_t)object) * 0x100000001b3u;
+    return 0;
+}
+
+/* What a dict holds. Python 3.11 gives it a number that no dict had before each time that
+ * it is changed; later versions have none, or don't promise it. */
+static void
+fold_dict(PyObject *dict, uint64_t *digest) {
+#if PY_VERSION_HEX < 0x030C0000
+    *digest = (*digest ^ ((PyDictObject *)dict)->ma_version_tag) * 0x100000001b3u;
+#else
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(dict, &position, &key, &value)) {
+        fold(key, digest);
+        fold(value, digest);
+    }
+#endif
+}
+
+/* Another number where one of these objects holds another object than before. Of a module
+ * and of a class it is what their dicts hold. An object that was freed meanwhile may have
+ * left its address to another one: what has to count is to be kept alive (watched.py). */
+static PyObject *
+contents_digest(PyObject *Py_UNUSED(module), PyObject *objects) {
+    uint64_t digest = 0xcbf29ce484222325u;
+    if (!PyTuple_CheckExact(objects))
+        return PyErr_Format(PyExc_TypeError, "the objects are a tuple");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(objects); i++) {
+        PyObject *one = PyTuple_GET_ITEM(objects, i);
+        if (PyModule_Check(one))
+            one = PyModule_GetDict(one);
+        else if (PyType_Check(one))
+            one = dict_of_class((PyTypeObject *)one);
+        fold(one, &digest);
+        if (one && PyDict_CheckExact(one))
+            fold_dict(one, &digest);
+        else if (one && Py_TYPE(one)->tp_traverse)
+            Py_TYPE(one)->tp_traverse(one, fold, &digest);
+    }
+    return PyLong_FromUnsignedLongLong(digest);
+}
+
 static PyObject *
 environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
     extern char **environ;
@@ -61,6 +119,9 @@ environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
 }
 
 PyMethodDef hfi_modules_functions[] = {
+    {"_contents_digest", contents_digest, METH_O,
+     "_contents_digest(objects): a number that changes where one of them holds another "
+     "object."},
     {"_environment", environment, METH_NOARGS,
      "The entries of the environment as C code finds them."},
     {"_modules_digest", modules_digest, METH_NOARGS,

@@ -144,7 +144,7 @@ sub answer {
 
 sub save {    # nothing; but answer where the cell that waits for it is to run
     my $frame = shift;
-    my $mode = $frame->{cell_run} || $frame->{run} || 'isolated';
+    my $mode = $frame->{cell_run} || ($frame->{isolated} ? '' : $frame->{run}) || 'isolated';
     send_frame('reply', id => $frame->{id}, $mode eq 'isolated' ? () : (run => 'in-process'));
 }
 

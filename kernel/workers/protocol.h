@@ -180,8 +180,9 @@
       "everything; any other may leave out lent memory. With `code`, the code of "     \
       "the cell that waits for the commit, the reply names where the cell is to "      \
       "run. `cell_run` is the cell's own choice, or empty; `run` is the kernel's "     \
-      "option; both are `auto`, `in-process`, `forked` or `isolated`. `isolated`: "    \
-      "nothing is recorded.")                                                          \
+      "option; both are `auto`, `in-process`, `forked` or `isolated`. With "           \
+      "`isolated` nothing is recorded, and the cell is for a clean process if "        \
+      "`cell_run` is empty.")                                                          \
     X(MAIN, published, 0, "generation: int, name: bin",                                \
       "The commit was published. Hold it, make its mapped memory private, and "        \
       "answer by `settled`. Here and in other frames, `name` is that under which the " \

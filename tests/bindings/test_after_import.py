@@ -7,7 +7,13 @@ import sys
 import traceback
 
 import pytest
-from holdfast._after_import import LoaderOfText, call_after_import, watch_imports
+from holdfast._after_import import (
+    LoaderOfText,
+    Waiting,
+    call_after_import,
+    call_once_imported,
+    watch_imports,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,3 +61,41 @@ def test_what_an_import_raises_shows_nothing_of_it(tmp_path, monkeypatch):
     files = [frame.filename for frame in traceback.extract_tb(raised.value.__traceback__)]
     assert not any(file.endswith("/_after_import.py") for file in files)
     assert files[-1].endswith("fails_seen.py")
+
+
+def test_values_wait_for_their_modules(monkeypatch, capsys):
+    """Those of one module are set at the end of its import; one that can't be costs neither the others nor the import."""
+    for name in ("colorsys", "sndhdr", "this_is_nowhere"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    finders, put = list(sys.meta_path), []
+
+    def set_one(key, value):
+        put.append((key, value))
+        if value == "bad":
+            raise ValueError("it refuses")
+
+    waiting = Waiting(set_one, lambda key: key.partition(":")[0])
+    waiting.set("sys:a", 1)
+    assert put == [("sys:a", 1)] and waiting.values == {}
+    for key, value in {"colorsys:a": "bad", "colorsys:b": 2, "this_is_nowhere:c": 3}.items():
+        waiting.set(key, value)
+    waiting.set("colorsys:b", 4)
+    assert len(put) == 1 and len(sys.meta_path) == len(finders) + 2
+    assert list(waiting.values.values()) == ["bad", 3, 4]
+    importlib.import_module("colorsys")
+    assert put[1:] == [("colorsys:a", "bad"), ("colorsys:b", 4)]
+    assert waiting.values == {"this_is_nowhere:c": 3}
+    assert "it refuses" in capsys.readouterr().err
+    waiting.set("colorsys:b", 5)
+    assert put[-1] == ("colorsys:b", 5)
+    sys.meta_path[:] = finders
+
+
+def test_a_call_now_or_later(monkeypatch):
+    calls = []
+    call_once_imported("sys", lambda: calls.append("now"))
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    call_once_imported("colorsys", lambda: calls.append("later"))
+    assert calls == ["now"]
+    importlib.import_module("colorsys")
+    assert calls == ["now", "later"]

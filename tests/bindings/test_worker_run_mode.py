@@ -64,7 +64,15 @@ def choose(monkeypatch, recording=False, wish=None, **frame):
 
 def test_the_main_worker_runs_it(monkeypatch):
     assert choose(monkeypatch, code="x") == ("in-process", "")
-    assert choose(monkeypatch, code="x", isolated=True, recording=True) == ("in-process", "")
+
+
+@pytest.mark.parametrize("wish", [None, "in-process", "forked", "nowhere"])
+def test_isolated_is_a_clean_process_unless_it_says_otherwise(monkeypatch, wish):
+    of_cell = {"code": "x", "isolated": True, "recording": True, "run": "in-process"}
+    assert choose(monkeypatch, wish=wish, **of_cell) == ("isolated", "%%isolated")
+    for run in ("auto", "in-process"):
+        chosen = choose(monkeypatch, wish=wish, cell_run=run, **of_cell)
+        assert chosen == ("in-process", f"--run={run}")
 
 
 def test_whose_wish_counts(monkeypatch):

@@ -22,11 +22,12 @@ import os, sys
 
 def inner(slot):
     "What a slot compares with."
-    holder = getattr(slot.read, "__self__", None)
+    read = getattr(slot.read, "_read", slot.read)  # of what is read again only if it may have changed
+    holder = getattr(read, "__self__", None)
     if holder is not None:
         return vars(holder) if hasattr(holder, "__dict__") else holder._asdict()
-    names = getattr(slot.read, "__code__", inner.__code__).co_freevars
-    return {{name: cell.cell_contents for name, cell in zip(names, slot.read.__closure__ or ())}}
+    names = getattr(read, "__code__", inner.__code__).co_freevars
+    return {{name: cell.cell_contents for name, cell in zip(names, read.__closure__ or ())}}
 
 def same(one, other):
     if type(one) is not type(other):

@@ -14,7 +14,7 @@ import pytest
 from processes import kill, name, state
 from waiting import at_rest, begun, complete, until
 
-PLAIN, ISOLATED, RECORDED = "", "%%isolated\n", "%%execute_with_scorep\n"
+PLAIN, ISOLATED, RECORDED = "", "%%isolated --run=in-process\n", "%%execute_with_scorep\n"
 CLEAN = "%%isolated --run=isolated\n"
 DIE = "import os; os.kill(os.getpid(), 9)"
 # What no commit has: a generator, a lock that is held, an open pipe.

@@ -11,7 +11,7 @@ import pytest
 from processes import blocks
 from waiting import begun, complete, until
 
-ISOLATED = "%%isolated\n"
+IN_PROCESS = "%%isolated --run=in-process\n"
 DIE = "import os; os.kill(os.getpid(), 9)"
 STATE = """
 import collections, random, sys
@@ -70,7 +70,7 @@ def attached(kernel):
     ("end", "prefix"),
     effort.in_turn(
         [DIE, "import ctypes; ctypes.string_at(0)", "import os; os._exit(3)"],
-        [ISOLATED, "%%execute_with_scorep\n"],
+        [IN_PROCESS, "%%execute_with_scorep\n"],
     ),
 )
 def test_a_cell_that_dies_has_changed_nothing(kernel, prefix, end):
@@ -92,7 +92,10 @@ def test_a_pool_that_still_spins_is_known(kernel):
     kernel.run("import numpy as np; each = iter('abc'); left = (c for c in each); next(left)")
     for _ in range(3):
         work = "x = np.ones((500, 500)); x = x @ x"
-        sent = [kernel.client.execute(work), kernel.client.execute(ISOLATED + "next(left)\n" + DIE)]
+        sent = [
+            kernel.client.execute(work),
+            kernel.client.execute(IN_PROCESS + "next(left)\n" + DIE),
+        ]
         outcomes = [kernel.finish(one) for one in sent]
         assert outcomes[1].content["ename"] == "CellDied"
     assert kernel.run("next(left)").result == "'b'"
@@ -100,7 +103,7 @@ def test_a_pool_that_still_spins_is_known(kernel):
 
 def test_the_cell_runs_in_the_notebooks_process(kernel):
     pid = kernel.run("import os; os.getpid()").result
-    outcome = kernel.run(ISOLATED + "os.getpid()")
+    outcome = kernel.run(IN_PROCESS + "os.getpid()")
     assert outcome.result == pid and outcome.cost["run"] == "in-process"
 
 
@@ -116,8 +119,8 @@ except ChildProcessError:
 print(psutil.Process().children(), signals)
 """
     kernel.run("import random; random.seed(1); a = random.random(); random.seed(1)")
-    assert kernel.run(ISOLATED + code).stream() == "no child\n[] []\n"
-    assert kernel.run(ISOLATED + code).stream() == "no child\n[] []\n"
+    assert kernel.run(IN_PROCESS + code).stream() == "no child\n[] []\n"
+    assert kernel.run(IN_PROCESS + code).stream() == "no child\n[] []\n"
     assert kernel.run("random.random() == a").result == "True"
 
 
@@ -129,19 +132,19 @@ def test_what_the_cell_closes_is_closed(kernel):
         "port = server.getsockname()[1]\n"
         "cat = subprocess.Popen(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)"
     )
-    outcome = kernel.run(ISOLATED + "os.close(w); os.read(r, 1)", timeout=20)
+    outcome = kernel.run(IN_PROCESS + "os.close(w); os.read(r, 1)", timeout=20)
     assert outcome.result == "b''"
-    outcome = kernel.run(ISOLATED + "cat.communicate(b'text', timeout=10), cat.returncode")
+    outcome = kernel.run(IN_PROCESS + "cat.communicate(b'text', timeout=10), cat.returncode")
     assert outcome.result == "((b'text', None), 0)"
     outcome = kernel.run(
-        ISOLATED + "server.close(); socket.create_server(('127.0.0.1', port)).close()"
+        IN_PROCESS + "server.close(); socket.create_server(('127.0.0.1', port)).close()"
     )
     assert outcome.status == "ok", outcome.content
 
 
 def test_pipes_and_sockets_are_gone_after_a_rollback(kernel):
     kernel.run("import os; r, w = os.pipe(); os.write(w, b'x')")
-    kernel.run(ISOLATED + DIE)
+    kernel.run(IN_PROCESS + DIE)
     outcome = kernel.run("os.read(r, 1)")
     assert outcome.content["ename"] == "OSError"  # and not another file's bytes
 
@@ -154,7 +157,7 @@ def test_a_notebook_with_a_thread_is_committed(kernel):
         "thread.start(); kept = {'a': [1, 2]}; alias = kept['a']\n"
         "g1, g2, g3, g4, g5 = ((i for i in ()) for _ in range(5))"
     )
-    outcome = kernel.run(ISOLATED + "kept['a'].append(3)\n" + DIE)
+    outcome = kernel.run(IN_PROCESS + "kept['a'].append(3)\n" + DIE)
     _, lost = outcome.content["evalue"].split(
         "its variables are as they were before the cell; lost: "
     )
@@ -176,8 +179,8 @@ def test_tasks_go_on_after_a_rollback(kernel):
         "        beats.append(len(beats)); await asyncio.sleep(0.01)\n"
         "task = asyncio.get_running_loop().create_task(beat())"
     )
-    kernel.run(ISOLATED + "await asyncio.sleep(0.05)")
-    kernel.run(ISOLATED + DIE)
+    kernel.run(IN_PROCESS + "await asyncio.sleep(0.05)")
+    kernel.run(IN_PROCESS + DIE)
     outcome = kernel.run("n = len(beats)\nwhile len(beats) < n + 3: await asyncio.sleep(0.01)")
     assert outcome.status == "ok"
     assert kernel.run("not task.done() and beats == list(range(len(beats)))").result == "True"
@@ -188,7 +191,7 @@ def test_a_cell_that_takes_no_interrupt_is_rolled_back(lend):
     kernel.run("import signal, time; kept = [1]")
     sent = begun(
         kernel,
-        ISOLATED + "kept.append(2); signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        IN_PROCESS + "kept.append(2); signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "print('on', flush=True)\nwhile True: time.sleep(1)",
     )
     kernel.manager.interrupt_kernel()
@@ -209,14 +212,14 @@ while forks(): time.sleep(0.01)
 kept.append(2)
 """
     )
-    assert kernel.run(ISOLATED + code).status == "ok"
-    assert kernel.run(ISOLATED + "kept.append(3)\n" + DIE).status == "error"
+    assert kernel.run(IN_PROCESS + code).status == "ok"
+    assert kernel.run(IN_PROCESS + "kept.append(3)\n" + DIE).status == "error"
     assert kernel.run("kept").result == "[1, 2]"
 
 
 def test_the_fork_before_ends_when_the_new_one_sleeps(kernel):
     for _ in range(3):
-        code = ISOLATED + FORKS + "while len(forks()) != 1: time.sleep(0.01)"
+        code = IN_PROCESS + FORKS + "while len(forks()) != 1: time.sleep(0.01)"
         assert kernel.run(code).status == "ok"
 
 
@@ -227,7 +230,9 @@ def forks_of(kernel):
 
 def fork_of_a_cell(kernel):
     """The fork that protects an isolated cell."""
-    outcome = kernel.run(ISOLATED + FORKS + "while len(forks()) != 1: time.sleep(0.01)\nforks()[0]")
+    outcome = kernel.run(
+        IN_PROCESS + FORKS + "while len(forks()) != 1: time.sleep(0.01)\nforks()[0]"
+    )
     return int(outcome.result)
 
 
@@ -252,7 +257,7 @@ def test_a_pause_makes_the_fork_of_the_next_cell(kernel):
     made = fork_of_a_pause(kernel)
     assert fork_of_a_cell(kernel) == made
     made = fork_of_a_pause(kernel)
-    assert kernel.run(ISOLATED + "shared.append(next(gen))\n" + DIE).status == "error"
+    assert kernel.run(IN_PROCESS + "shared.append(next(gen))\n" + DIE).status == "error"
     assert kernel.run("os.getpid(), shared, next(gen)").result == f"({made}, [1], 0)"
 
 
@@ -320,7 +325,7 @@ def test_a_second_crash_costs_no_more_than_the_first(kernel):
 def test_forks_leave_nothing_behind(kernel):
     kernel.run("import numpy as np; rows = np.zeros(1 << 20)")
     for i in range(20):
-        assert kernel.run(ISOLATED + f"rows[{i}] = 1; other = rows + {i}").status == "ok"
+        assert kernel.run(IN_PROCESS + f"rows[{i}] = 1; other = rows + {i}").status == "ok"
     kernel.settle()  # a commit has all that the last fork held
     # The frontend and those that live: besides the main worker and the standbys, the next cell's fork.
     until(
@@ -333,7 +338,7 @@ def test_forks_leave_nothing_behind(kernel):
 def test_the_history_has_no_cell_twice(start_kernel, tmp_path):
     kernel = start_kernel(env={"IPYTHONDIR": str(tmp_path / "ipython")})
     kernel.run("one = 1")
-    kernel.run(ISOLATED + "two = 2\n" + DIE)
+    kernel.run(IN_PROCESS + "two = 2\n" + DIE)
     kernel.run("three = 3")
     kernel.client.history(hist_access_type="tail", n=9, raw=True)
     reply = kernel.client.get_shell_msg(timeout=20)
@@ -344,7 +349,7 @@ def test_the_history_has_no_cell_twice(start_kernel, tmp_path):
 def test_a_cells_number_is_its_place_in_the_history(kernel):
     """Also after cells that died or were refused, which are in no list."""
     first = kernel.run("kept = 1").content["execution_count"]
-    kernel.run(ISOLATED + DIE)
+    kernel.run(IN_PROCESS + DIE)
     assert kernel.run("%%isolated --lines\n1").content["ename"] == "UsageError"
     kernel.run("kept = 2")
     for head in ("", "%%isolated --run=isolated\n", "%%isolated --run=forked\n"):
@@ -358,16 +363,18 @@ def test_the_notebook_outlives_many_deaths(kernel):
     kernel.run("kept = []; gen = iter(range(99))")
     for i in range(5):
         pid = int(kernel.run("import os; os.getpid()").result)
-        assert kernel.run(ISOLATED + f"kept.append({i}); next(gen)").status == "ok"
+        assert kernel.run(IN_PROCESS + f"kept.append({i}); next(gen)").status == "ok"
         os.kill(pid, signal.SIGKILL)
         complete(kernel, without=pid)
         kernel.run("pass")
     assert set(kernel.run("kept").result) <= set("[0, 1234]")
-    assert kernel.run(ISOLATED + "kept = 'new'").status == "ok"
+    assert kernel.run(IN_PROCESS + "kept = 'new'").status == "ok"
     assert Path("/proc", kernel.run("import os; os.getpid()").result).exists()
 
 
-@pytest.mark.parametrize("head", effort.core(["", ISOLATED, "%%execute_with_scorep\n"], [ISOLATED]))
+@pytest.mark.parametrize(
+    "head", effort.core(["", IN_PROCESS, "%%execute_with_scorep\n"], [IN_PROCESS])
+)
 def test_what_children_used_is_without_forks(kernel, head):
     kernel.run("import os, resource, subprocess; subprocess.run(['true'])")
     kernel.run(

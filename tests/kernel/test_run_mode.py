@@ -54,7 +54,7 @@ BOUND_TO_THEIR_PROCESS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("head", [CELL, "%%isolated\n"])
+@pytest.mark.parametrize("head", [CELL, "%%isolated --run=auto\n"])
 def test_the_cell_has_what_the_notebook_has(kernel, head):
     for make, use, result in BOUND_TO_THEIR_PROCESS:
         ok(kernel, make)
@@ -66,7 +66,9 @@ def test_the_cell_has_what_the_notebook_has(kernel, head):
         before, outcome = [kernel.finish(one) for one in sent]
         assert outcome.status == "ok", (use, outcome.content)
         assert (outcome.result, outcome.stream("stderr")) == (result, ""), use
-        assert outcome.cost["run"] == "in-process" and "run_reason" not in outcome.cost, use
+        assert outcome.cost["run"] == "in-process" and (head == CELL) == (
+            "run_reason" not in outcome.cost
+        ), use
         assert {name: outcome.cost[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0), use
         assert outcome.cost["generation"] == before.cost["generation"], use
         assert (outcome.cost["events"] > 0) == (head == CELL), use
@@ -97,7 +99,9 @@ def test_a_clean_process_is_asked_for(kernel):
     assert outcome.cost["run"] == "isolated" and outcome.result != pid
     assert outcome.cost["run_reason"] == "--run=isolated"
     assert "(isolated): --run=isolated." in ok(kernel, "%holdfast last").stream()
-    assert ok(kernel, "%%isolated --run=isolated\nos.getpid()").result != pid
+    outcome = ok(kernel, "%%isolated\nos.getpid()")
+    assert outcome.cost["run_reason"] == "%%isolated" and outcome.result != pid
+    assert ok(kernel, "%%isolated --run=in-process\nos.getpid()").result == pid
     assert ok(kernel, CELL + "small").result == "[1, 2]"
 
 

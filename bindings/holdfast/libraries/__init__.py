@@ -20,13 +20,17 @@ docs/reference.py, which puts it into the table of docs/carried.md.
 Other packages add theirs by an entry point of the group ``holdfast.libraries``. Its name is the package, and
 its object what `DECLARATIONS` is here.
 
-A file is loaded when its package is looked for, and never imports the package. An `Imported` stands for a
-module of the library: it asks nothing of the module before that is imported. If a version of the library
-lacks what a declaration names, only that declaration is left out; `unusable` has the reason.
+Calls of a library's that we make ourselves, to save and to set values, may be seen by what the notebook has set there. A file
+says in `ASIDE` how that is put aside meanwhile.
+
+A file is loaded when its package is looked for, and never imports it. An `Imported` stands for a module of the
+library: nothing is asked of it before the module is there. Where a version of the library lacks what a declaration
+names, that declaration alone is left out; `unusable` has the reason.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import sys
@@ -43,6 +47,7 @@ __all__ = [
     "Registry",
     "Replay",
     "Setting",
+    "aside",
     "functions",
     "has",
     "load",
@@ -54,6 +59,8 @@ FILES = frozenset(
     found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")
 )
 unusable: dict[str, str] = {}  # reasons, by the names of declarations
+_asides: list[t.Callable[[], t.ContextManager[object]]] = []  # of the files that are loaded
+_open: contextlib.ExitStack | None = None  # while we work
 
 
 class Imported:
@@ -96,6 +103,9 @@ class Setting(t.NamedTuple):
         Whether each process begins with a random value: then it is always carried.
     has_values : bool, optional
         Whether the notebook's own objects may be in it: then it is saved as variables are.
+    held : callable, optional
+        Gives the dict or list that `get` reads from, with those in it, and from nothing else: while they hold the same
+        objects `get` isn't called. For one that takes more than some microseconds.
     """
 
     name: str
@@ -105,6 +115,7 @@ class Setting(t.NamedTuple):
     fresh: t.Any = None
     is_drawn: bool = False
     has_values: bool = False
+    held: t.Callable[[], t.Any] | None = None
 
 
 class Registry(t.NamedTuple):
@@ -229,7 +240,12 @@ def load(package: str) -> tuple[Declaration, ...]:
     """
     found: tuple[Declaration, ...] = ()
     if package in FILES:
-        found = importlib.import_module(f"{__name__}.{package}").DECLARATIONS
+        module = importlib.import_module(f"{__name__}.{package}")
+        found = module.DECLARATIONS
+        if hasattr(module, "ASIDE"):
+            _asides.append(module.ASIDE)
+            if _open is not None:
+                _open.enter_context(module.ASIDE())
     point = codecs.entry_points(codecs.OF_LIBRARIES).get(package)
     if point is not None:
         try:
@@ -241,6 +257,29 @@ def load(package: str) -> tuple[Declaration, ...]:
         else:
             found += added
     return found
+
+
+@contextlib.contextmanager
+def aside() -> t.Iterator[None]:
+    """Do our own work with libraries, unseen by what the notebook has set there.
+
+    Yields
+    ------
+    None
+        Inside of another such context nothing is done.
+    """
+    global _open
+    if _open is not None:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        _open = stack
+        try:
+            for one in _asides:
+                stack.enter_context(one())
+            yield
+        finally:
+            _open = None
 
 
 def functions(name: str, module: str, getter: str, setter: str, after: str = "") -> Setting:

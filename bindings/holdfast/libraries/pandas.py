@@ -56,8 +56,15 @@ DECLARATIONS = (
         "options",
         _options,
         lambda new: set_each(new, _options(), lambda name, value: pd.set_option(name, value)),
+        held=lambda: pd.options.d,
     ),
-    Setting("functions among the options", _functions, _set_functions, has_values=True),
+    Setting(
+        "functions among the options",
+        _functions,
+        _set_functions,
+        has_values=True,
+        held=lambda: pd.options.d,
+    ),
     Registry("types of data", "pandas.core.dtypes.base", "_registry", ("dtypes",)),
     Registry("parameters of plots", "pandas.plotting._misc", "", ("plot_params",)),
     Replay(

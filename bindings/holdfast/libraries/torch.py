@@ -141,6 +141,8 @@ _GLOBAL_HOOKS = tuple(
 )
 
 
+ASIDE = modes.aside
+
 DECLARATIONS = (
     Setting("state of the generator", _generator, _set_generator, is_drawn=True),
     Setting(

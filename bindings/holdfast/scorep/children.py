@@ -28,7 +28,7 @@ import typing as t
 
 from holdfast import _recorder
 
-from .._after_import import call_after_import
+from .._after_import import call_once_imported
 from . import ending, instrumenter, loading
 from .messages import warn
 
@@ -83,10 +83,7 @@ def _watch_modules() -> None:
             _wrap_start(os, name, 2)
     for name in (*_PREPARING, "subprocess"):
         wrap = _wrap_subprocess if name == "subprocess" else functools.partial(_wrap, name)
-        if name in sys.modules:
-            wrap()
-        else:
-            call_after_import(name, wrap)
+        call_once_imported(name, wrap)
 
 
 def join_as_told(text: str) -> None:

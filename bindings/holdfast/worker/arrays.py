@@ -11,10 +11,9 @@ function. Its columns lie in the arena only if they were made from arrays of Num
 from __future__ import annotations
 
 import os
-import sys
 import typing as t
 
-from holdfast._after_import import call_after_import
+from holdfast._after_import import call_once_imported
 
 # Module -> the shared libraries of its that take memory by posix_memalign, each after those that
 # may give back what it took.
@@ -54,10 +53,7 @@ def be_born_in(session: t.Any) -> None:
         for module in _LIBRARIES:
             enable[module] = _enabler(session, module)
     for module, call in enable.items():
-        if module in sys.modules:
-            call()
-        else:
-            call_after_import(module, call)
+        call_once_imported(module, call)
 
 
 def _enabler(session: t.Any, module: str) -> t.Callable[[], None]:

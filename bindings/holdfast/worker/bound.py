@@ -22,6 +22,7 @@ from __future__ import annotations
 import _abc
 import _random
 import _thread
+import abc
 import collections
 import gc
 import io
@@ -58,6 +59,7 @@ _FIXED = (  # they are carried, a library's, or can't change
 )
 _STEPS = {types.GeneratorType: "gi", types.CoroutineType: "cr", types.AsyncGeneratorType: "ag"}
 _PIPED = frozenset((enumerate, zip, map, filter))
+_CHANGING = (*_PIPED, _random.Random, abc.ABCMeta)  # without holding another object
 _LOCKS = frozenset((_thread.LockType, _thread.RLock))
 _IN_MEMORY = frozenset((io.StringIO, io.BytesIO))
 _SLOT = types.MemberDescriptorType
@@ -206,9 +208,12 @@ class Budget:
     left = _ALL_MAX
 
 
-def look(value: object, budget: Budget | None = None) -> Look | None:
+def look(
+    value: object, budget: Budget | None = None, objects: list[t.Any] | None = None
+) -> Look | None:
     """The visible parts of a value and of all that it holds, to be compared with a later look; None
-    if a part shows nothing of itself, or if there are too many."""
+    if a part shows nothing of itself, or if there are too many. The parts are added to `objects`, and None for one
+    that changes without holding another object."""
     most = min(_OBJECTS_MAX, _ALL_MAX if budget is None else budget.left)
     seen: set[int] = set()
     found: Look = []
@@ -232,6 +237,8 @@ def look(value: object, budget: Budget | None = None) -> Look | None:
             return None
         found.append((shown[0],))
         work.extend(shown[1])
+        if objects is not None and not (issubclass(kind, _FIXED) and not shown[1]):
+            objects.append(one if shown[0] == () and not issubclass(kind, _CHANGING) else None)
     return found
 
 

@@ -21,7 +21,7 @@ import sys
 import time
 import typing as t
 
-from holdfast import _finalizers, _owned, _store, _trial, verify
+from holdfast import _finalizers, _owned, _store, _trial, libraries, verify
 from holdfast._no_warnings import no_warnings
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
@@ -42,7 +42,6 @@ from .requests import Worker
 from .settings import autoreload, census, figures, registries, state
 from .settings.asked import asked, new_modules
 from .settings.counters import counters
-from holdfast.libraries._torch_modes import modes
 from .settings.own_code import own_code
 from .settings.rows import as_shown_before
 from .skipped import Skipped
@@ -177,7 +176,7 @@ class Cell(Worker):
             if self.recording.needs_restart(arguments):
                 restarted.restart(frame, self.channel, self.session)
 
-    @modes.aside()
+    @libraries.aside()
     def _hand_in(self, code: str, instrument: Instrument) -> Report:
         """Bind the committed state; the first part of the report."""
         report: Report = {
@@ -259,7 +258,7 @@ class Cell(Worker):
 
     # ---- out
 
-    @modes.aside()
+    @libraries.aside()
     def _hand_out(self, code: str, report: Report) -> Frame:
         """Save what changed; the reply's part and the rest of the report."""
         if self.names is None:
@@ -314,7 +313,7 @@ class Cell(Worker):
         notices.addresses_alone(sorted(names))
         return lost
 
-    @modes.aside()
+    @libraries.aside()
     def _report_changes(
         self, report: Report, before: dict[str, t.Any], count: int, entries: dict[str, t.Any]
     ) -> None:

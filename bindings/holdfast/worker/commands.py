@@ -19,7 +19,8 @@ COMMANDS = {
     "execute_with_scorep": "Record this cell. If it kills its process, the notebook is as before it."
     " --run=isolated: in a clean process of its own. --repeat 5: five runs in turn, with their median"
     " and range.",
-    "isolated": "The same without recording.",
+    "isolated": "Run this cell in a clean process of its own, without recording it. --run=in-process: in the"
+    " notebook's own process; if it kills that, the notebook is as before it.",
     "scorep_env": "Lines NAME=value below it are settings for Score-P.",
     "scorep_python_binding_arguments": "Arguments such as --noinstrumenter for the cells to come.",
     "enable_multicellmode": "From here on cells are marked, to be recorded as one.",

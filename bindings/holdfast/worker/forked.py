@@ -31,7 +31,7 @@ import time
 import traceback
 import typing as t
 
-from holdfast import _finalizers, _fork, _store
+from holdfast import _finalizers, _fork, _store, libraries
 from holdfast._patches import is_patch
 from holdfast.codecs import handles, device_lease, widgets
 
@@ -43,7 +43,6 @@ from .prefault import prefault
 from .process import Forks, Unshared, end_own_children, end_own_trackers, has_children
 from .rollback import descriptor_moves
 from .settings import attributes, census
-from holdfast.libraries._torch_modes import modes
 from .preallocation import preallocation
 
 if t.TYPE_CHECKING:
@@ -183,7 +182,7 @@ class Forked:
         code = frame.get("code", "")
         prefault.begin()
         preallocated = preallocation.fill(main.session, code) if main.session is not None else 0
-        with modes.aside():
+        with libraries.aside():
             before = (
                 Bound(
                     (instrument.get("unserializable") or {}) | unstorable(main.shell.user_ns),
@@ -213,7 +212,7 @@ class Forked:
         report["page_faults"] = prefault.faults()
         return reply
 
-    @modes.aside()
+    @libraries.aside()
     def _hand_out(
         self,
         code: str,

@@ -19,7 +19,7 @@ import threading
 import time
 import typing as t
 
-from holdfast import _finalizers, _owned, _store, _trial, _words, verify
+from holdfast import _finalizers, _owned, _store, _trial, _words, libraries, verify
 from holdfast._patches import is_patch
 from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
@@ -43,7 +43,6 @@ from .rollback import Rollback
 from .settings import autoreload, census, figures, state
 from .settings.asked import asked
 from .settings.counters import counters
-from holdfast.libraries._torch_modes import modes
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
 from .origin import is_library
@@ -130,7 +129,7 @@ class MainWorker(Worker):
         self._requested = False  # a request runs
         self.subshells = Subshells(self.serve_aside, self.interrupts)
 
-    @modes.aside()
+    @libraries.aside()
     def _take_over(self) -> None:
         """Begin with what is committed: the main worker before this one died."""
         state.apply(self.names.extra("state"), state.capture(self.shell), self.shell)
@@ -304,7 +303,7 @@ class MainWorker(Worker):
 
     # ---- requests of the frontend without user code
 
-    @modes.aside()
+    @libraries.aside()
     def op_commit(self, frame: Frame) -> None:
         """Put every changed name into the store."""
         reply: Frame = {"id": frame["id"]}
@@ -324,7 +323,11 @@ class MainWorker(Worker):
             self.rollback.look_at_pages()
         device_lease.leases.durable = bool(frame.get("durable"))
         device_lease.leases.left_out = False
-        saved, _, reason = self.save()
+        asked.is_idle = "code" not in frame and not frame.get("leaves")
+        try:
+            saved, _, reason = self.save()
+        finally:
+            asked.is_idle = False
         code = saved.pop("code")
         self.touched.learn(code, saved.pop("held"))
         self.touched.count_strays()
@@ -508,7 +511,7 @@ class MainWorker(Worker):
             self._adopt_cell(frame)
         self.channel.send("reply", id=frame["id"])
 
-    @modes.aside()
+    @libraries.aside()
     def _adopt_cell(self, frame: Frame) -> None:
         shell = self.shell
         self.last_report = frame.get("report") or {}
@@ -552,7 +555,7 @@ class MainWorker(Worker):
             results.note_outcome(shell, number, frame.get("code", ""), raised)
             shell.execution_count = number + 1
 
-    @modes.aside()
+    @libraries.aside()
     def _adopt(self, name: bytes | None, has_state: bool = True) -> _store._Adopted:
         """Take over what differs in the frontend's generation; what Names.adopt reports.
 

@@ -40,7 +40,6 @@ from .process import leave
 from .settings import begun, kept
 from .settings.asked import asked
 from .settings.attributes import is_own
-from .settings.counters import counters
 from .settings.library_state import library_state
 from .settings.own_code import own_code
 from .settings.remembered import remembered
@@ -124,7 +123,6 @@ class Worker:
             if asked.awaits(module.__name__):
                 asked.imported(module.__name__, shell)
             library_state.imported(module.__name__)
-            counters.imported(module.__name__)
             if is_own(module.__spec__):
                 own_code.imported(module)
                 differences.imported(module)
@@ -133,8 +131,7 @@ class Worker:
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name
             own_code.prepare(spec)
-            is_awaited = library_state.awaits(name) or asked.awaits(name) or counters.awaits(name)
-            return is_awaited or is_own(spec)
+            return library_state.awaits(name) or asked.awaits(name) or is_own(spec)
 
         watch_imports(is_wanted, imported)
 

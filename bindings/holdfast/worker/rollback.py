@@ -170,6 +170,6 @@ class Rollback:
         loop.call_soon(main._readable)  # what was read together with the word to wake
 
     def _commit_and_leave(self, word: Frame) -> t.NoReturn:
-        self._main.op_commit({"op": "commit", "id": word["id"], "durable": True})
+        self._main.op_commit({"op": "commit", "id": word["id"], "durable": True, "leaves": True})
         self._main.channel.await_end()
         os._exit(0)

@@ -13,9 +13,9 @@ isolated
     A clean process runs it, with the variables bound from the store. It replaces a fork that can't be
     made (threads, a GPU in use), or if Score-P's adapters must be loaded when a process starts.
 
-The frontend asks the main worker together with the commit. The wish is that of the cell
-(`%%execute_with_scorep --run=...`), else of the session (`HOLDFAST_RUN` in the environment), else of the
-kernel (`--run`).
+The main worker is asked with the commit that an isolated cell begins with. The wish is that of the cell (`--run=...` behind
+`%%execute_with_scorep` or `%%isolated`). `%%isolated` alone wishes for a clean process, and for a recorded cell it is the wish
+of the session (`HOLDFAST_RUN` in the environment), else of the kernel (`--run`).
 
 What a user sees is the same in all modes: the recording is the same code (recording.py), `exit` leaves the
 notebook alone, and the history has the cell as it was written. In a recording, the main worker's own threads
@@ -115,6 +115,8 @@ class RunMode:
         chosen = frame.get("cell_run")
         if chosen:
             return chosen if chosen in _RUN_MODES else "auto", f"--run={chosen}"
+        if frame.get("isolated"):
+            return "isolated", "%%isolated"
         chosen = os.environ.get("HOLDFAST_RUN")
         if chosen and chosen not in _RUN_MODES:
             return (

@@ -12,7 +12,7 @@ import zlib
 # The first line of a cell, in ipykernel too, so that the lines of tracebacks have the same numbers.
 PLAIN = "# plain\n"
 RECORD = "%%execute_with_scorep\n"
-ISOLATE = "%%isolated\n"
+ISOLATE = "%%isolated --run=in-process\n"
 FORK = "%%execute_with_scorep --run=forked\n"
 CLEAN = "%%execute_with_scorep --run=isolated\n"
 

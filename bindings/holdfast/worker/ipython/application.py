@@ -53,7 +53,7 @@ from traitlets import Any, Type, default
 from traitlets.config import Config
 
 from .. import commands
-from holdfast._after_import import call_after_import
+from holdfast._after_import import call_once_imported
 from ..control import Channel, ChannelClosed, Frame, packed
 from ..interrupt import Interrupts
 from ..output import Stream
@@ -378,10 +378,7 @@ class WorkerApp(IPKernelApp):
 
     def init_pdb(self):
         """As the original, once there is a debugger of Python's: few notebooks import one."""
-        if "pdb" in sys.modules:
-            super().init_pdb()
-        else:
-            call_after_import("pdb", super().init_pdb)
+        call_once_imported("pdb", super().init_pdb)
 
     def write_connection_file(self, **kwargs):
         """See init_connection_file."""

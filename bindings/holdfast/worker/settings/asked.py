@@ -11,13 +11,12 @@ row waits for that, and is carried on as it came.
 
 from __future__ import annotations
 
-import functools
 import sys
 import types
 import typing as t
 
 from holdfast import libraries
-from holdfast._after_import import call_after_import
+from holdfast._after_import import Waiting
 
 from .. import notices
 from . import exits
@@ -37,8 +36,10 @@ class Asked:
         self.load: t.Callable[[str], object] = lambda package: (
             None
         )  # the file about a package (library_state.py)
+        self.is_idle = False  # no cell waits for the commit
         self._fresh: dict[str, t.Any] = {}
-        self._waiting: dict[str, t.Any] = {}
+        self._last: dict[str, t.Any] = {}  # of costly rows
+        self._waiting = Waiting(self._set, lambda name: ROWS[name].module if name in ROWS else "")
         self._count = 0  # of modules, when they were looked at last
         self._modules: set[str] = set()  # which weren't imported when the process began
 
@@ -84,10 +85,10 @@ class Asked:
 
     def capture(self, shell: t.Any) -> dict[str, t.Any]:
         """The state that differs from how the process began, by row."""
-        found = dict(self._waiting)
+        found = dict(self._waiting.values)
         for name, row in ROWS.items():
             if row.write is not None:
-                now = read(row)
+                now = self._now(name, row)
                 if now is not None and now != self._fresh_of(name):
                     found[name] = now
         return found
@@ -100,7 +101,14 @@ class Asked:
         for name in [name for name in ROWS if name in new or name in before]:
             value = new[name] if name in new else self._fresh_of(name)
             if value is not None and value != before.get(name):
-                self._set_in_time(name, value, shell)
+                self._waiting.set(name, value)
+
+    def _now(self, name: str, row: Row) -> t.Any:
+        if not row.is_costly:
+            return read(row)
+        if not self.is_idle:
+            self._last[name] = read(row)
+        return self._last.get(name)
 
     def staying(self, shell: t.Any) -> dict[str, str]:
         """The state that differs and that no plain value can set, with the reason why a clean
@@ -108,7 +116,7 @@ class Asked:
         found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
         for name, row in ROWS.items():
             if row.write is None and name not in _KEPT:
-                if differs(row, self._fresh.get(name), read(row), imported=True):
+                if differs(row, self._fresh.get(name), self._now(name, row), imported=True):
                     found[name] = _STAYS
         return found
 
@@ -137,19 +145,7 @@ class Asked:
         known = self._fresh.get(name)
         return ROWS[name].fresh if known is None else known
 
-    def _set_in_time(self, name: str, value: t.Any, shell: t.Any) -> None:
-        module = ROWS[name].module
-        if module in sys.modules:
-            self._set(name, value, shell)
-            return
-        if name not in self._waiting:
-            call_after_import(module, functools.partial(self._arrived, name, shell))
-        self._waiting[name] = value
-
-    def _arrived(self, name: str, shell: t.Any) -> None:
-        self._set(name, self._waiting.pop(name), shell)
-
-    def _set(self, name: str, value: t.Any, shell: t.Any) -> None:
+    def _set(self, name: str, value: t.Any) -> None:
         if read(ROWS[name]) == value:
             return
         try:

@@ -25,7 +25,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._after_import import call_after_import, watch_imports
+from holdfast._after_import import call_once_imported, watch_imports
 
 from .attributes import (
     MISSING,
@@ -152,14 +152,7 @@ def apply(packed: bytes) -> None:
             with contextlib.suppress(Exception):  # code that needs it will see
                 importlib.import_module(name)
     for name, values in attributes.items():
-        _after_import(name, functools.partial(set_attributes, name, values))
-
-
-def _after_import(module: str, call: t.Callable[[], None]) -> None:
-    if module in sys.modules:
-        call()
-    else:
-        call_after_import(module, call)
+        call_once_imported(name, functools.partial(set_attributes, name, values))
 
 
 def _is_nobodys(one: t.Any) -> bool:

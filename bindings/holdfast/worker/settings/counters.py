@@ -17,12 +17,12 @@ import contextlib
 import dis
 import itertools
 import opcode
-import operator
 import re
 import sys
 import types
 import typing as t
 
+from holdfast._after_import import Waiting
 from holdfast.libraries import Counter
 
 from ..origin import is_library
@@ -40,7 +40,6 @@ _IN_PLACE = re.compile(
 )
 _STORES = (dis.opmap["STORE_GLOBAL"], dis.opmap["STORE_ATTR"])
 _BETWEEN = (dis.opmap["CACHE"], dis.opmap["SWAP"], dis.EXTENDED_ARG)
-_NEXT = re.compile(r"count\((-?\d+)(?:, (\d+))?\)")
 
 
 class Counters:
@@ -52,8 +51,8 @@ class Counters:
             set()
         )  # a process draws one at random, and adds another number to it
         self._count = 0  # of modules that were looked at
-        self._waiting: dict[str, int] = {}  # numbers of modules that aren't imported here
-        self._is_held = False
+        self._held: dict[str, int] = {}  # numbers that came, until `settle` is called
+        self._waiting = Waiting(self._go_on, lambda key: key.partition(":")[0])
 
     def add(self, counter: Counter) -> None:
         """Add a counter that a library's file declares."""
@@ -64,7 +63,7 @@ class Counters:
     def capture(self, shell: t.Any) -> dict[str, int] | None:
         """How far each has counted."""
         self.look()
-        found = dict(self._waiting)
+        found = self._waiting.values | self._held
         for module, names in self._places.items():
             if module in sys.modules:
                 for name in names:
@@ -76,26 +75,17 @@ class Counters:
     def apply(self, new: dict[str, int], old: dict[str, int] | None, shell: t.Any) -> None:
         """Go on from there once `settle` is called: what is bound before that may import the modules, and
         an import counts, too."""
-        self._waiting.update(new)
-        self._is_held = True
+        self._held.update(new)
 
     def settle(self) -> None:
-        """Go on, in the modules that are imported."""
-        self._is_held = False
-        for module in {key.partition(":")[0] for key in self._waiting} & sys.modules.keys():
-            self.imported(module)
+        """Go on, in the modules that are imported; in others once they are."""
+        held, self._held = self._held, {}
+        for key, number in held.items():
+            self._waiting.set(key, number)
 
-    def awaits(self, module: str) -> bool:
-        """Whether one of a module that isn't imported yet has to go on."""
-        return any(key.partition(":")[0] == module for key in self._waiting)
-
-    def imported(self, module: str) -> None:
-        """Set a counter whose module was imported just now, unless `settle` will be called."""
-        if self._is_held:
-            return
-        for key in [key for key in self._waiting if key.partition(":")[0] == module]:
-            number = self._waiting.pop(key)
-            _count_to(module, key.partition(":")[2], number, key in self._drawn)
+    def _go_on(self, key: str, number: int) -> None:
+        module, _, name = key.partition(":")
+        _count_to(module, name, number, key in self._drawn)
 
     def look(self) -> None:
         """Find those of modules that have been imported since the last time."""
@@ -194,17 +184,25 @@ def _counted(one: t.Any) -> t.Any:
 
 def _find(module: str, name: str) -> t.Any:
     """Find the counter; None in another version of the library."""
-    with contextlib.suppress(AttributeError):
-        return operator.attrgetter(name)(sys.modules[module])
-    return None
+    found = sys.modules[module]
+    for step in name.split("."):
+        found = getattr(found, step, None)
+    return found
 
 
 def _number(one: t.Any) -> int | None:
     if type(one) is int:
         return one
     count = _counted(one)
-    shown = None if count is None else _NEXT.fullmatch(repr(count))
-    return None if shown is None else int(shown[1])
+    return None if count is None else _shown(count)[0]
+
+
+def _shown(count: t.Any) -> tuple[int | None, int]:
+    """The next number of an `itertools.count`, if it counts whole ones, and the step."""
+    number, _, step = repr(count).removeprefix("count(")[:-1].partition(", ")
+    with contextlib.suppress(ValueError):
+        return int(number), int(step or 1)
+    return None, 1
 
 
 def _count_to(module: str, name: str, number: int, is_drawn: bool) -> None:
@@ -215,8 +213,7 @@ def _count_to(module: str, name: str, number: int, is_drawn: bool) -> None:
         return
     count = _counted(one)
     if count is not None:  # it may have other names: it is the same object that goes on
-        step = int(_NEXT.fullmatch(repr(count))[2] or 1)  # type: ignore[index]
-        skipped = itertools.islice(count, (number - now) // max(step, 1))
+        skipped = itertools.islice(count, (number - now) // max(_shown(count)[1], 1))
         collections.deque(skipped, maxlen=0)
         return
     with contextlib.suppress(AttributeError):

@@ -67,6 +67,7 @@ from .attributes import (
 )
 from .dispatchers import dispatchers
 from .rows import IN_MEMORY
+from .watched import Watched, holders_in
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
@@ -104,9 +105,11 @@ class Differences:
         self._inside: dict[
             str, dict[str, t.Any]
         ] = {}  # of sys and builtins: copies of what holds others
+        self._holders: dict[int, set[tuple[str, str]]] = {}  # the places of those, by id
         self._in_classes: dict[str, list[_InClass]] = {}
         self._spaces: dict[str, list[_Space]] = {}
         self._classes: set[int] = set()  # ids of those that are looked at
+        self._watched: dict[str, _Looked] = {}
         self._own: dict[
             str, tuple[dict[str, t.Any], dict[str, t.Any]]
         ] = {}  # as it was, how it looked
@@ -190,6 +193,9 @@ class Differences:
             and self._is_looked_at(name, attribute)
             and f"{name}:{attribute}" not in CARRIED_OTHERWISE
         }
+        self._watched.pop(name, None)
+        for attribute in self._inside[name]:
+            self._holders.setdefault(id(attributes[attribute]), set()).add((name, attribute))
         if name not in _BARE:
             classes = list(self._new_classes(name, attributes))
             self._in_classes[name] = [one for cls in classes for one in _holders_of(cls)]
@@ -310,32 +316,63 @@ class Differences:
         """The attributes that were set, with what they were, and those that are the same objects with
         something else in them."""
         found: Found = {}
-        named = set(map(id, list(self._namespace.values())))
-        for name in self._libraries:
-            self._find_in_holders(name, named, found)
-            for one in self._in_classes.get(name, ()):
-                if one.has_changed():
-                    found[one.key] = self._missing if one.value is _MISSING else one.value
+        for one in set(map(id, list(self._namespace.values()))) & self._holders.keys():
+            for name, attribute in self._holders[one]:
+                if id(value := _attributes(name, {}).get(attribute)) == one:
+                    found[f"_{name}:{attribute}"] = value
         inside = set(found)
-        for name, before in self._libraries.items():
-            self._find_in_library(name, before, found)
-            for space in self._spaces.get(name, ()):
-                if space.differs():
-                    found |= space.changed(self._missing)
+        for name in self._libraries:
+            if not self._is_still(name):
+                self._look(name)
+            of_module, of_holders = self._watched[name].found
+            found |= of_module
+            inside |= of_holders
         for name, (before, looked) in self._own.items():
             self._find_in_own(name, before, looked, found, inside)
         return found, inside
 
-    def _find_in_holders(self, name: str, named: set[int], found: Found) -> None:
-        """Its lists, dicts and sets with something else in them, and those that are variables."""
+    def _is_still(self, name: str) -> bool:
+        """Whether nothing of a library's module was set since the last look."""
+        last = self._watched.get(name)
+        return last is not None and sys.modules.get(name) is last.module and last.parts.is_still()
+
+    def _look(self, name: str) -> None:
+        module, parts = sys.modules.get(name), Watched(self._parts(name))
+        found: Found = {}
+        self._find_in_holders(name, found)
+        for one in self._in_classes.get(name, ()):
+            if one.has_changed():
+                found[one.key] = self._missing if one.value is _MISSING else one.value
+        inside = set(found)
+        self._find_in_library(name, self._libraries[name], found)
+        for space in self._spaces.get(name, ()):
+            if space.differs():
+                found |= space.changed(self._missing)
+        self._watched[name] = _Looked(module, parts, (found, inside))
+
+    def _parts(self, name: str) -> t.Iterator[t.Any]:
+        """All that was looked at. Of what isn't as it was, but a library's own, the contents may become what counts."""
+        spaces = self._spaces.get(name, ())
+        yield sys.modules.get(name)
+        yield from (space.cls for space in spaces)
+        yield from (self._libraries[name][attribute] for attribute in self._inside[name])
+        yield from (
+            one.value for one in self._in_classes.get(name, ()) if one.value is not _MISSING
+        )
+        pairs = [(_attributes(name, {}), self._libraries[name])]
+        for now, was in pairs + [(vars(space.cls), space.values) for space in spaces]:
+            for attribute, value in now.items():
+                if was.get(attribute, _MISSING) is not value:
+                    yield from holders_in(value)
+
+    def _find_in_holders(self, name: str, found: Found) -> None:
+        """Its lists, dicts and sets with something else in them."""
         now = _attributes(name, {})
         for attribute, held in self._inside.get(name, {}).items():
             value = now.get(attribute)
             if value is not self._libraries[name][attribute]:
                 continue
-            if id(value) in named or (
-                not _is_as(value, held) and (name in _BARE or _has_nobodys(value, held))
-            ):
+            if not _is_as(value, held) and (name in _BARE or _has_nobodys(value, held)):
                 found[f"_{name}:{attribute}"] = value
 
     def _find_in_library(self, name: str, before: dict[str, t.Any], found: Found) -> None:
@@ -396,6 +433,14 @@ def _attributes(name: str, otherwise: dict[str, t.Any]) -> dict[str, t.Any]:
     """The attributes of a module by its name, if there is one."""
     module = sys.modules.get(name)
     return vars(module) if isinstance(module, types.ModuleType) else otherwise
+
+
+class _Looked(t.NamedTuple):
+    """The last look at a library's module."""
+
+    module: t.Any
+    parts: Watched
+    found: tuple[Found, set[str]]  # as `Differences.find` gives it
 
 
 class _InClass(t.NamedTuple):

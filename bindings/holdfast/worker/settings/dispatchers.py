@@ -9,13 +9,12 @@ such a function.
 
 from __future__ import annotations
 
-import functools
 import sys
 import types
 import typing as t
 
 from holdfast import _owned
-from holdfast._after_import import call_after_import
+from holdfast._after_import import Waiting
 from holdfast._patches import MISSING, Slot
 
 from .attributes import is_dispatching, is_notebooks, registry_of
@@ -30,7 +29,7 @@ class Dispatchers:
     def __init__(self) -> None:
         # Registries without the notebook's entries.
         self._begun: dict[Place, dict[t.Any, t.Any]] = {}
-        self._waiting: dict[Place, Entries] = {}  # for modules that aren't imported here
+        self._waiting = Waiting(self._set, lambda place: place[0])
 
     def slot(self) -> Slot:
         return Slot("functools", self._read, self._write)
@@ -58,22 +57,14 @@ class Dispatchers:
 
     def _read(self) -> t.Any:
         found = {place: self._mine(place) for place in self._begun}
-        found |= self._waiting
+        found |= self._waiting.values
         return {place: entries for place, entries in found.items() if entries} or MISSING
 
     def _write(self, new: t.Any) -> None:
         wanted = {} if new is MISSING else dict(new)
-        self._waiting = {}
+        self._waiting.values.clear()
         for place in wanted.keys() | self._begun.keys():
-            if place[0] in sys.modules:
-                self._set(place, wanted.get(place, []))
-            else:
-                self._waiting[place] = wanted[place]
-                call_after_import(place[0], functools.partial(self._arrived, place))
-
-    def _arrived(self, place: Place) -> None:
-        if place in self._waiting:
-            self._set(place, self._waiting.pop(place))
+            self._waiting.set(place, wanted.get(place, []))
 
     def _set(self, place: Place, entries: Entries) -> None:
         if place not in self._begun:

@@ -25,6 +25,8 @@ from IPython.core import pylabtools
 
 from holdfast._after_import import call_after_import
 
+from .watched import Memo, holders_in, objects_in
+
 Settings = dict[str, t.Any]
 
 _INLINE = "matplotlib_inline.backend_inline"
@@ -210,6 +212,11 @@ def _differing(matplotlib: t.Any) -> Settings:
     """
     if not hasattr(matplotlib, "rcParams"):  # it is being imported
         return {}
+    return dict(_read_differing())
+
+
+def _read_params() -> Settings:
+    matplotlib = sys.modules["matplotlib"]
     default = dict(dict.items(matplotlib.rcParamsDefault))
     changed = {
         key: value
@@ -217,6 +224,23 @@ def _differing(matplotlib: t.Any) -> Settings:
         if key in default and value is not (was := default[key]) and not value == was
     }
     return {key: changed[key] for key in sorted(changed.keys() - _NOT_CARRIED)}
+
+
+def _params() -> list[t.Any] | None:
+    """What they are read from."""
+    matplotlib = sys.modules["matplotlib"]
+    found: list[t.Any] = []
+    for params in (matplotlib.rcParams, matplotlib.rcParamsDefault):
+        found += holders_in(params)
+        for value in dict.values(params):
+            inner = [] if _is_plain(value) else objects_in(value)
+            if inner is None:
+                return None
+            found += inner
+    return found
+
+
+_read_differing = Memo(_read_params, lambda: sys.modules["matplotlib"].rcParams, _params)
 
 
 def _is_plain(value: object) -> bool:

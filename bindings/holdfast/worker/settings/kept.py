@@ -21,6 +21,7 @@ from .exits import is_own
 from .library_state import library_state
 from .remembered import remembered
 from .rows import as_shown_before
+from .watched import Memo
 
 # Attributes whose names say that they are a library's own (Differences passes over these), and which
 # functions for notebooks set: `warnings.catch_warnings(record=True)` that is left in a later cell.
@@ -35,7 +36,9 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "sys.argv": _arguments(),
         "decimal.getcontext()": _decimal_context(shell),
         "handlers and filters of logging": Slot(
-            "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
+            "logging",
+            Memo(lambda: _handlers(own), loggers.manager, loggers.objects),
+            lambda new: _set_handlers(new, own),
         ),
         "what functions of own modules remember": remembered.slot(),
         "implementations of libraries' functions (singledispatch)": dispatchers.slot(),

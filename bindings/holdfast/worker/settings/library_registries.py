@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import operator
 import sys
+import types
 import typing as t
 
 from holdfast import _owned
@@ -17,6 +18,7 @@ from holdfast._patches import MISSING, Slot
 from holdfast.libraries import Registry
 
 from ..bound import look
+from .watched import Memo, objects_in
 
 
 class _Entry(t.NamedTuple):
@@ -87,7 +89,8 @@ class Kept:
         return self._registry.after or self._registry.module
 
     def slot(self) -> Slot:
-        return Slot(self.after, self._read, self._write)
+        read = Memo(self._read, self._holder, self._parts)
+        return Slot(self.after, read, self._write)
 
     def begin(self) -> None:
         """Nothing of the notebook's has used it. LookupError: this version of the library has no such object."""
@@ -117,6 +120,28 @@ class Kept:
         return {name: getattr(holder, name) for name in names if hasattr(holder, name)}
 
     # ---- what differs
+
+    def _parts(self) -> list[t.Any] | None:
+        """What it was read from; None if that may change without holding another object."""
+        holder = self._holder()
+        space = getattr(holder, "__dict__", None)
+        if space is None:
+            return None
+        parts = [holder if isinstance(holder, (type, types.ModuleType)) else space]
+        for name, now in self._attributes().items():
+            if name not in space:
+                return None  # a property
+            begun = self._begun.get(name)
+            values = [now]
+            if begun is not None and _is_refilled(begun.value, now):
+                parts.append(now)
+                values = [] if self._registry.fixed else list(_entries(now).values())
+            for value in values:
+                inner = objects_in(value)
+                if inner is None:
+                    return None
+                parts += inner
+        return parts
 
     def _read(self) -> t.Any:
         found, entries = {}, {}

@@ -23,6 +23,7 @@ from .counters import counters
 from .library_registries import Kept
 from .replays import Replays
 from .row import Row
+from .watched import Memo, holders_in
 
 _ALWAYS = "standard"  # the standard library's
 
@@ -112,11 +113,14 @@ class LibraryState:
             kept = self._registries[name] = Kept(one)
             self._awaited.add(kept.after)
             return kept.slot()
-        after = one.after or package
+        after, get = one.after or package, one.get
+        if one.held is not None:
+            held = one.held
+            get = Memo(get, held, lambda: holders_in(held()))
         if one.has_values:
             put = t.cast("t.Callable[[t.Any], None]", one.set)
-            return Slot(after, one.get, put)
-        asked.add(name, Row(after, one.get, one.set, one.fresh, is_drawn=one.is_drawn))
+            return Slot(after, get, put)
+        asked.add(name, Row(after, get, one.set, one.fresh, is_drawn=one.is_drawn))
         return None
 
     def _note(self, name: str) -> Slot | None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import typing as t
 
+from .watched import Memo
+
 _DEFAULT = (logging.NOTSET, True, False)
 
 
-def capture() -> dict[str, t.Any]:
+def _read() -> dict[str, t.Any]:
     """The settings of each logger that was changed since it was made."""
     manager = logging.root.manager
     found: dict[str, t.Any] = {"root": _settings(logging.root)}
@@ -21,6 +23,22 @@ def capture() -> dict[str, t.Any]:
         if settings != _DEFAULT:
             found[name] = settings
     return {"loggers": found, "disable": manager.disable}
+
+
+def objects() -> list[t.Any]:
+    """In which all of that is kept."""
+    manager = logging.root.manager
+    parts: list[t.Any] = [vars(manager), manager.loggerDict]
+    for _, logger in named():
+        parts += [type(logger), vars(logger), logger.handlers, logger.filters]
+    return parts
+
+
+def manager() -> t.Any:
+    return logging.root.manager
+
+
+capture = Memo(_read, manager, objects)
 
 
 def apply(new: dict[str, t.Any], old: dict[str, t.Any] | None) -> None:

@@ -15,6 +15,7 @@ from holdfast._patches import MISSING, Slot
 from holdfast.codecs import widgets
 
 from . import figures
+from .watched import Memo
 
 
 def slots() -> dict[str, Slot]:
@@ -93,12 +94,20 @@ def _set_params(new: t.Any) -> None:
     figures.set_objects({} if new is MISSING else new)
 
 
-def _maps() -> t.Any:
-    registry = getattr(sys.modules["matplotlib"], "colormaps", None)
-    if registry is None:  # it is being imported
+def _registry() -> t.Any:
+    """None while it is being imported."""
+    return getattr(sys.modules["matplotlib"], "colormaps", None)
+
+
+def _read_maps() -> t.Any:
+    registry = _registry()
+    if registry is None:
         return MISSING
     known = registry._builtin_cmaps
     return {name: one for name, one in registry._cmaps.items() if name not in known} or MISSING
+
+
+_maps = Memo(_read_maps, _registry, lambda: [_registry()._cmaps])
 
 
 def _set_maps(new: t.Any) -> None:

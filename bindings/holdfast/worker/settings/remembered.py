@@ -13,7 +13,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._after_import import call_after_import
+from holdfast._after_import import Waiting
 from holdfast._patches import MISSING, Slot
 from holdfast.codecs import cached_functions
 from holdfast.codecs.cached_functions import Results
@@ -32,7 +32,7 @@ class Remembered:
     def __init__(self) -> None:
         self._begun: dict[int, dict[t.Any, t.Any]] = {}  # what the module registered, by function
         self._modules: set[str] = set()  # that were imported
-        self._waiting: dict[str, OfModule] = {}  # for modules that aren't imported here
+        self._waiting = Waiting(self._fill)
         self._last: dict[int, Results] = {}  # by function: one object while nothing changes
 
     def slot(self) -> Slot:
@@ -48,7 +48,7 @@ class Remembered:
     # ---- what differs
 
     def _read(self) -> t.Any:
-        found = dict(self._waiting)
+        found = dict(self._waiting.values)
         for name, module in self._own().items():
             of_module = {path: self._kept_by(one) for path, one in _functions_of(module)}
             if of_module := {path: kept for path, kept in of_module.items() if kept}:
@@ -74,20 +74,12 @@ class Remembered:
     def _write(self, new: t.Any) -> None:
         wanted: dict[str, OfModule] = {} if new is MISSING else new
         modules = self._own()
-        for name, module in modules.items():
-            self._fill(module, wanted.get(name, {}))
-        for name in wanted.keys() - modules.keys():
-            if name not in self._waiting:
-                call_after_import(name, functools.partial(self._arrived, name))
-        self._waiting = {name: one for name, one in wanted.items() if name not in modules}
+        self._waiting.values.clear()
+        for name in modules.keys() | wanted.keys():
+            self._waiting.set(name, wanted.get(name, {}))
 
-    def _arrived(self, name: str) -> None:
-        of_module = self._waiting.pop(name, None)
-        if of_module is not None:
-            self._fill(sys.modules[name], of_module)
-
-    def _fill(self, module: types.ModuleType, of_module: OfModule) -> None:
-        for path, function in _functions_of(module):
+    def _fill(self, name: str, of_module: OfModule) -> None:
+        for path, function in _functions_of(sys.modules[name]):
             kept = of_module.get(path)
             if type(function) is not _Cached:
                 self._register(function, kept or [])

@@ -1,4 +1,7 @@
-"""The type of a row in rows.py: one part of the state of a process, how it is read and set."""
+"""The type of a row in rows.py: one part of the state of a process, how it is read and set.
+
+The table is in rows.py. What modules and libraries have is declared in holdfast/libraries.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,9 @@ class Row(t.NamedTuple):
     grows: bool = False  # only what is more than before counts
     of_process: bool = False
     is_drawn: bool = False
+    is_costly: bool = False  # at a commit that no cell waits for the last answer counts
 
 
 def module_of(name: str) -> t.Any:
     """The module of this name, which is imported."""
     return sys.modules[name]
-
-
-def pair(module: str, getter: str, setter: str) -> Row:
-    """Make a row that one function of the module reads and another one sets."""
-    return Row(
-        module,
-        lambda: getattr(module_of(module), getter)(),
-        lambda new: getattr(module_of(module), setter)(new),
-    )

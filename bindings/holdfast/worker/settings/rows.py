@@ -30,13 +30,10 @@ from ..process import has_children
 from . import autoreload, loggers
 from .attributes import is_notebooks
 from .reloader import EXTENSION
-from .row import Row, module_of, pair
+from .row import Row, module_of
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
-_FIELDS = (
-    "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict"
-).split()
 _OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
@@ -88,42 +85,6 @@ def _set_limits(new: list[list[int]]) -> None:
         number = getattr(resource, "RLIMIT_" + name)
         if resource.getrlimit(number) != tuple(limit):
             resource.setrlimit(number, (limit[0], limit[1]))
-
-
-def _tracing() -> list[int]:
-    tracemalloc = module_of("tracemalloc")
-    return [tracemalloc.is_tracing() and tracemalloc.get_traceback_limit()]
-
-
-def _set_tracing(new: list[int]) -> None:
-    module_of("tracemalloc").stop()
-    if new[0]:
-        module_of("tracemalloc").start(new[0])
-
-
-def _locale() -> str:
-    import _locale
-
-    return _locale.setlocale(_locale.LC_ALL, None)
-
-
-def _set_locale(new: str) -> None:
-    import _locale
-
-    _locale.setlocale(_locale.LC_ALL, new)
-
-
-def _zone() -> list[t.Any]:
-    import time
-
-    return [*time.tzname, time.timezone]
-
-
-def _set_zone(new: list[t.Any]) -> None:
-    """The environment, which names it, was taken over before."""
-    import time
-
-    time.tzset()
 
 
 def _hidden_environment() -> dict[str, str | None]:
@@ -184,38 +145,6 @@ def _set_no_modules(new: list[str]) -> None:
         if name not in new:
             del sys.modules[name]
     sys.modules.update(dict.fromkeys(new))  # type: ignore[arg-type]
-
-
-# ---- of modules of the standard library
-
-
-def _levels() -> dict[int, str]:
-    return dict(module_of("logging")._levelToName)
-
-
-def _set_levels(new: dict[int, str]) -> None:
-    logging = module_of("logging")
-    for level in logging._levelToName.keys() - new.keys():
-        logging._nameToLevel.pop(logging._levelToName.pop(level), None)
-    for level, name in new.items():
-        if logging._levelToName.get(level) != name:
-            logging.addLevelName(level, name)
-
-
-def _dialects() -> dict[str, dict[str, t.Any]]:
-    csv = module_of("csv")
-    return {
-        name: {field: getattr(csv.get_dialect(name), field) for field in _FIELDS}
-        for name in csv.list_dialects()
-    }
-
-
-def _set_dialects(new: dict[str, dict[str, t.Any]]) -> None:
-    csv = module_of("csv")
-    for name in set(csv.list_dialects()) - new.keys():
-        csv.unregister_dialect(name)
-    for name, fields in new.items():
-        csv.register_dialect(name, **fields)
 
 
 # ---- what modules remember
@@ -307,18 +236,6 @@ def as_shown_before() -> t.Iterator[None]:
         _set_shown(said)
 
 
-def _domains() -> list[t.Any]:
-    gettext = module_of("gettext")
-    return [gettext.textdomain(), dict(gettext._localedirs)]
-
-
-def _set_domains(new: list[t.Any]) -> None:
-    gettext = module_of("gettext")
-    gettext._localedirs.clear()
-    gettext._localedirs.update(new[1])
-    gettext.textdomain(new[0])
-
-
 def _has_no_hooks() -> bool:
     """Whether code has taken away the functions that are called for asynchronous generators, which a loop
     sets when it begins."""
@@ -389,7 +306,8 @@ def _set_traits(new: dict[str, t.Any]) -> None:
 
 def _deleted() -> list[str]:
     """IPython's own names that the user has deleted."""
-    return [name for name in _OWN_NAMES if name not in _shell().user_ns]
+    names = _shell().user_ns
+    return [name for name in _OWN_NAMES if name not in names]
 
 
 def _set_deleted(new: list[str]) -> None:
@@ -422,14 +340,6 @@ def _serves_library(thread: threading.Thread) -> bool:
 def _follows(getter: str) -> Row:
     """Whether a function of the notebook's follows the calls of the thread that runs the cells."""
     return Row("sys", lambda: is_notebooks(getattr(sys, getter)()), fresh=False, of_process=True)
-
-
-def _stack_size() -> int:
-    """To ask for it sets it to 0."""
-    size = threading.stack_size()
-    if size:
-        threading.stack_size(size)
-    return size
 
 
 IN_MEMORY = (io.StringIO, io.BytesIO)  # carried where they stand for a stream
@@ -489,16 +399,7 @@ ROWS: dict[str, Row] = {
         ),
     ),
     "attributes and classes of loggers": Row("logging", _loggers),
-    "the recursion limit": Row("sys", lambda: sys.getrecursionlimit(), sys.setrecursionlimit),
-    "the switch interval": Row("sys", lambda: sys.getswitchinterval(), sys.setswitchinterval),
     "the garbage collector": Row("gc", _collector, _set_collector, of_process=True),
-    "the longest integers as text": Row(
-        "sys", lambda: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
-    ),
-    "how far the origin of coroutines is tracked": pair(
-        "sys", "get_coroutine_origin_tracking_depth", "set_coroutine_origin_tracking_depth"
-    ),
-    "the flags of dlopen": pair("sys", "getdlopenflags", "setdlopenflags"),
     "hooks of asynchronous generators": Row("sys", _has_no_hooks, _set_no_hooks),
     "the policy of asyncio": Row("asyncio.events", _policy),
     "the signal mask": Row("signal", _mask, _set_mask, of_process=True),
@@ -520,54 +421,14 @@ ROWS: dict[str, Row] = {
     "sys.setprofile()": _follows("getprofile"),
     "sys.settrace()": _follows("gettrace"),
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
-    "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
-    "the time zone": Row("time", _zone, _set_zone),
+    "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True, is_costly=True),
     "modules that can't be imported": Row("sys", _no_modules, _set_no_modules),
-    "the locale": Row("locale", _locale, _set_locale),
-    "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),
-    "the stack of new threads": Row("threading", _stack_size, threading.stack_size),
-    "multiprocessing's start method": Row(
-        "multiprocessing",
-        lambda: module_of("multiprocessing").get_start_method(allow_none=True),
-        lambda new: module_of("multiprocessing").set_start_method(new, force=True),
-    ),
-    "multiprocessing's name of the process": Row(
-        "multiprocessing.process",
-        lambda: module_of("multiprocessing.process").current_process().name,
-        lambda new: setattr(module_of("multiprocessing.process").current_process(), "name", new),
-    ),
-    "multiprocessing's interpreter": pair(
-        "multiprocessing.spawn", "get_executable", "set_executable"
-    ),
-    "where time zones are looked for": Row(
-        "zoneinfo",
-        lambda: list(module_of("zoneinfo").TZPATH),
-        lambda new: module_of("zoneinfo").reset_tzpath(new),
-    ),
-    "gettext's domains": Row("gettext", _domains, _set_domains),
-    "errno of ctypes": pair("ctypes", "get_errno", "set_errno"),
     "thread-local settings of libraries": Row(
         "threading", lambda: thread_locals.read(), thread_locals.write
     ),
     "sources in linecache": Row("linecache", _sources, _set_sources),
-    "warnings that were shown": Row("warnings", _shown, _set_shown),
-    "names of logging's levels": Row("logging", _levels, _set_levels),
-    "the first weekday": Row(
-        "calendar",
-        lambda: int(module_of("calendar").firstweekday()),
-        lambda new: module_of("calendar").setfirstweekday(new),
-    ),
-    "csv's longest field": Row(
-        "csv",
-        lambda: module_of("csv").field_size_limit(),
-        lambda new: module_of("csv").field_size_limit(new),
-    ),
-    "csv's dialects": Row("csv", _dialects, _set_dialects),
-    "sockets' timeout": Row(
-        "socket",
-        lambda: [module_of("socket").getdefaulttimeout()],
-        lambda new: module_of("socket").setdefaulttimeout(*new),
-    ),
+    # After a crash one may be shown again.
+    "warnings that were shown": Row("warnings", _shown, _set_shown, is_costly=True),
     "IPython's names": Row("IPython", _deleted, _set_deleted),
     "the compiler's flags (from __future__)": Row(
         "IPython", lambda: _shell().compile.flags, _set_flags

@@ -30,7 +30,7 @@ import random
 import sys
 import typing as t
 
-from holdfast._after_import import call_after_import
+from holdfast._after_import import call_once_imported
 from holdfast.scorep import messages
 
 from .. import imports, notices
@@ -257,11 +257,7 @@ def _set_submodules(new: list[str], old: list[str] | None, shell: t.Any) -> None
     """Once their packages are imported: to do it now would run code that the cell may not want."""
     _arrived.update(new)
     for package, names in itertools.groupby(sorted(new), lambda name: name.partition(".")[0]):
-        import_all = functools.partial(_import_all, list(names))
-        if package in sys.modules:
-            import_all()
-        else:
-            call_after_import(package, import_all)
+        call_once_imported(package, functools.partial(_import_all, list(names)))
 
 
 def _import_all(names: list[str]) -> None:

@@ -8,16 +8,16 @@ stay, since a library also keeps connections and caches there.
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import types
 import typing as t
 
-from holdfast._after_import import call_after_import
+from holdfast._after_import import Waiting
 
 from ..origin import is_library
 from .attributes import is_plain, new_modules
+from .watched import Memo, holders_in
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
 _BY_ROWS = frozenset(("sklearn._config",))  # asked for by a function of the package (rows.py)
@@ -31,12 +31,21 @@ class ThreadLocals:
     def __init__(self) -> None:
         self._count = 0  # of modules that were looked at
         self._places: list[tuple[str, str]] = []  # modules and names
-        self._waiting: Found = {}  # for modules that aren't imported here
+        self._waiting = Waiting(self._put)
+        self._read = Memo(self._read_spaces, lambda: self._count, self._parts)
 
     def read(self) -> Found:
         """Read what this thread has in them."""
         self.look()
-        found = dict(self._waiting)
+        return self._waiting.values | self._read()
+
+    def _parts(self) -> list[t.Any]:
+        modules = {module: sys.modules.get(module) for module, _ in self._places}
+        spaces = [_space(module, name) for module, name in self._places]
+        return [*modules.values(), *(part for space in spaces for part in holders_in(space))]
+
+    def _read_spaces(self) -> Found:
+        found: Found = {}
         for module, name in self._places:
             held = {key: one for key, one in _space(module, name).items() if is_plain(one)}
             if held:
@@ -50,12 +59,10 @@ class ThreadLocals:
         for module, name in self._places:
             _fill(_space(module, name), new.get(module, {}).get(name, {}))
         for module in new.keys() - sys.modules.keys():
-            if module not in self._waiting:
-                call_after_import(module, functools.partial(self._arrived, module))
-            self._waiting[module] = new[module]
+            self._waiting.set(module, new[module])
 
-    def _arrived(self, module: str) -> None:
-        for name, wanted in self._waiting.pop(module, {}).items():
+    def _put(self, module: str, values: dict[str, dict[str, t.Any]]) -> None:
+        for name, wanted in values.items():
             _fill(_space(module, name), wanted)
 
     def look(self) -> None:
