@@ -135,7 +135,7 @@ def _way_of(cls):
     if base is None or not _has_no_ways(cls):
         return None
     names = [*_RUN, "__init__"] if base in _CALLED else _RUN
-    runs = any(_home(cls, name) not in _ITEMS for name in names)
+    runs = any(_home(cls, name) not in _ITEMS for name in names) or _guards_slots(cls)
     return _ByBase(cls, base) if runs else None
 
 
@@ -178,6 +178,18 @@ def _slots(cls):
         for name, value in vars(one).items()
         if type(value) is types.MemberDescriptorType
     ]
+
+
+def _guards_slots(cls):
+    """Whether one can't be set by its name: a class in front has the same name, it is private, or
+    `__setattr__` is in Python (a frozen dataclass's)."""
+    slots = _slots(cls)
+    if slots and _home(cls, "__setattr__") not in _ITEMS:
+        return True
+    return any(
+        _home(cls, name) is not home or (name.startswith("_") and "__" in name[1:])
+        for home, name in slots
+    )
 
 
 def _read_slots(value, slots):

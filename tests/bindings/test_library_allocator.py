@@ -140,7 +140,9 @@ def test_import_tables_are_left_alone_where_the_user_says_so(main, monkeypatch, 
 
     enabled = []
     monkeypatch.setattr(arrays, "_enabler", lambda _session, module: lambda: enabled.append(module))
-    monkeypatch.setattr(arrays, "call_after_import", lambda module, call: None)
+    monkeypatch.setattr(
+        arrays, "call_once_imported", lambda module, call: module == "torch" and call()
+    )
     monkeypatch.setattr(arrays, "_LIBRARIES", {"torch": ("libc10.so",)})
     monkeypatch.delenv("HOLDFAST_LIBRARY_MEMORY", raising=False)
     if switch is not None:

@@ -82,16 +82,6 @@ def test_a_last_result_that_was_lost(kernel):  # noqa: F811
     assert kernel.plain("__").result == "5"
 
 
-def test_the_context_of_plain_cells(kernel):  # noqa: F811
-    """One for all of them, as in ipykernel: NumPy and decimal keep their settings there."""
-    kernel.plain("import contextvars; v = contextvars.ContextVar('v', default=0); v.set(5)")
-    kernel.plain("import decimal; decimal.getcontext().prec = 6")
-    assert kernel.instrumented("v.get()").result == "5"
-    assert kernel.plain("v.get(), decimal.Decimal(1) / 3").result == "(5, Decimal('0.333333'))"
-    kernel.instrumented("v.set(6)")
-    assert kernel.plain("v.get()").result == "6"
-
-
 def test_the_context_of_decimal(kernel):  # noqa: F811
     kernel.plain(
         "import decimal; from decimal import *; here = getcontext(); here.prec = 6\n"
