@@ -418,7 +418,7 @@ def test_the_shell_knows_the_commands(kernel):
     completed = kernel.client.complete("%%exe", 5, reply=True, timeout=60)["content"]["matches"]
     assert "%%execute_with_scorep" in completed
     outcome = kernel.run("get_ipython().run_cell_magic('isolated', '', '1')")
-    assert outcome.status == "error" and "top of a cell" in outcome.stream("stderr")
+    assert outcome.status == "error" and "first line of a cell" in outcome.stream("stderr")
     known = (pathlib.Path(__file__).parents[2] / "kernel/commands/command.c").read_text()
     assert sorted(commands.COMMANDS) == sorted(re.findall(r'^    {"%%(\w+)"', known, re.M))
 
@@ -482,7 +482,7 @@ def test_what_a_setting_doesnt_do_is_said_once(any_kernel):
     assert all(outcome.result == "2" and not outcome.stream("stderr") for outcome in others)
     any_kernel.run("%env SCOREP_MORE_NONSENSE=1")
     said = any_kernel.run("%%execute_with_scorep\n1 + 1").stream("stderr")
-    assert said.rstrip().endswith("recorder: SCOREP_MORE_NONSENSE")
+    assert said.rstrip().endswith("ignores: SCOREP_MORE_NONSENSE")
 
 
 @pytest.mark.parametrize("command", ["%%execute_with_scorep", "%%isolated"])
