@@ -120,7 +120,7 @@ def report(words: list[str], worker: t.Any) -> Shown:
     Shown
         The parts that the command shows.
     """
-    names = _names(worker.shell)
+    names = _names(worker)
     missing = [word for word in words if word not in names]
     if missing:
         return Shown([f"No such variable: {', '.join(missing)}."])
@@ -141,14 +141,12 @@ def report(words: list[str], worker: t.Any) -> Shown:
     return Shown([*parts, "", _MEANINGS] if chosen else parts)
 
 
-def _names(shell: t.Any) -> list[str]:
+def _names(worker: t.Any) -> list[str]:
     """The notebook's variables, without what IPython put there."""
-    from .worker.ipython.results import hidden_names
-
-    hidden = hidden_names(shell)
+    hidden = worker.hidden_names()
     return sorted(
         name
-        for name, value in shell.user_ns.items()
+        for name, value in worker.shell.user_ns.items()
         if isinstance(name, str)
         and name.isidentifier()
         and name not in hidden

@@ -33,7 +33,7 @@ from .control import VERSION, Channel, ChannelClosed, Frame
 from .debug import debuggee
 from .health import Health
 from .interrupt import Interrupts
-from .ipython import application
+from .ipython import application, results
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
@@ -414,6 +414,10 @@ class Worker:
     def retry(self, wanted: list[str]) -> str:
         """%holdfast retry: load once more what could not be loaded."""
         return self.absent.retry(wanted, self.names)[0]
+
+    def hidden_names(self) -> frozenset[str]:
+        """Variables that IPython has put into the namespace."""
+        return results.hidden_names(self.shell)
 
     def _flush(self) -> None:
         for stream in self.app.streams:
