@@ -59,7 +59,6 @@ CHANGES = [
     ("pd.options.display.max_rows = 7", "pd.options.display.max_rows", "7"),
     ("log = logging.getLogger('matplotlib'); log.setLevel(7)", "log.level", "7"),
     ("log.addHandler(logging.NullHandler())", "type(log.handlers[-1]).__name__", "'NullHandler'"),
-    ("log.mark = 5", "logging.getLogger('matplotlib').mark", "5"),
     (
         "import matplotlib; matplotlib.colormaps.register(plt.get_cmap('hot'), name='mine')",
         "'mine' in matplotlib.colormaps",
