@@ -1,6 +1,8 @@
 """What a process is before the notebook's code runs, which the fork server has looked at for its forks."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -98,3 +100,23 @@ def test_it_is_so_after_the_fork_server_has_imported(looking):
     while not has_pandas:  # standbys from before the imports come first
         _, inherits, has_pandas, found = found_by(ISOLATED + "import os; os.getpid()")
         assert inherits and found == []
+
+
+# What the fork server does when a fork is asked for amid its imports.
+AMID_IMPORTS = """
+import sys
+from holdfast.worker import fork_server
+fork_server.import_own()
+fork_server.import_rest()
+import numpy
+fork_server._look_ahead(anew=False)
+from holdfast.worker.settings import begun
+assert "holdfast.libraries.numpy" in sys.modules
+assert begun.is_known()
+"""
+
+
+def test_a_look_counts_the_files_that_it_imports_itself():
+    """Else the next fork looks anew at everything."""
+    pytest.importorskip("numpy")
+    subprocess.run([sys.executable, "-c", AMID_IMPORTS], check=True)

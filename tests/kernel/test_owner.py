@@ -3,6 +3,7 @@ around it. Nothing of the notebook's is lost, and nothing happens in silence."""
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -226,6 +227,12 @@ def test_what_is_published_around_the_library_is_taken_back(notebook, run):
 # ---- at random moments ----
 
 
+def named(told):
+    """The foreign generations that the frontend's lines name, in their order."""
+    pairs = re.findall(r"has published generations? (\d+)(?: to (\d+))?", told)
+    return [n for first, last in pairs for n in range(int(first), int(last or first) + 1)]
+
+
 class Model:
     """What the notebook has to have."""
 
@@ -242,6 +249,7 @@ class Model:
         outcome = self.kernel.finish(sent)
         if outcome.status == "ok":
             self.data.append(number)
+        print('TURN', run, number, said, outcome.status, outcome.stream('stderr')[:90], outcome.content.get('evalue'), file=sys.stderr)
         return said, outcome
 
     def check(self):
@@ -266,14 +274,16 @@ def test_commits_at_random_moments_are_refused(start_kernel):
 
 
 def test_generations_at_random_moments_are_taken_back(start_kernel, tmp_path):
+    """Each of them is named: the line that tells of two names both."""
     kernel = start_kernel()
-    model, published = Model(kernel, 29), 0
+    model, published = Model(kernel, 29), []
     with strange(kernel, "force") as stranger:
         for _ in range(100 if effort.IS_LONG else 12):
             said, outcome = model.turn(stranger)
-            published += said.startswith("published")
+            if said.startswith("published"):
+                published.append(int(said.split()[1]))
             if outcome.status != "ok":
                 assert outcome.content["ename"] == "CommitError", outcome.content
     model.check()
     told = (tmp_path / "stderr").read_text()
-    assert told.count("has published generation") == published > 0, told
+    assert published and named(told) == published, (set(published)-set(named(told)))

@@ -36,6 +36,8 @@ def look_ahead(shell: t.Any) -> None:
     """Look in the fork server, for the forks to come."""
     global _ahead
     _ahead = Begun(shell)
+    if not is_known():  # the first look at a library imports our file about it
+        _ahead = Begun(shell)
 
 
 def is_known() -> bool:
