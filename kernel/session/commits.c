@@ -15,8 +15,9 @@
  * The session is ours alone to publish (HF_SESSION_OWNER_PUBLISHES), so the current
  * generation is the one that we published last. We lease it. Should there be another one
  * all the same, by damage or by a program that goes around the library, ours is
- * published anew, and the user is told. So nothing of the notebook is lost, and nothing
- * foreign is taken for a variable of it. Taking the foreign values over was rejected:
+ * published anew, and the user is told. A commit that was begun upon another one is
+ * refused. So nothing of the notebook is lost, and nothing foreign is taken for a
+ * variable of it. Taking the foreign values over was rejected:
  * they would replace what cells have changed since. One thread.
  */
 #include "session/commits.h"
@@ -106,10 +107,16 @@ hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map
 
 /* ---- our own generation ---------------------------------------------------------- */
 
+static uint64_t
+own_generation(const hf_kernel *kernel) {
+    return kernel->commits->own != NULL ? hf_snapshot_generation(kernel->commits->own)
+                                        : hf_session_generation(kernel->store);
+}
+
 /* A line on stderr: of the cell that runs, or else the last one, and of ours. */
 static void
 tell(hf_kernel *kernel, const char *format, ...) {
-    char words[1024];
+    char words[2048];
     hfi_textbuf line = {0};
     va_list arguments;
     va_start(arguments, format);
@@ -125,6 +132,19 @@ tell(hf_kernel *kernel, const char *format, ...) {
     hfi_textbuf_fini(&line);
 }
 
+/* The same of generations that we haven't published: those behind `own`, to `last`. */
+static void
+tell_foreign(hf_kernel *kernel, uint64_t own, uint64_t last, const char *outcome) {
+    char more[32] = "";
+    uint64_t first = last > own ? own + 1 : last; /* else a damaged number */
+    if (last > first)
+        snprintf(more, sizeof more, " to %llu", (unsigned long long)last);
+    tell(kernel,
+         "another process has published generation%s %llu%s of this notebook's "
+         "session%s",
+         last > first ? "s" : "", (unsigned long long)first, more, outcome);
+}
+
 void
 hfi_commits_hold(hf_kernel *kernel, uint64_t generation) {
     struct hfi_commits *commits = kernel->commits;
@@ -133,17 +153,25 @@ hfi_commits_hold(hf_kernel *kernel, uint64_t generation) {
     commits->own = NULL;
     if (hf_snapshot_acquire(kernel->store, &commits->own, &error) != HF_OK)
         hfi_log("the current generation can't be held: %s", error.message);
-    else if (hf_snapshot_generation(commits->own) != generation)
-        tell(kernel,
-             "another process has published generation %llu of this notebook's session "
-             "on top of the notebook's own; what it changed is taken over",
-             (unsigned long long)hf_snapshot_generation(commits->own));
+    else if (own_generation(kernel) != generation)
+        tell_foreign(kernel, generation, own_generation(kernel),
+                     " on top of the notebook's own; what it changed is taken over");
+}
+
+hf_status
+hfi_commits_lease(hf_kernel *kernel, hf_snapshot **ret_snapshot, hf_error *reterr) {
+    hf_generation name;
+    if (kernel->commits->own == NULL)
+        return hf_snapshot_acquire(kernel->store, ret_snapshot, reterr);
+    hf_snapshot_export(kernel->commits->own, &name);
+    return hf_snapshot_import(kernel->store, &name, ret_snapshot, reterr);
 }
 
 hf_status
 hfi_commits_restore(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
                     hf_error *reterr) {
     hf_commit *commit = NULL;
+    uint64_t own = own_generation(kernel);
     hf_status status = hf_commit_begin(kernel->store, &commit, reterr);
     if (status != HF_OK)
         return status;
@@ -152,9 +180,14 @@ hfi_commits_restore(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_gene
         status = hf_commit_publish_consume(commit, ret_generation, reterr);
     else
         hf_commit_abort(commit);
-    if (status == HF_OK)
-        hfi_commits_hold(kernel, *ret_generation);
-    return status;
+    if (status != HF_OK)
+        return status;
+    if (*ret_generation != own + 1)
+        tell_foreign(kernel, own, *ret_generation - 1,
+                     ", which only its kernel may. That was taken back: the notebook's "
+                     "variables are its own, and are saved as before");
+    hfi_commits_hold(kernel, *ret_generation);
+    return HF_OK;
 }
 
 void
@@ -162,25 +195,19 @@ hfi_commits_watch(hf_kernel *kernel) {
     struct hfi_commits *commits = kernel->commits;
     uint64_t found = hf_session_generation(kernel->store), generation;
     hf_error error = HF_ERROR_INIT;
-    if (commits->own == NULL || found == hf_snapshot_generation(commits->own) ||
-        found == commits->foreign)
+    char outcome[1024];
+    if (found == own_generation(kernel) || found == commits->foreign)
         return;
     commits->foreign = found;
     hf_status status = hfi_commits_restore(kernel, commits->own, &generation, &error);
-    if (status == HF_OK)
-        tell(
-            kernel,
-            "another process has published generation %llu of this notebook's session, "
-            "which only its kernel may. That was taken back: the notebook's variables "
-            "are its own, and are saved as before",
-            (unsigned long long)found);
-    else if (status != HF_CONFLICT) /* else the next look finds another one */
-        tell(
-            kernel,
-            "another process has published generation %llu of this notebook's session, "
-            "or the session is damaged, and that can't be taken back (%s). Nothing of "
-            "the notebook is saved any more until the kernel is restarted",
-            (unsigned long long)found, error.message);
+    if (status == HF_OK || status == HF_CONFLICT) /* the next look finds another one */
+        return;
+    snprintf(
+        outcome, sizeof outcome,
+        ", or the session is damaged, and that can't be taken back (%s). Nothing of "
+        "the notebook is saved any more until the kernel is restarted",
+        error.message);
+    tell_foreign(kernel, own_generation(kernel), found, outcome);
 }
 
 void
@@ -200,8 +227,7 @@ hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
         cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
     long long id = cell != NULL ? cell->adoption : 0;
     hfi_frame_init(&frame, "adopt", 5 + (report != NULL) + 2 * (id != 0));
-    hfi_frame_add_integer(&frame, "generation",
-                          (int64_t)hf_session_generation(kernel->store));
+    hfi_frame_add_integer(&frame, "generation", (int64_t)own_generation(kernel));
     hfi_commits_add_name(kernel, &frame);
     hfi_frame_add_integer(&frame, "execution_count",
                           cell != NULL ? cell->number : kernel->count);
@@ -255,7 +281,7 @@ static hf_status
 publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
                  hf_error *reterr) {
     hf_prepared token;
-    *ret_generation = hf_session_generation(kernel->store);
+    *ret_generation = own_generation(kernel);
     if (prepared.size == 0)
         return HF_OK;
     if (prepared.size != sizeof token)
@@ -263,7 +289,9 @@ publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
                             prepared.size);
     memcpy(&token, prepared.data, sizeof token);
     hf_status status =
-        hf_session_publish(kernel->store, &token, ret_generation, reterr);
+        token.base_generation != own_generation(kernel)
+            ? HF_CONFLICT
+            : hf_session_publish(kernel->store, &token, ret_generation, reterr);
     if (status == HF_CONFLICT)
         (void)hf_error_set(reterr, HF_CONFLICT,
                            "another process published a generation of the session "

@@ -19,19 +19,22 @@ extern const hfi_owner hfi_commits_owner;
 void hfi_commits_ask(hf_kernel *kernel, long long now_ns);
 void hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
 /* Publish the commit that a worker's reply has prepared; HF_OK too if it has none.
- * HF_E_CODEC, HF_E_NOSPACE or HF_CONFLICT if the reply reports an error; else as
- * hf_session_publish. */
+ * HF_E_CODEC, HF_E_NOSPACE or HF_CONFLICT if the reply reports an error; HF_CONFLICT if
+ * it was begun upon a generation that isn't ours; else as hf_session_publish. */
 HF_CHECK hf_status hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
                                        uint64_t *ret_generation, hf_error *reterr);
 /* End the running cell with a CommitError: what happened, and why. */
 void hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error);
 /* `generation` is the one that we have just published, or begin with: lease it. */
 void hfi_commits_hold(hf_kernel *kernel, uint64_t generation);
-/* Publish what this generation had. As hf_commit_publish_consume. */
+/* Lease it once more. As hf_snapshot_import. */
+HF_CHECK hf_status hfi_commits_lease(hf_kernel *kernel, hf_snapshot **ret_snapshot,
+                                     hf_error *reterr);
+/* Publish what this generation had; generations of others that are behind our own are
+ * taken back, and the user is told. As hf_commit_publish_consume. */
 HF_CHECK hf_status hfi_commits_restore(hf_kernel *kernel, hf_snapshot *snapshot,
                                        uint64_t *ret_generation, hf_error *reterr);
-/* If a generation is current that we haven't published: publish our own anew, and tell
- * the user. */
+/* If a generation is current that we haven't published: publish our own anew. */
 void hfi_commits_watch(hf_kernel *kernel);
 /* The main worker's commit was published, or not. 1: it has met a foreign generation,
  * and is asked for once more. */

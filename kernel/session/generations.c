@@ -366,7 +366,7 @@ static hf_snapshot *
 acquire(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     hf_snapshot *snapshot = NULL;
-    if (hf_snapshot_acquire(kernel->store, &snapshot, &error) != HF_OK)
+    if (hfi_commits_lease(kernel, &snapshot, &error) != HF_OK)
         hfi_log("history: %s", error.message);
     return snapshot;
 }

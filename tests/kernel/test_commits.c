@@ -79,6 +79,68 @@ test_what_the_commit_lacks(hf_kernel *kernel) {
     hfi_frame_fini(&frame);
 }
 
+/* A commit of one value, prepared in a process of its own, as far as the store knows. */
+static hf_prepared
+prepare(hf_session *session, const char *key) {
+    hf_commit *commit = NULL;
+    hf_prepared token;
+    hf_value value = {.struct_size = sizeof value,
+                      .key = key,
+                      .key_size = strlen(key),
+                      .codec = 1,
+                      .payload = "x",
+                      .payload_size = 1};
+    CHECK(hf_commit_begin(session, &commit, NULL) == HF_OK);
+    CHECK(hf_commit_put(commit, &value, NULL) == HF_OK);
+    CHECK(hf_commit_prepare_consume(commit, &token, NULL) == HF_OK);
+    return token;
+}
+
+static hf_status
+publish(hf_kernel *kernel, const hf_prepared *token, uint64_t *ret_generation) {
+    hfi_frame frame;
+    hfi_map map = {0};
+    hfi_frame_init(&frame, "reply", 1);
+    hfi_frame_add_bytes(&frame, "prepared", hfi_part_of(token, sizeof *token));
+    CHECK(hfi_frame_finish(&frame, NULL) == HF_OK);
+    CHECK(hfi_map_read(&map, frame.buffer.data + 4, frame.buffer.size - 4, NULL) ==
+          HF_OK);
+    hf_status status = hfi_commits_publish(kernel, map.object, ret_generation, NULL);
+    hfi_map_fini(&map);
+    hfi_frame_fini(&frame);
+    return status;
+}
+
+/* Nobody has looked since: neither a commit upon a foreign generation is published, nor
+ * is the foreign one kept for the history. */
+static void
+test_nothing_is_built_upon_a_foreign_generation(hf_kernel *kernel) {
+    hf_session_options options = {.struct_size = sizeof options,
+                                  .capacity_bytes = 64 << 20};
+    hf_session *stranger = NULL, *worker = NULL;
+    hf_snapshot *kept = NULL;
+    uint64_t generation = 0;
+    CHECK(hf_session_create(&options, &kernel->store, NULL) == HF_OK);
+    CHECK(hf_session_open(hf_session_name(kernel->store), &stranger, NULL) == HF_OK);
+    CHECK(hf_session_open(hf_session_name(kernel->store), &worker, NULL) == HF_OK);
+    hfi_commits_hold(kernel, 0);
+    hf_prepared token = prepare(worker, "mine");
+    CHECK(publish(kernel, &token, &generation) == HF_OK && generation == 1);
+
+    token = prepare(stranger, "theirs");
+    CHECK(hf_session_publish(stranger, &token, &generation, NULL) == HF_OK);
+    CHECK(generation == 2);
+    token = prepare(worker, "mine too");
+    CHECK(publish(kernel, &token, &generation) == HF_CONFLICT);
+    CHECK(hf_session_generation(kernel->store) == 2);
+    CHECK(hfi_commits_lease(kernel, &kept, NULL) == HF_OK);
+    CHECK(hf_snapshot_generation(kept) == 1);
+
+    hf_snapshot_release(kept);
+    hf_session_close(stranger);
+    hf_session_close(worker);
+}
+
 int
 main(void) {
     hf_kernel kernel;
@@ -90,7 +152,10 @@ main(void) {
     test_a_cell_asks_where_it_runs(&kernel, peer);
     test_a_main_worker_is_lost(&kernel);
     test_what_the_commit_lacks(&kernel);
+    test_nothing_is_built_upon_a_foreign_generation(&kernel);
     hfi_owner_close(&kernel, &hfi_commits_owner);
+    CHECK(hf_session_destroy(kernel.store, NULL) == HF_OK);
+    hf_session_close(kernel.store);
     owner_end(&kernel, &worker, peer);
     return 0;
 }

@@ -55,11 +55,13 @@ class Stranger:
         self.name = f"/{kernel.segment().name}"
         command = [sys.executable, "-c", STRANGER, self.name, *(arguments or ["asks"])]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._count = 0
         self._process = subprocess.Popen(command, text=True, bufsize=1, **pipes)
 
     def commit(self):
-        """What a commit brought."""
-        self._process.stdin.write("now\n")
+        """What a commit brought, each of another value."""
+        self._count += 1
+        self._process.stdin.write(f"{self._count}\n")
         return self._process.stdout.readline().strip()
 
     def close(self):
@@ -224,13 +226,27 @@ def test_what_is_published_around_the_library_is_taken_back(notebook, run):
     assert data[-4:] == ["more"] * 4 and len(data) == count + 4 and theirs is None
 
 
-# ---- at random moments ----
-
-
 def named(told):
     """The foreign generations that the frontend's lines name, in their order."""
     pairs = re.findall(r"has published generations? (\d+)(?: to (\d+))?", told)
     return [n for first, last in pairs for n in range(int(first), int(last or first) + 1)]
+
+
+def test_one_line_names_all_that_came_before_the_frontend_looked(notebook):
+    said = []
+
+    def act():
+        os.kill(notebook.pid, signal.SIGSTOP)
+        said.extend(stranger.commit() for _ in range(3))
+        os.kill(notebook.pid, signal.SIGCONT)
+
+    with strange(notebook, "force") as stranger:
+        told = in_cell(notebook, "plain", act, "data.append('plain')").stream("stderr")
+    assert told.count(TAKEN_BACK) == 1
+    assert [f"published {number}" for number in named(told)] == said and len(said) == 3
+
+
+# ---- at random moments ----
 
 
 class Model:
@@ -249,7 +265,6 @@ class Model:
         outcome = self.kernel.finish(sent)
         if outcome.status == "ok":
             self.data.append(number)
-        print('TURN', run, number, said, outcome.status, outcome.stream('stderr')[:90], outcome.content.get('evalue'), file=sys.stderr)
         return said, outcome
 
     def check(self):
@@ -274,7 +289,6 @@ def test_commits_at_random_moments_are_refused(start_kernel):
 
 
 def test_generations_at_random_moments_are_taken_back(start_kernel, tmp_path):
-    """Each of them is named: the line that tells of two names both."""
     kernel = start_kernel()
     model, published = Model(kernel, 29), []
     with strange(kernel, "force") as stranger:
@@ -286,4 +300,4 @@ def test_generations_at_random_moments_are_taken_back(start_kernel, tmp_path):
                 assert outcome.content["ename"] == "CommitError", outcome.content
     model.check()
     told = (tmp_path / "stderr").read_text()
-    assert published and named(told) == published, (set(published)-set(named(told)))
+    assert published and named(told) == published, told
