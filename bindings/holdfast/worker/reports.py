@@ -142,6 +142,7 @@ class Memory(t.TypedDict):
     directories: list[str]
     unbound: t.NotRequired[list[str]]  # those of _, __ and ___ that are no names
     last: list[int]  # the numbers of _, __ and ___; 0: none
+    gone: t.NotRequired[list[int]]  # the numbers that code has taken out of Out
     empty: t.NotRequired[list[str]]  # those of them that were no result yet, or are reset
     outcome: t.NotRequired[list[t.Any]]  # of the last cell: its number, whether it raised; or empty
 

@@ -30,7 +30,7 @@ if t.TYPE_CHECKING:
 
 _NUMBERED = re.compile(r"_[0-9]+\Z")
 _UNDERS = ("_", "__", "___")
-_MISSING = -1  # of an entry that code has taken out
+_gone: set[int] = set()  # results that were taken out of Out before this process had them
 _WARNED = "__warningregistry__"  # IPython deletes it before each cell
 
 
@@ -100,16 +100,16 @@ def _outputs(shell: t.Any) -> dict[t.Any, t.Any]:
 
 
 def own_entries(shell: t.Any) -> dict[str, t.Any]:
-    """What code has put into `In` and `Out` itself, or taken out of them, in a form that can be
-    compared. Another process makes them from the inputs and the numbered results."""
+    """What code has put into `In` and `Out` itself, in a form that can be compared. Another process
+    makes them from the inputs and the numbered results."""
     history, outputs = shell.history_manager, _outputs(shell)
     is_there = any(shell.user_ns.get(name) is outputs for name in ("_oh", "Out"))
     numbered = {int(name[1:]): value for name, value in _numbered(shell.user_ns)}
     others = {key: id(value) for key, value in outputs.items() if key not in numbered}
     changed = {
-        number: id(outputs[number]) if number in outputs else _MISSING
+        number: id(outputs[number])
         for number, value in numbered.items()
-        if outputs.get(number, numbered) is not value
+        if outputs.get(number, value) is not value
     }
     return {
         "In": len(history.input_hist_parsed) - len(history.input_hist_raw),
@@ -121,13 +121,7 @@ def altered(shell: t.Any, before: dict[str, t.Any]) -> list[str]:
     """`In` and `Out`, if code has changed their entries since `own_entries` gave `before`, in
     words."""
     now = own_entries(shell)
-    found = now["In"] != before["In"], _replaced(now["Out"]) != _replaced(before["Out"])
-    return [f"the entries of {name}" for name, is_new in zip(("In", "Out"), found) if is_new]
-
-
-def _replaced(entries: dict[t.Any, int]) -> dict[t.Any, int]:
-    """Without those that are missing, which `forget` carries."""
-    return {key: value for key, value in entries.items() if value != _MISSING}
+    return [f"the entries of {name}" for name in now if now[name] != before[name]]
 
 
 def numbers(shell: t.Any) -> set[int]:
@@ -145,8 +139,22 @@ def forget(shell: t.Any, gone: t.Iterable[int]) -> None:
 def last_results(shell: t.Any) -> frozenset[str]:
     """The numbered results that `_`, `__` and `___` are now."""
     last = {id(getattr(shell.displayhook, name, None)) for name in _UNDERS}
+    return frozenset(f"_{number}" for one, number in _numbers_by_id(shell).items() if one in last)
+
+
+def _numbers_by_id(shell: t.Any) -> dict[int, t.Any]:
+    """Also of results that code has taken out of `Out`, whose names are there yet."""
+    named = {id(value): int(name[1:]) for name, value in _numbered(shell.user_ns)}
+    return named | {id(value): number for number, value in _outputs(shell).items()}
+
+
+def _taken_out(shell: t.Any) -> set[int]:
+    """Results that may have names, and that code has taken out of `Out`."""
     outputs = _outputs(shell)
-    return frozenset(f"_{number}" for number, value in outputs.items() if id(value) in last)
+    if not any(shell.user_ns.get(name) is outputs for name in ("_oh", "Out")):
+        return _gone
+    named = {int(name[1:]) for name, _ in _numbered(shell.user_ns)}
+    return (named | _gone) - outputs.keys()
 
 
 def _user_unders(shell: t.Any) -> set[str]:
@@ -162,7 +170,7 @@ def _user_unders(shell: t.Any) -> set[str]:
 def capture(shell: t.Any) -> Memory:
     """The inputs and the numbers of the last results, as plain values."""
     history = shell.history_manager
-    numbers = {id(value): number for number, value in _outputs(shell).items()}
+    numbers = _numbers_by_id(shell)
     files = dict(cell_numbers(shell))
     outcome = shell.last_execution_result
     return {
@@ -174,6 +182,7 @@ def capture(shell: t.Any) -> Memory:
         "unbound": _unbound(shell),
         "outcome": [outcome.execution_count, not outcome.success] if outcome else [],
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
+        "gone": sorted(_taken_out(shell)),
         "empty": [name for name in _UNDERS if _is_empty(getattr(shell.displayhook, name, None))],
     }
 
@@ -222,8 +231,11 @@ def restore_results(shell: t.Any, memory: Memory) -> None:
     _restore_directories(shell, memory["directories"])
     cell_numbers(shell).update(memory["files"])
     namespace, outputs = shell.user_ns, _outputs(shell)
+    _gone.clear()
+    _gone.update(memory.get("gone", ()))
     for name, value in _numbered(namespace):
-        outputs[int(name[1:])] = value
+        if int(name[1:]) not in _gone:
+            outputs[int(name[1:])] = value
         shell.user_ns_hidden[name] = value
     users, unbound = _user_unders(shell), memory.get("unbound", ())
     for name in memory.get("empty", ()):
@@ -231,7 +243,8 @@ def restore_results(shell: t.Any, memory: Memory) -> None:
         if name not in users and name in namespace:
             namespace[name] = shell.user_ns_hidden[name] = ""
     for name, number in zip(_UNDERS, memory["last"], strict=True):
-        value = outputs.get(number, Elsewhere(number)) if number else None
+        value = namespace.get(f"_{number}", Elsewhere(number))  # if it isn't in Out
+        value = outputs.get(number, value) if number else None
         if number:
             setattr(shell.displayhook, name, value)
         if name in users:
@@ -288,7 +301,10 @@ def store_input(shell: t.Any, number: int, code: str, memory: Memory | None) -> 
     history, parsed = shell.history_manager, code
     if memory is not None:
         before = memory["raw"][:number], memory["parsed"][:number]
-        if before != (history.input_hist_raw[:number], history.input_hist_parsed[:number]):
+        if before != (
+            history.input_hist_raw[:number],
+            history.input_hist_parsed[:number],
+        ):
             _restore_inputs(shell, *before)  # code has changed them
         if len(memory["parsed"]) > number:
             parsed = memory["parsed"][number]
