@@ -91,7 +91,9 @@ def test_the_line_that_works_has_the_samples(sample):
     assert share(spin, 5) > 0.9
     assert sorted(spin.lines) == [3, 4, 5, 6, 7, 8], "the lines that have code"
     assert spin.lines[8].samples == 0 and spin.lines[8].inclusive_samples == 0
-    assert main.lines[3].inclusive_samples >= 0.9 * spin.samples
+    # Both calls may need any number of samples. `main` may return while one is taken.
+    calls = main.lines[3].inclusive_samples + main.lines[4].inclusive_samples
+    assert spin.samples - 1 <= calls <= spin.samples
     assert spin.inclusive_samples == spin.samples == sum(one.samples for one in spin.lines.values())
     total = lines.total(sample.directory)
     assert (total.processes, total.dropped, total.cut) == (1, 0, 0)
