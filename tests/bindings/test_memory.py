@@ -105,8 +105,7 @@ def test_known_sizes_in_a_kernel(start_kernel):
 
     # Saved, and then written again: what was copied is one page.
     kernel.run("%%execute_with_scorep --run=isolated\nn = int(a[0])")
-    kernel.run("a[0] = 5")
-    text, rows, _ = shown(kernel.run("%holdfast memory"))
+    text, rows, _ = shown(kernel.run("a[0] = 5\n%holdfast memory"))
     a = numbers(rows["a"])
     assert a[0] == a[-1] == 8 * MIB and 4096 in a, "of a page there is an own copy"
     assert numbers(rows["heap"])[-1] == pytest.approx(5 * MIB, rel=0.01)
