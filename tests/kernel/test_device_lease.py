@@ -147,11 +147,17 @@ def test_a_main_worker_that_dies_leaves_the_last_bytes(lend_gpu):
     assert kernel.run(CELL + "x[10].item()").result == "7"
 
 
-def test_a_main_worker_that_dies_before_its_bytes_are_written_names_them(lend_gpu):
+def test_a_main_worker_that_dies_before_its_bytes_are_written_names_them(lend_gpu, tmp_path):
     kernel, log = lend_gpu()
     die = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    codes = MAKE + "\nkept = 5", CELL + "row[0] = 7", die, "kept"
+    hold = "open('pipe').close()\n"
+    # Until all are in the queue: no moment is idle, in which it would commit.
+    codes = hold + MAKE + "\nkept = 5", CELL + "row[0] = 7", die, "kept"
+    os.mkfifo(tmp_path / "pipe")
     sent = [kernel.client.execute(code, stop_on_error=False) for code in codes]
+    question = kernel.client.is_complete("1")  # it is answered while a cell runs
+    assert kernel.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"] == question
+    os.close(os.open(tmp_path / "pipe", os.O_WRONLY))
     outcomes = [kernel.finish(one) for one in sent]
     assert outcomes[2].status == "error" and outcomes[3].result == "5"
     assert kernel.run("x").content["ename"] == "QuarantinedError"
