@@ -38,7 +38,7 @@ def main() -> None:
 
     headers = Path(holdfast.get_include())
     assert (headers / "holdfast/store.h").is_file(), headers
-    from holdfast.views import page
+    from holdfast.pages import page
 
     assert page.is_built(), "no program of the views"
     assert holdfast.loads(holdfast.dumps({"a": [1, 2]})) == {"a": [1, 2]}

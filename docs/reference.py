@@ -228,7 +228,8 @@ STANDARD = "standard library"
 def types_by_library():
     """The types that codecs name, by the package that has them. Sources are read, and nothing is imported."""
     found = {}
-    for path in sorted((ROOT / "bindings" / "holdfast" / "codecs").glob("*.py")):
+    sources = ROOT / "bindings" / "holdfast"
+    for path in sorted((*sources.glob("libraries/*/*.py"), *sources.glob("carry/*.py"))):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != "types":
                 continue

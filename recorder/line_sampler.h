@@ -27,7 +27,7 @@ enum {
     HFI_LINES_VERSION = 1
 };
 
-/* -- the file: native byte order, read by holdfast/views/lines.py ------------------ */
+/* -- the file: native byte order, read by holdfast/scorep/line_counts.py ------------------ */
 
 #define HFI_LINES_MAGIC "HFLINES"
 

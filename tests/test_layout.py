@@ -56,22 +56,39 @@ ARROWS = {
     "monitor/include": {"shm_store/include"},
     "monitor": PUBLIC | {"monitor/include", "shm_store/platform", "shm_store/base"},
     "recorder": PUBLIC | {"shm_store/platform", "shm_store/base"},
-    "bindings/src": PUBLIC
-    | {"monitor/include", "serializers/codecs", "serializers/python", "recorder", "bindings/views"}
-    | {"shm_store/tuning", "shm_store/base"},
+    "bindings/store": PUBLIC
+    | {"serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"},
+    "bindings/monitor": {"monitor/include"},
     "bindings/recorder": PUBLIC | {"recorder"},
     "bindings/views": PUBLIC | {"recorder", "shm_store/base"},  # definitions and profiles
 }
 
+# Who may import whose modules in the package, by room, inside of functions, too. The modules beside the rooms are what
+# users and the rooms above import: a room may import those in OPEN.
+PYTHON_ARROWS = {
+    "base": set(),
+    "pages": {"base"},
+    "carry": {"base"},
+    "libraries": {"base", "carry"},
+    "scorep": {"base"},
+    "monitor": {"base", "pages"},
+    "views": {"base", "pages", "scorep", "monitor"},
+    "report": {"base", "pages", "views", "monitor"},
+    "commands": {"base", "carry", "views", "monitor"},
+    "worker": {"base", "carry", "libraries", "scorep", "monitor", "commands"},
+}
+OPEN = {"alias", "codecs", "doctor", "errors", "marshal"}
+
 # Libraries by the header's beginning, and the directories that may use each.
 LIBRARIES = {
-    "Python.h": {"serializers/python", "bindings/src", "bindings/recorder"},
-    "structmember.h": {"serializers/python", "bindings/src"},
+    "Python.h": {"serializers/python"}
+    | {f"bindings/{room}" for room in ("store", "recorder", "views", "monitor")},
+    "structmember.h": {"serializers/python", "bindings/store"},
     "datetime.h": {"serializers/python"},
-    "frameobject.h": {"bindings/src", "bindings/recorder"},
+    "frameobject.h": {"bindings/store", "bindings/recorder"},
     "opcode.h": {"bindings/recorder"},
     "internal/": {"bindings/recorder"},
-    "numpy/": {"bindings/src", "serializers/python"},
+    "numpy/": {"bindings/store", "serializers/python"},
     "lz4": {"shm_store/saved"},
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
     "zmq": {"kernel/session", "kernel"},
@@ -113,7 +130,16 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])
 TESTED_IN = {"recorder": ("bindings",)}
 
 # Directories that are one noun: their parts mean nothing without each other.
-WHOLE_DIRECTORIES = {"libraries", "monitor", "recorder", "report", "scorep", "views", "worker"}
+WHOLE_DIRECTORIES = {
+    "libraries",
+    "monitor",
+    "pages",
+    "recorder",
+    "report",
+    "scorep",
+    "views",
+    "worker",
+}
 
 # No more files than so many may need each other.
 LARGEST_CYCLE = 3
@@ -126,45 +152,39 @@ TESTED_BY = {
     "tests/shm_store/test_snapshot.c": "shm_store/engine/diff.c",
     "tests/crash/test_store_crash.c": "shm_store/engine/attach.c",
     "tests/kernel/test_finalizers.py": """
-        bindings/holdfast/_finalizers.py serializers/python/finalizers.c""",
-    "tests/kernel/test_output_order.py": "bindings/src/pipes_written.c",
-    "tests/kernel/test_verify.py": "bindings/holdfast/verify.py",
+        bindings/holdfast/carry/finalizers.py serializers/python/finalizers.c""",
+    "tests/kernel/test_output_order.py": "bindings/store/pipes_written.c",
+    "tests/kernel/test_verify.py": "bindings/holdfast/commands/verify.py",
     "tests/bindings/test_install.py": "bindings/holdfast/first_run.py",
-    "tests/bindings/test_codec_plots.py": """
-        bindings/holdfast/codecs/bokeh_models.py bindings/holdfast/codecs/holoviews_objects.py
-        bindings/holdfast/codecs/plotly_figures.py""",
     "tests/oracle/test_oracle.py": """
-        bindings/holdfast/codecs/enumerations.py
-        bindings/holdfast/codecs/wrapped_objects.py""",
-    "tests/bindings/test_not_carried.py": """
-        bindings/holdfast/codecs/param_objects.py bindings/holdfast/codecs/refused.py""",
+        bindings/holdfast/carry/enumerations.py""",
+    "tests/bindings/test_not_carried.py": """ bindings/holdfast/carry/refused.py""",
     "tests/bindings/test_names.py": """
-        bindings/src/entry_sink.c bindings/src/entry_source.c bindings/src/record.c
+        bindings/store/entry_sink.c bindings/store/entry_source.c bindings/store/record.c
         serializers/python/graph.c serializers/python/graph_ask.c
         serializers/python/graph_walk.c serializers/python/module.c
         serializers/python/pickle.c serializers/python/pointer_map.c
         serializers/python/python_error.c""",
     "tests/bindings/test_identity.py": """
-        bindings/holdfast/_restore.py serializers/python/array.c
+        bindings/holdfast/carry/restoring.py serializers/python/array.c
         serializers/python/buffer.c""",
-    "tests/bindings/test_carry.py": """
-        bindings/holdfast/_context.py bindings/holdfast/_explain.py""",
-    "tests/bindings/test_store.py": "bindings/src/module_state.c bindings/src/region_type.c",
+    "tests/bindings/test_pickling.py": """
+        bindings/holdfast/carry/context.py bindings/holdfast/carry/reasons.py""",
+    "tests/bindings/test_store.py": "bindings/store/region_type.c",
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_session_mapping.py": "serializers/python/foreign.c",
-    "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
+    "tests/bindings/test_marshal.py": "bindings/store/stream_codec.c",
     "tests/bindings/test_files.py": """
-        bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",
-    "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
+        bindings/holdfast/carry/handles.py""",
     "tests/kernel/test_widgets.py": """
-        kernel/session/comms.c bindings/holdfast/codecs/comms.py bindings/holdfast/codecs/widgets.py""",
+        kernel/session/comms.c""",
     "tests/kernel/test_perfreport.py": "kernel/session/ends.c",
     "tests/kernel/test_command.c": "kernel/commands/directive.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",
-    "tests/kernel/test_device_lease.py": "bindings/holdfast/codecs/device_lease.py",
-    "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",
+    "tests/kernel/test_device_lease.py": "bindings/holdfast/carry/device_lease.py",
+    "tests/bindings/test_numpy_allocator.py": "bindings/store/arena_allocator.c",
 }
 
 
@@ -381,7 +401,7 @@ def test_imports_of_the_package():
             for name in imported(node):
                 if name not in RUNTIME | OPTIONAL:
                     wrong.append(f"{relative(path)}:{node.lineno}: import {name}")
-        if path.parent.name == "codecs" and path.name != "__init__.py":
+        if path.parent.parent.name == "libraries" and path.name != "__init__.py":
             continue  # imported when a value of its library is first met
         for node in tree.body:
             for name in imported(node):
@@ -395,13 +415,10 @@ def mirrors(path: Path) -> bool:
 
     A noun of two words is helped by that of its first: plain_decoder.c is a part of what
     test_plain tests. So is a source in a directory that is one noun, such as recorder/.
-    A codec's test is test_codec_<library>.
     """
     room, *directories = relative(path).split("/")[:-1]
     words = path.stem.strip("_").split("_")
     nouns = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
-    if "codecs" in directories:
-        nouns |= {f"codec_{noun}" for noun in nouns}
     nouns |= WHOLE_DIRECTORIES & {room, *directories}
     wanted = re.compile(rf"test_({'|'.join(map(re.escape, nouns))})(_\w+)?\.(c|py)$")
     rooms = [ROOT / "tests" / room for room in (room, *TESTED_IN.get(room, ()))]
@@ -411,6 +428,24 @@ def mirrors(path: Path) -> bool:
 def sources_to_test() -> list[Path]:
     paths = sources(".c", under=ROOMS) + sources(".py", under=("bindings/holdfast",))
     return [path for path in paths if path.name not in ("__init__.py", "__main__.py")]
+
+
+def test_imports_follow_the_arrows():
+    wrong = []
+    for source, edges in layers.python_edges().items():
+        room = source.removeprefix("bindings/holdfast/").split("/")[0]
+        for needed in edges:
+            if needed.endswith(".pyi"):  # an extension
+                continue
+            other = needed.removeprefix("bindings/holdfast/").split("/")[0].removesuffix(".py")
+            if room in PYTHON_ARROWS and other not in PYTHON_ARROWS[room] | OPEN | {
+                room,
+                "__init__",
+            }:
+                wrong.append(f"{source} must not import {needed}")
+    assert not wrong, "\n".join(wrong)
+    rooms = {path.parent.name for path in (ROOT / "bindings/holdfast").glob("*/__init__.py")}
+    assert rooms == set(PYTHON_ARROWS)
 
 
 def test_every_source_has_its_test():

@@ -46,7 +46,14 @@ def test_the_views():
 def test_the_commands():
     """What %holdfast and %trace print, and how they are used."""
     wrong = {}
-    names = ("magics", "history", "views/command", "views/runs", "errors", "worker/notices")
+    names = (
+        "commands/magics",
+        "commands/history",
+        "views/command",
+        "views/runs",
+        "errors",
+        "worker/notices",
+    )
     for name in names:
         text = (ROOT / f"bindings/holdfast/{name}.py").read_text("utf-8")
         if words := [one for one in found_in(text) if one.startswith("'instrumented")]:

@@ -29,8 +29,9 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
+from holdfast.base.tabular import count, size
+
 from . import libraries
-from .tabular import count, size
 
 __all__ = ["main", "run"]
 

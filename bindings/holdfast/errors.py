@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import _words
+from holdfast.base import sentences
 
 __all__ = ["NotCarriedError", "QuarantinedError"]
 
@@ -31,7 +31,7 @@ class NotCarriedError(NameError):
 
     def __init__(self, name: str, reason: str):
         super().__init__(
-            f"{name!r} can't be carried into this cell's process: {_words.brief(name, reason)}."
+            f"{name!r} can't be carried into this cell's process: {sentences.brief(name, reason)}."
             " The notebook's own process has it: use a plain cell or"
             " %%execute_with_scorep --run=in-process",
             name=name,
@@ -58,7 +58,7 @@ class QuarantinedError(NotCarriedError):
     def __init__(self, name: str, reason: str):
         NameError.__init__(
             self,
-            f"{name!r} isn't loaded here: {_words.brief(name, reason)}. Its stored copy is kept:"
+            f"{name!r} isn't loaded here: {sentences.brief(name, reason)}. Its stored copy is kept:"
             f" `%holdfast retry {name}` tries once more, `del {name}` deletes it",
             name=name,
         )
@@ -116,6 +116,6 @@ def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
         return error
     message = (
         f"{error}. A cell made it in a process of its own, and it can't be carried out of that:"
-        f" {_words.brief(name, lost[name])}. To make it, {_words.INSTEAD}"
+        f" {sentences.brief(name, lost[name])}. To make it, {sentences.INSTEAD}"
     )
     return NameError(message, name=name).with_traceback(error.__traceback__)

@@ -16,7 +16,8 @@ import sys
 import types
 import zlib
 
-from . import _context, _explain, _store, codecs
+from holdfast import _store, codecs
+from holdfast.carry import context, reasons
 
 _MAGIC = b"HFST"
 _VERSION = 2
@@ -54,7 +55,7 @@ def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ig
         codec, meta, payload, buffers = _store._encode(obj)
     except _store.Error as error:
         if error.status == "HF_DECLINED":
-            error.args = (_explain.explain("value", obj, str(error)),)
+            error.args = (reasons.explain("value", obj, str(error)),)
         raise
     order = 0 if sys.byteorder == "little" else 1
     head = _HEAD.pack(_MAGIC, _VERSION, order, codec, len(meta), len(payload), len(buffers))
@@ -258,7 +259,7 @@ def dump_module(filename="session.hfst", module=None, refimported=False, **ignor
         for name, value in namespace.items()
         if not (name.startswith("__") and name.endswith("__"))
     }
-    before = _context.enter(None, namespace, None)
+    before = context.enter(None, namespace, None)
     try:
         file = _open(filename, "wb")
         try:
@@ -267,7 +268,7 @@ def dump_module(filename="session.hfst", module=None, refimported=False, **ignor
             if file is not filename:
                 file.close()
     finally:
-        _context.leave(before)
+        context.leave(before)
 
 
 def load_module(filename="session.hfst", module=None, **ignored):
@@ -292,7 +293,7 @@ def load_module(filename="session.hfst", module=None, **ignored):
         The file can't be read.
     """
     namespace = vars(_module(module))
-    before = _context.enter(None, namespace, None)
+    before = context.enter(None, namespace, None)
     try:
         file = _open(filename, "rb")
         try:
@@ -301,4 +302,4 @@ def load_module(filename="session.hfst", module=None, **ignored):
             if file is not filename:
                 file.close()
     finally:
-        _context.leave(before)
+        context.leave(before)

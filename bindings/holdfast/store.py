@@ -27,8 +27,9 @@ import collections.abc
 import os
 import typing as t
 
+from holdfast.carry.patches import is_patch
+
 from . import _store
-from ._patches import is_patch
 from ._store import (
     AccessError,
     ConflictError,

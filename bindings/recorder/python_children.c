@@ -1,7 +1,7 @@
 /* python_children.c - programs that a recorded one starts.
  *
  * A Python that is started learns by a variable of its environment that its parent records,
- * and joins (holdfast/_started.py). The variable isn't in os.environ: it is there for the
+ * and joins (holdfast/started_programs.py). The variable isn't in os.environ: it is there for the
  * C library only, from the moment at which a first program is started. Then the recording
  * is made one that others can join, too; without children it needs no files for that.
  */

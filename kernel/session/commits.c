@@ -5,7 +5,7 @@
  * queue waits.
  *
  * A cell's commit may leave out the bytes of memory that the main worker lends while it
- * lives (codecs/device_lease.py). It says so then ("owes"), and the next idle commit,
+ * lives (carry/device_lease.py). It says so then ("owes"), and the next idle commit,
  * which no cell waits for, is the durable one that writes them.
  *
  * The main worker decides where a recorded cell runs, since only it knows its

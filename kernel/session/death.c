@@ -63,7 +63,7 @@ const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi
 
 /* What the commit that the notebook goes on with doesn't have. A reason begins with a
  * type, and then says where in the variable it is and what its encoder says
- * (bindings/holdfast/_words.py): what is lost is lost, so the type must do. */
+ * (bindings/holdfast/base/sentences.py): what is lost is lost, so the type must do. */
 static void
 write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
     const char *name;

@@ -28,7 +28,7 @@
  * variables it has (`origin`). While a request works with old generations its steps are
  * held; so the main worker may lease by name what it is to compare.
  *
- * The text of all this is the magic's (holdfast/magics.py): the main worker gets it as
+ * The text of all this is the magic's (holdfast/commands/magics.py): the main worker gets it as
  * data with the request. One thread.
  */
 #include "session/commits.h"

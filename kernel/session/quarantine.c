@@ -9,7 +9,7 @@
  *
  * A worker that is at one value for longer than HOLDFAST_VALUE_SECONDS (30) allows is
  * ended. It tries in a child what is the user's own, for that long
- * (holdfast/_trial.py); so we wait twice that, a second more for each MiB that is
+ * (holdfast/carry/trial.py); so we wait twice that, a second more for each MiB that is
  * loaded, and ten times as long for what is saved, since with the process that is lost
  * which isn't saved.
  *

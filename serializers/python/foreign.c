@@ -2,7 +2,7 @@
  *
  * These codecs only decode. What Python encodes is of Python's codecs, which keep what
  * these can't: identity, exact types, sets. A value that was read here and not changed
- * keeps its foreign entry at a commit (bindings/src/names_stored.c).
+ * keeps its foreign entry at a commit (bindings/store/names_stored.c).
  *
  * A raw entry becomes bytes: its payload, and behind it its buffers in their order, since
  * either is a natural place for them. Its meta is the writer's own.

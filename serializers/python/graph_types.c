@@ -117,8 +117,9 @@ hfi_graph_treatment(PyTypeObject *type) {
         return HFI_MEMBER;
     if (named(Py_TYPE(type), "numpy._DTypeMeta"))
         return HFI_ATOM;
-    if (named(type,
-              "numpy.void")) /* a row looks into its array (codecs/numpy_arrays.py) */
+    if (named(
+            type,
+            "numpy.void")) /* a row looks into its array (libraries/numpy/arrays.py) */
         return HFI_LEAF;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
         if (named(type, atoms[i]))

@@ -1,13 +1,13 @@
 /* pickle.c - the codec of everything that pickle and cloudpickle can carry.
  *
- * The pickler itself is holdfast._carry: a subclass of cloudpickle's, hence of the C
+ * The pickler itself is holdfast.carry.pickling: a subclass of cloudpickle's, hence of the C
  * pickler, with rules of its own for arrays, functions and classes of the notebook (its
  * docstring gives them). This file is the bridge: it hands that module a callable that
  * adds out-of-band memory to the sink, and lays the result out.
  *
  * Payload:   u32 magic, u32 part count, per part u64 buffer index, offset and size,
  * then the pickle; the magic says whether reading that runs code of the user's own
- * (holdfast._trial). A part is one out-of-band buffer in the order of the pickle;
+ * (holdfast.carry.trial). A part is one out-of-band buffer in the order of the pickle;
  * several may lie in one buffer of the entry (views, columns of one block), which is
  * why a list of buffers alone would not do. Meta: "type", and "classes": the
  * identifiers of notebook classes that are referred to, so that nobody needs to
@@ -116,7 +116,7 @@ write_parts(PyObject *parts, uint32_t magic, hf_sink *sink, hf_error *reterr) {
 static hf_status
 pickle_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
     (void)codec;
-    PyObject *carry = hfi_imported("holdfast._carry");
+    PyObject *carry = hfi_imported("holdfast.carry.pickling");
     PyObject *capsule = carry ? PyCapsule_New(sink, sink_capsule, NULL) : NULL;
     PyObject *adder = capsule ? PyCFunction_New(&add_buffer_method, capsule) : NULL;
     PyObject *result =
@@ -207,7 +207,7 @@ pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     PyObject *bytes = parts ? PyMemoryView_FromMemory((char *)(uintptr_t)at,
                                                       (Py_ssize_t)room, PyBUF_READ)
                             : NULL;
-    PyObject *carry = bytes ? hfi_imported("holdfast._carry") : NULL;
+    PyObject *carry = bytes ? hfi_imported("holdfast.carry.pickling") : NULL;
     PyObject *value =
         carry ? PyObject_CallMethod(carry, "decode", "OOi", bytes, parts, is_hooked)
               : NULL;

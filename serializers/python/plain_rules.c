@@ -53,7 +53,7 @@ hfi_plain_hashable(PyObject *key) {
 
 PyObject *
 hfi_plain_namespace(void) {
-    PyObject *context = hfi_imported("holdfast._context");
+    PyObject *context = hfi_imported("holdfast.carry.context");
     PyObject *namespace =
         context ? PyObject_CallMethod(context, "current_namespace", NULL) : NULL;
     Py_XDECREF(context);

@@ -1,6 +1,6 @@
 /* tuning.h - memory that is got in advance, by a process that waits for a cell.
  *
- * For this tree's own workers (bindings/src/preparation.c), which know what the last
+ * For this tree's own workers (bindings/store/preparation.c), which know what the last
  * cells took and have time between cells. Not a part of the library's interface: what
  * is worth getting in advance, and how, changes with the engine. Layers:
  * engine/block.c, engine/preallocate.c, engine/prefill.c, engine/aside.c,

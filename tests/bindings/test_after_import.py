@@ -7,7 +7,7 @@ import sys
 import traceback
 
 import pytest
-from holdfast._after_import import (
+from holdfast.base.after_import import (
     LoaderOfText,
     Waiting,
     call_after_import,

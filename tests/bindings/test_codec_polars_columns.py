@@ -73,7 +73,7 @@ def test_chunks_order_and_columns_are_as_they_were(main):
     assert report["unserializable"] == {}
     answer = main.other(
         "report = names.bind(ns)\nx, column = ns['x'], ns['column']\n"
-        "from holdfast.codecs.polars_columns import _series\n"
+        "from holdfast.libraries.polars.columns import _series\n"
         "answer(chunks=x.n_chunks(), up=ns['up'].flags, down=ns['down'].flags,"
         " shares=set(_series.shares(x['a'])) == set(_series.shares(column)) != set(),"
         " lazy=ns['lazy'].select(ns['plus']).collect().height)"
@@ -104,9 +104,9 @@ def test_objects_are_declined_alone(main):
 
 
 def test_without_pyarrow_polars_pickles(main, monkeypatch):
-    from holdfast.codecs import polars_columns
+    from holdfast.libraries.polars import columns
 
-    monkeypatch.setattr(polars_columns, "_pyarrow", lambda: None)
+    monkeypatch.setattr(columns, "_pyarrow", lambda: None)
     main.execute(f"{START}x = pl.DataFrame({{'a': range(N)}})\ny = x['a']")
     assert main.commit()["unserializable"] == {}
     assert main.other("names.bind(ns)\nanswer(last=ns['x']['a'][-1])") == {"last": 19_999}

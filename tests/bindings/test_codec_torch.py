@@ -338,7 +338,7 @@ def test_a_restored_storage_is_replaced_but_does_not_grow(library_main):
 
 
 def test_storages_are_made_on_a_device():
-    from holdfast.codecs.torch_devices import _make_on_device
+    from holdfast.libraries.torch.devices import _make_on_device
 
     host = torch.arange(100).untyped_storage()
     made = _make_on_device(host, "cpu")

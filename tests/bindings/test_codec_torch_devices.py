@@ -8,7 +8,7 @@ WORDS = 5 * (1 << 16) + 3  # five sums and a rest
 
 
 def digest(tensor):
-    from holdfast.codecs.torch_devices import digest_of
+    from holdfast.libraries.torch.devices import digest_of
 
     return digest_of(tensor.untyped_storage())
 
@@ -58,7 +58,7 @@ def test_a_digest_disturbs_nothing():
 
 
 def test_bytes_are_left_out_only_where_the_owner_is_there_to_be_asked():
-    from holdfast.codecs.device_lease import DeviceLeases
+    from holdfast.carry.device_lease import DeviceLeases
 
     leases = DeviceLeases()
     assert not leases.may_leave_out()  # no kernel
@@ -77,7 +77,7 @@ def test_bytes_are_left_out_only_where_the_owner_is_there_to_be_asked():
 def test_what_a_desk_lends_can_be_found_until_it_is_given_back():
     import os
 
-    from holdfast.codecs import handles, device_lease
+    from holdfast.carry import device_lease, handles
 
     leases = device_lease.DeviceLeases()
     assert leases.hand_over() is None
@@ -100,7 +100,7 @@ def test_the_main_worker_answers_with_a_description_or_with_the_bytes():
     import os
     import pickle
 
-    from holdfast.codecs.device_lease import BYTES, DeviceLeases
+    from holdfast.carry.device_lease import BYTES, DeviceLeases
 
     leases = DeviceLeases()
     assert leases.answer(2) is None and leases.answer(2 + BYTES) is None
@@ -114,12 +114,12 @@ def test_the_main_worker_answers_with_a_description_or_with_the_bytes():
 
 
 def test_only_large_storages_of_cuda_are_lent():
-    from holdfast.codecs import torch_devices
+    from holdfast.libraries.torch import devices
 
     host = torch.zeros(1 << 20).untyped_storage()
-    assert not torch_devices.is_on_device(host) and not torch_devices._is_lendable(host)
+    assert not devices.is_on_device(host) and not devices._is_lendable(host)
     meta = torch.zeros(1 << 20, device="meta").untyped_storage()
-    assert torch_devices.is_on_device(meta) and not torch_devices._is_lendable(meta)
+    assert devices.is_on_device(meta) and not devices._is_lendable(meta)
     if torch.cuda.is_available():
-        assert torch_devices._is_lendable(torch.zeros(1 << 20, device="cuda").untyped_storage())
-        assert not torch_devices._is_lendable(torch.zeros(1000, device="cuda").untyped_storage())
+        assert devices._is_lendable(torch.zeros(1 << 20, device="cuda").untyped_storage())
+        assert not devices._is_lendable(torch.zeros(1000, device="cuda").untyped_storage())

@@ -145,7 +145,7 @@ def test_classes_of_the_notebook_are_not_kept_alive():
 def test_a_fork_server_s_workers_find_everything_loaded():
     source = (
         "import sys, numpy\nfrom holdfast import codecs\ncodecs.preload()\n"
-        "wanted = {'holdfast.codecs.numpy_arrays', 'holdfast._carry'}\n"
+        "wanted = {'holdfast.libraries.numpy.arrays', 'holdfast.carry.pickling'}\n"
         "loaded = wanted <= sys.modules.keys()\n"
         "print(loaded, codecs._entry_points is not None, 'pandas' in sys.modules)"
     )

@@ -7,7 +7,7 @@ import sys
 import types
 
 import pytest
-from holdfast._patches import MISSING, Patches
+from holdfast.carry.patches import MISSING, Patches
 from holdfast.worker.settings.differences import Differences
 
 SOURCE = """

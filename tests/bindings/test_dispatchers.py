@@ -7,7 +7,7 @@ import types
 import pytest
 
 import holdfast
-from holdfast._patches import MISSING
+from holdfast.carry.patches import MISSING
 from holdfast.worker.settings.dispatchers import Dispatchers
 
 

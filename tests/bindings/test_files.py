@@ -10,8 +10,9 @@ import types
 
 import pytest
 
-from holdfast import _carry, _context
-from holdfast.codecs import handles, text_files
+from holdfast.carry import context, pickling
+from holdfast.carry import handles
+from holdfast.libraries.standard import text_files
 
 pytestmark = pytest.mark.usefixtures("but_for_the_runner")
 TEXT = "".join(f"línea {i}\n" for i in range(4000))
@@ -20,20 +21,20 @@ TEXT = "".join(f"línea {i}\n" for i in range(4000))
 @pytest.fixture
 def kernel_table(monkeypatch):
     """As in a worker of a kernel: descriptors can cross, and none is here to be had."""
-    before = _context.enter(types.SimpleNamespace(_is_binding=True), {}, None)
+    before = context.enter(types.SimpleNamespace(_is_binding=True), {}, None)
     monkeypatch.setattr(handles.table, "fetch", lambda number: None)
     yield handles.table
-    _context.leave(before)
+    context.leave(before)
 
 
 def carried(value):
-    data, parts, _ = _carry.encode(value, lambda raw: (0, 0, raw.nbytes))
+    data, parts, _ = pickling.encode(value, lambda raw: (0, 0, raw.nbytes))
     assert not parts
     return bytes(data)
 
 
 def copied(value):
-    return _carry.decode(carried(value), [])
+    return pickling.decode(carried(value), [])
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs clone()")
 # A process in the frontend's place, which waits for all, and one that forks.
 PROLOGUE = """
 import ctypes, os, resource, socket, struct, sys, time
-from holdfast import _fork, _store
+from holdfast import _store
+from holdfast.base import fork_hooks
 ended, says = os.pipe()
 frontend = os.getpid()
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # the parent of forks whose helper has ended
@@ -26,11 +27,11 @@ near, far = socket.socketpair()
 channel = socket.socketpair()[0]
 report = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 def sleep(session=None, kept=()):
-    pid, _ = _fork.fork_aside(session, ((far.fileno(), channel.fileno()),), frontend, kept)
+    pid, _ = fork_hooks.fork_aside(session, ((far.fileno(), channel.fileno()),), frontend, kept)
     if pid:
         far.close()
     else:
-        _fork.run_hooks()
+        fork_hooks.run_hooks()
     return pid
 def end(pid, word=b"wake"):
     near.send(word) if word else near.close()
@@ -264,7 +265,8 @@ def test_locks_of_our_own_threads_are_free_in_it(tmp_path):
     code = """
     import signal, threading
     from jupyter_client.session import Session
-    from holdfast.worker import output, usage
+    from holdfast.base import usage
+    from holdfast.worker import output
     from holdfast.worker.ipython import application
     from holdfast.worker.parents import Parents
     class Held:
@@ -357,9 +359,9 @@ def test_no_hook_runs_in_the_process_that_a_fork_sleeps_of(tmp_path):
             _store._fork, None, ((far.fileno(), channel.fileno()),), frontend, (report,), *hooks
         )
         return [*map(operator.call, (wait, made))][1]  # no look at requests in between
-    pid, _ = _fork._quietly(fork)
+    pid, _ = fork_hooks._quietly(fork)
     if pid == 0:
-        _fork.run_hooks()
+        fork_hooks.run_hooks()
         tell()
         os._exit(0)
     assert not log and not lock.locked() and not __import__("_imp").lock_held()
@@ -371,9 +373,9 @@ def test_no_hook_runs_in_the_process_that_a_fork_sleeps_of(tmp_path):
 
 def test_no_hook_runs_in_the_process_that_a_child_tries_for(tmp_path):
     code = """
-    pid = _fork.fork_child()
+    pid = fork_hooks.fork_child()
     if pid == 0:
-        _fork.run_hooks()
+        fork_hooks.run_hooks()
         tell()
         os._exit(0)
     print(os.waitpid(pid, 0)[1], told(), log)
@@ -385,7 +387,7 @@ def test_no_hook_runs_in_the_process_that_a_child_tries_for(tmp_path):
 def test_hooks_of_a_fork_that_was_not_made_are_there_still(tmp_path):
     code = """
     try:
-        _fork.fork_aside(None, ((-1, -2),), frontend, ())
+        fork_hooks.fork_aside(None, ((-1, -2),), frontend, ())
     except OSError:
         pid = os.fork()
         if pid == 0:
@@ -403,7 +405,7 @@ def test_a_hook_that_waits_for_ever_is_left_out(tmp_path, sleeps):
     hook makes it; errors name the hook."""
     code = f"""
     import signal, threading
-    _fork.HOOK_SECONDS = 0.1
+    fork_hooks.HOOK_SECONDS = 0.1
     lock, said = threading.Lock(), []
     def noted(unraisable):
         said.append((unraisable.exc_type.__name__, unraisable.object.__name__))
@@ -414,7 +416,7 @@ def test_a_hook_that_waits_for_ever_is_left_out(tmp_path, sleeps):
     if {sleeps}:
         pid = sleep(kept=(report,))
     else:
-        with _fork.limited():
+        with fork_hooks.limited():
             pid, _ = _store._fork(None, ((far.fileno(), channel.fileno()),), frontend)
     if pid == 0:
         os.write(report, repr((said, lock.locked(), signal.getsignal(signal.SIGALRM))).encode())
@@ -433,7 +435,7 @@ def test_an_alarm_of_the_users_stays(tmp_path):
     import signal
     signal.signal(signal.SIGALRM, print)
     signal.setitimer(signal.ITIMER_REAL, 50)
-    with _fork.limited():
+    with fork_hooks.limited():
         assert signal.getsignal(signal.SIGALRM) is print
     print(0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 50)
     """

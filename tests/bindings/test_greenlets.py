@@ -129,7 +129,7 @@ def test_c_functions(record_script):
 
 def test_lines(record_script, tmp_path):
     """The figures of a function that goes on when another one has ended."""
-    from holdfast.views import lines
+    from holdfast.scorep import line_counts
 
     record_script(
         """
@@ -149,7 +149,7 @@ def test_lines(record_script, tmp_path):
         """,
         "--lines",
     )
-    found = {code.name: code for code in lines.codes(tmp_path / "experiment")}
+    found = {code.name: code for code in line_counts.codes(tmp_path / "experiment")}
     assert found["long"].calls == 1
     assert found["long"].inclusive_samples >= found["spin"].inclusive_samples > 20
     assert found["<module>"].inclusive_samples >= found["long"].inclusive_samples

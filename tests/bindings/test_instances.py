@@ -1,4 +1,4 @@
-"""Objects of the notebook's classes are made again without the code of their classes (_instances.py)."""
+"""Objects of the notebook's classes are made again without the code of their classes (carry/instances.py)."""
 
 import copyreg
 import sys

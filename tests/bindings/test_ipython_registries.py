@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.lib import pretty
 from traitlets.config import Config
 
-from holdfast._patches import MISSING, Deleted
+from holdfast.carry.patches import Deleted, MISSING
 from holdfast.worker.settings import ipython_registries, registries
 
 

@@ -7,8 +7,8 @@ import types
 import pytest
 
 import holdfast
-from holdfast import _owned
-from holdfast._patches import MISSING
+from holdfast.carry import module_objects
+from holdfast.carry.patches import MISSING
 from holdfast.libraries import Registry
 from holdfast.worker.settings.library_registries import Kept
 from holdfast.worker.settings.library_state import library_state
@@ -78,7 +78,7 @@ def test_a_variable_that_is_one_is_that_of_the_other_process(library):
 def test_it_is_none_any_more_once_another_has_its_place(library):
     before = library.module.assumed
     library.module.assumed = Assumed(before)
-    assert _owned.reduce(before, Assumed) is None
+    assert module_objects.reduce(before, Assumed) is None
 
 
 def test_fixed_entries_are_compared_by_identity(monkeypatch):
@@ -106,7 +106,10 @@ def test_mpmaths_contexts_are_those_of_the_other_process():
         assert mpmath.mp.dps == 15
     for name in ("mp", "iv", "fp"):
         context = getattr(mpmath, name)
-        assert _owned.reduce(context, type(context)) == (_owned.find, ("mpmath", name))
+        assert module_objects.reduce(context, type(context)) == (
+            module_objects.find,
+            ("mpmath", name),
+        )
 
 
 def test_what_follows_is_set_once_the_notebook_has_something_there(monkeypatch):

@@ -15,20 +15,21 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("holdfast._recorder")
-from holdfast.views import lines, sources  # noqa: E402
+from holdfast.scorep import line_counts  # noqa: E402
+from holdfast.views import sources  # noqa: E402
 
 # What a program needs to wait for the sampler: `spin` keeps the processor meanwhile.
 LOOKS = """
 import os
 from pathlib import Path
-from holdfast.views import lines
+from holdfast.scorep import line_counts
 
 def sampled():
-    kept, lines.PATTERN = lines.PATTERN, f"lines-*-{os.getpid()}.bin"
+    kept, line_counts.PATTERN = line_counts.PATTERN, f"lines-*-{os.getpid()}.bin"
     try:
-        found = lines.codes(Path(os.environ["SCOREP_EXPERIMENT_DIRECTORY"]))
+        found = line_counts.codes(Path(os.environ["SCOREP_EXPERIMENT_DIRECTORY"]))
     finally:
-        lines.PATTERN = kept
+        line_counts.PATTERN = kept
     spin = [code for code in found if code.name == "spin"]
     there = sum(code.lines[5].samples for code in spin)
     return there, sum(code.samples for code in spin) - there
@@ -73,7 +74,7 @@ def sample(tmp_path, python):
             **variables,
         )
         assert done.returncode == status, done.stderr
-        found = lines.codes(tmp_path / "experiment")
+        found = line_counts.codes(tmp_path / "experiment")
         return {code.name: code for code in found if Path(code.file).parent == tmp_path}
 
     run.directory = tmp_path / "experiment"
@@ -95,7 +96,7 @@ def test_the_line_that_works_has_the_samples(sample):
     calls = main.lines[3].inclusive_samples + main.lines[4].inclusive_samples
     assert spin.samples - 1 <= calls <= spin.samples
     assert spin.inclusive_samples == spin.samples == sum(one.samples for one in spin.lines.values())
-    total = lines.total(sample.directory)
+    total = line_counts.total(sample.directory)
     assert (total.processes, total.dropped, total.cut) == (1, 0, 0)
     assert total.samples >= spin.samples and total.interval_ns == 1_000_000
     assert total.processor_ns > 0
@@ -104,7 +105,7 @@ def test_the_line_that_works_has_the_samples(sample):
 def test_libraries_have_no_lines_and_count_for_their_callers(sample):
     found = sample("import work, json\nwork.spin()\njson.dumps([])\n")
     assert set(found) == {"<module>", "spin"}
-    files = {code.file for code in lines.codes(sample.directory)}
+    files = {code.file for code in line_counts.codes(sample.directory)}
     assert not [file for file in files if "json" in file or "looking" in file]
 
 
@@ -195,7 +196,7 @@ def test_forked_processes_have_their_own_part(sample):
     os.wait()
     """
     found = sample(program)
-    assert lines.total(sample.directory).processes == 2
+    assert line_counts.total(sample.directory).processes == 2
     assert found["child"].calls == 1 and found["child"].inclusive_samples > 0
     assert found["spin"].calls == 2
 
@@ -208,20 +209,20 @@ def test_what_was_sampled_until_the_end_is_there(sample, end):
     found = sample(program, status=status)
     assert found["spin"].calls == 1 and share(found["spin"], 5) > 0.9
     assert (sample.directory / "sources.json").is_file() == ("SIGKILL" not in end)
-    cut = sorted(sample.directory.glob(lines.PATTERN))[0]
-    cut.write_bytes(cut.read_bytes()[: lines._HEADER.size + 100])
-    assert lines.codes(sample.directory) == [], "a record that isn't whole isn't read"
+    cut = sorted(sample.directory.glob(line_counts.PATTERN))[0]
+    cut.write_bytes(cut.read_bytes()[: line_counts._HEADER.size + 100])
+    assert line_counts.codes(sample.directory) == [], "a record that isn't whole isn't read"
 
 
 def test_bytes_that_lie_are_not_followed(sample):
     sample("import work\nwork.spin(3)\n")
-    (path,) = sample.directory.glob(lines.PATTERN)
+    (path,) = sample.directory.glob(line_counts.PATTERN)
     whole = path.read_bytes()
-    for at in range(lines._HEADER.size, lines._HEADER.size + 24, 4):
+    for at in range(line_counts._HEADER.size, line_counts._HEADER.size + 24, 4):
         path.write_bytes(whole[:at] + b"\xff\xff\xff\x7f" + whole[at + 4 :])
-        assert len(lines.codes(sample.directory)) <= 3
+        assert len(line_counts.codes(sample.directory)) <= 3
     path.write_bytes(b"another file" + whole)
-    assert lines.total(sample.directory) is None and lines.codes(sample.directory) == []
+    assert line_counts.total(sample.directory) is None and line_counts.codes(sample.directory) == []
 
 
 def test_the_text_is_that_which_ran(sample, tmp_path):

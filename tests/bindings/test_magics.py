@@ -3,7 +3,7 @@
 import json
 import types
 
-from holdfast.magics import render
+from holdfast.commands.magics import render
 
 INFO = {"committed_bytes": 3 << 20, "allocated_bytes": 4 << 20, "capacity_bytes": 2 << 30}
 REPORT = {
@@ -132,7 +132,7 @@ def test_what_a_command_does_not_take_is_named():
 
 def test_the_help_of_trace_has_its_options():
     """IPython shows it for `%trace?`."""
-    from holdfast import magics
+    from holdfast.commands import magics
     from IPython.core.oinspect import getdoc
 
     made = {}

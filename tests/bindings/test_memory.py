@@ -5,8 +5,8 @@ import types
 
 import pytest
 
-from holdfast import memory
-from holdfast._weigh import Weight
+from holdfast.commands import memory
+from holdfast.commands.weights import Weight
 
 MIB = 1 << 20
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}

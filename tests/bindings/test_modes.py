@@ -3,8 +3,8 @@
 import pytest
 from needed import needed
 
-from holdfast._patches import MISSING
-from holdfast.libraries._torch_modes import Modes
+from holdfast.carry.patches import MISSING
+from holdfast.libraries.torch.modes import Modes
 from holdfast.libraries.torch import _open_device
 
 torch = needed("torch")

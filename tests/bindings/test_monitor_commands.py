@@ -25,7 +25,7 @@ from holdfast.monitor import (
 from holdfast.monitor import sampled, saved
 from holdfast.monitor.arguments import FLAG, CommandError, Option
 from holdfast.monitor.sampled import Cell
-from holdfast.views import page, picture
+from holdfast.pages import page, picture
 
 MS = 1_000_000
 

@@ -659,13 +659,13 @@ assert save(ns)["prepared"] is None
 
 def test_what_the_pickler_knows_is_forgotten_after_each_call(main):
     """A stream that is written afterwards must not refer to the store's classes."""
-    from holdfast import _context
+    from holdfast.carry import context
 
     main.execute("x = [object]")
     main.commit()
-    assert not _context.in_store() and _context.current_namespace() is None
+    assert not context.in_store() and context.current_namespace() is None
     main.names.adopt(main.ns)
-    assert not _context.in_store()
+    assert not context.in_store()
 
 
 def test_a_name_that_is_asked_for_again_gets_the_stored_value(main):

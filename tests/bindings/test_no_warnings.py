@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from holdfast._no_warnings import no_warnings
+from holdfast.base.no_warnings import no_warnings
 
 
 def told(registry):

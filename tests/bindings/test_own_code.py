@@ -6,7 +6,7 @@ import sys
 import types
 
 import pytest
-from holdfast._after_import import watch_imports
+from holdfast.base.after_import import watch_imports
 from holdfast.worker.settings import own_code as module_of_code
 from holdfast.worker.settings.attributes import is_own
 from holdfast.worker.settings.own_code import OwnCode

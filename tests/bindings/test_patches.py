@@ -6,8 +6,8 @@ import sys
 import types
 
 import pytest
-from holdfast import _patches
-from holdfast._carry import decode, encode
+from holdfast.carry import patches
+from holdfast.carry.pickling import decode, encode
 
 
 class Process:
@@ -15,7 +15,7 @@ class Process:
 
     def __init__(self, **variables):
         self.ns = variables
-        self.patches = _patches.Patches(self.ns)
+        self.patches = patches.Patches(self.ns)
 
     def cell(self, code):
         tree = ast.parse(code)
@@ -26,7 +26,7 @@ class Process:
         self.patches.collect()
 
     def carried(self):
-        return {key[1:]: value for key, value in self.ns.items() if _patches.is_patch(key)}
+        return {key[1:]: value for key, value in self.ns.items() if patches.is_patch(key)}
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def module(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, made.__name__, made)
     yield made
-    _patches.current = None
+    patches.current = None
 
 
 def test_what_code_sets(module):
@@ -78,7 +78,7 @@ def test_what_ipython_has_is_carried_as_of_any_library(monkeypatch):
     process = Process()
     process.cell("import IPython.display as d\nd.display = 5")
     assert process.carried() == {"IPython.display:display": 5}
-    _patches.current = None
+    patches.current = None
 
 
 def test_a_part_of_a_function(module):
@@ -86,11 +86,11 @@ def test_a_part_of_a_function(module):
         "def make(k):\n    def step(x, acc=[]): return k\n    return step\nstep = make(3)",
         vars(module),
     )
-    assert _patches._read(module.step.__closure__, "0") is module.step.__closure__[0]
-    assert _patches._read(module.step, "__defaults__") == ([],)
-    assert _patches._read(module.step, "__annotations__") == {}
-    assert _patches._read(module.step.__closure__, "1") is _patches.MISSING
-    assert _patches._read(module.step.__closure__, "a") is _patches.MISSING
+    assert patches._read(module.step.__closure__, "0") is module.step.__closure__[0]
+    assert patches._read(module.step, "__defaults__") == ([],)
+    assert patches._read(module.step, "__annotations__") == {}
+    assert patches._read(module.step.__closure__, "1") is patches.MISSING
+    assert patches._read(module.step.__closure__, "a") is patches.MISSING
 
 
 def test_a_property_that_fails_is_the_cells_affair(module):
@@ -121,7 +121,7 @@ def test_there_and_back(module):
     process.ns |= {
         "_patched_here:n": 5,
         "_patched_here:new": 6,
-        "_patched_here:work": _patches.Deleted,
+        "_patched_here:work": patches.Deleted,
     }
     process.patches.apply(list(process.ns))
     assert (module.n, module.new, hasattr(module, "work")) == (5, 6, False)
@@ -136,7 +136,7 @@ def test_there_and_back(module):
 def test_what_was_taken_away(module):
     process = Process(m=module)
     process.cell("del m.n")
-    assert process.carried() == {"patched_here:n": _patches.Deleted}
+    assert process.carried() == {"patched_here:n": patches.Deleted}
 
 
 def test_an_original_is_carried_as_what_it_is(module):
@@ -154,7 +154,7 @@ def test_a_function_that_has_the_name_of_what_it_replaces_is_carried_by_value(mo
     process = Process(m=module, functools=functools)
     process.cell("m.work = functools.lru_cache(m.work)\nresult = m.work()")
     kept = module.work
-    assert _patches.replaces(kept) and not _patches.replaces(original)
+    assert patches.replaces(kept) and not patches.replaces(original)
     data, _, _ = encode([kept], None)
     module.work = original  # as in another process
     made = decode(data, [])[0]
@@ -186,7 +186,7 @@ def late(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     yield "_imported_late:n"
     sys.modules.pop("imported_late", None)
-    _patches.current = None
+    patches.current = None
 
 
 def test_it_is_set_once_its_module_is_imported(late):
@@ -214,13 +214,13 @@ def test_what_it_was_is_known_of_a_module_that_comes_late(late):
 def test_slots(capsys):
     """A setting behind functions, as a list that is made for each look."""
     state, shared = {"now": []}, [1]
-    slot = _patches.Slot(
+    slot = patches.Slot(
         "sys",
-        lambda: list(state["now"]) or _patches.MISSING,
-        lambda new: state.update(now=[] if new is _patches.MISSING else new),
+        lambda: list(state["now"]) or patches.MISSING,
+        lambda new: state.update(now=[] if new is patches.MISSING else new),
     )
     process = Process()
-    process.patches = _patches.Patches(process.ns, {"mine": slot})
+    process.patches = patches.Patches(process.ns, {"mine": slot})
     process.cell("")
     assert process.carried() == {}
     state["now"] = [shared]

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from holdfast.views import page, picture
+from holdfast.pages import page, picture
 
 BEGIN = 1_000_000_000
 HOSTILE = "</text><script>alert(1)</script>&"

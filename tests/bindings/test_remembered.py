@@ -4,9 +4,9 @@ import sys
 import types
 
 import pytest
-from holdfast import _after_import
-from holdfast._patches import MISSING
-from holdfast.codecs import cached_functions
+from holdfast.base import after_import
+from holdfast.carry.patches import MISSING
+from holdfast.carry import cached_functions
 from holdfast.worker.settings.remembered import Remembered
 
 SOURCE = """
@@ -122,7 +122,7 @@ def test_a_module_that_is_not_imported_yet(process, monkeypatch):
     other, there = process("two")
     there.write.__self__._modules.clear()
     waiting = []
-    monkeypatch.setattr(_after_import, "call_after_import", lambda name, call: waiting.append(call))
+    monkeypatch.setattr(after_import, "call_after_import", lambda name, call: waiting.append(call))
     monkeypatch.delitem(sys.modules, "hf_remembers")
     there.write(found)
     assert there.read() == found and len(waiting) == 1

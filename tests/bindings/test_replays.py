@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from holdfast._patches import MISSING
+from holdfast.carry.patches import MISSING
 from holdfast.libraries import Replay
 from holdfast.worker.settings import replays
 from holdfast.worker.settings.replays import Replays

@@ -24,10 +24,10 @@ run(300_000)
 
 
 def test_samples_of_short_functions_have_lines(record_script, tmp_path):
-    from holdfast.views import lines
+    from holdfast.scorep import line_counts
 
     record_script(PROGRAM, "--lines", "--noinstrumenter")
-    found = {code.name: code for code in lines.codes(tmp_path / "experiment")}
+    found = {code.name: code for code in line_counts.codes(tmp_path / "experiment")}
     short = [found[name] for name in ("between", "route", "power")]
     assert [code.calls for code in short] == [900_000, 300_000, 300_000]
     samples = sum(code.samples for code in short)

@@ -76,7 +76,7 @@ def test_what_loading_modules_has_changed_is_set_again(monkeypatch):
 
 def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
     """Dask has its callbacks so, in a set of a class."""
-    from holdfast._patches import MISSING
+    from holdfast.carry.patches import MISSING
     from holdfast.worker.settings.differences import Differences
 
     library = types.ModuleType("differs_here")
@@ -94,7 +94,7 @@ def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
 @pytest.fixture
 def library(monkeypatch):
     """A module with a class, and what differs in it from now on."""
-    from holdfast._patches import MISSING
+    from holdfast.carry.patches import MISSING
     from holdfast.worker.settings.differences import Differences
 
     made = types.ModuleType("differs_here")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.tabular import align, count, size
+from holdfast.base.tabular import align, count, size
 
 
 def test_counts():

@@ -7,7 +7,8 @@ import typing
 
 import pytest
 
-from holdfast import _fork, _trial
+from holdfast.base import fork_hooks
+from holdfast.carry import trial
 from holdfast.worker.origin import is_library
 
 NOTEBOOK = """
@@ -36,7 +37,7 @@ part, many = fractions.Fraction(1, 3), collections.OrderedDict(a=Ordinary(5))
 def tried(main, monkeypatch):
     """A main worker that tries; the children that it has forked."""
     forks = []
-    fork = _fork.fork_child
+    fork = fork_hooks.fork_child
 
     def counted():
         pid = fork()
@@ -44,15 +45,15 @@ def tried(main, monkeypatch):
             forks.append(pid)
         return pid
 
-    monkeypatch.setattr(_fork, "fork_child", counted)
+    monkeypatch.setattr(fork_hooks, "fork_child", counted)
     # PyTorch and its like may be loaded by other tests of this process.
-    monkeypatch.setattr(_trial, "_NOT_IN_CHILDREN", ())
-    _trial.configure(main.session, encodes=True, decodes=True, is_library=is_library)
+    monkeypatch.setattr(trial, "_NOT_IN_CHILDREN", ())
+    trial.configure(main.session, encodes=True, decodes=True, is_library=is_library)
     main.execute(NOTEBOOK)
     main.forks = forks
     yield main
-    _trial.configure(None, encodes=False, decodes=False, is_library=lambda path: True)
-    _trial.forget()
+    trial.configure(None, encodes=False, decodes=False, is_library=lambda path: True)
+    trial.forget()
 
 
 def test_ordinary_values_fork_nothing(tried):
@@ -151,7 +152,7 @@ bad.value = 1
     ],
 )
 def test_hooks_of_libraries_are_not_the_users(cls, expected):
-    _trial.configure(None, encodes=False, decodes=False, is_library=lambda path: True)
-    _trial._own_modules.clear()
-    _trial._own_modules["__main__"] = True
-    assert _trial.has_own_hooks(cls) is expected
+    trial.configure(None, encodes=False, decodes=False, is_library=lambda path: True)
+    trial._own_modules.clear()
+    trial._own_modules["__main__"] = True
+    assert trial.has_own_hooks(cls) is expected

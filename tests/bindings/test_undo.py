@@ -5,7 +5,7 @@ import types
 import pytest
 from IPython.core.error import UsageError
 
-from holdfast import history
+from holdfast.commands import history
 
 
 def given(**fields):

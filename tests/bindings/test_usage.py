@@ -1,8 +1,8 @@
-"""What a cell used of its machine (worker/usage.py)."""
+"""What a cell used of its machine (base/usage.py)."""
 
 import pytest
 
-from holdfast.worker import usage
+from holdfast.base import usage
 
 WRITES = (30, 40)  # bytes that a thread of ours reads and writes while somebody looks
 

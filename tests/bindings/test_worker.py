@@ -561,7 +561,7 @@ def test_libraries_of_a_fork_server(frontend):
     worker = frontend.fork("main")
     assert int(worker.run(f"import torch; {pending}").result) == own
     worker.run("from holdfast import codecs; known = codecs._rehearsed.copy()")
-    assert "torch_tensors" in eval(worker.run("known").result)
+    assert "libraries.torch.tensors" in eval(worker.run("known").result)
     threads = "import os; len(os.listdir(f'/proc/{os.getpid()}/task'))"
     if sys.platform == "linux":
         before = worker.run(threads).result

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.views import page as pages
+from holdfast.pages import page as pages
 from tests.browser import lab, trace_pages
 from tests.browser.test_views import DATA
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.views import page, repeats
+from holdfast.pages import page
+from holdfast.views import repeats
 
 SECOND = 10**9
 RUNS = {

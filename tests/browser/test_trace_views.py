@@ -8,7 +8,7 @@ from array import array
 
 import pytest
 
-from holdfast.views import page as pages
+from holdfast.pages import page as pages
 from tests.browser import trace_pages
 from tests.browser.trace_pages import BEGIN, CS
 

@@ -12,7 +12,7 @@ from holdfast.monitor import history, sampled
 
 DATA = """
 from array import array
-from holdfast.views import page
+from holdfast.pages import page
 
 SECOND = 10**9
 BEGIN = 7 * SECOND

@@ -189,7 +189,7 @@ def test_state_of_instrumented_cells(isolated_kernel, tmp_path):
 
 
 def test_a_subshell_at_rest_is_no_thread(kernel, subshell):
-    look = "from holdfast._threads import alone\nalone()"
+    look = "from holdfast.base.user_threads import alone\nalone()"
     assert kernel.run(look).result == "True"
     subshell.run("x = 1")
     assert kernel.run(look).result == "True"

@@ -251,7 +251,7 @@ while True:
 """
 _IMPORTED = """
     holdfast.worker.fork_server holdfast.worker.ipython.application holdfast.worker.main_worker
-    holdfast.worker.cell holdfast.worker.assistant holdfast.magics holdfast._recorder holdfast.scorep.settings
+    holdfast.worker.cell holdfast.worker.assistant holdfast.commands.magics holdfast._recorder holdfast.scorep.settings
     IPython.core.completer IPython.core.completerlib IPython.core.debugger IPython.extensions.storemagic
     tornado.platform.asyncio sqlite3 bdb cloudpickle
 """.split()

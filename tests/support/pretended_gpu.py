@@ -11,7 +11,7 @@ import os
 import tempfile
 
 import torch
-from holdfast.codecs import torch_devices
+from holdfast.libraries.torch import devices
 
 _there = []  # the storages on it, never freed: their addresses name them
 
@@ -73,10 +73,10 @@ def _to_host(storage):
     return torch.UntypedStorage(storage.nbytes()).copy_(storage, False)
 
 
-torch_devices.is_on_device = _is_there
-torch_devices._is_lendable = _is_there
-torch_devices._share = _share
-torch_devices._open = _open
-torch_devices._to_host = _to_host
-torch_devices._copy_of = _marked(torch_devices._copy_of)
-torch_devices._make_on_device = _marked(torch_devices._make_on_device, "from-host")
+devices.is_on_device = _is_there
+devices._is_lendable = _is_there
+devices._share = _share
+devices._open = _open
+devices._to_host = _to_host
+devices._copy_of = _marked(devices._copy_of)
+devices._make_on_device = _marked(devices._make_on_device, "from-host")

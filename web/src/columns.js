@@ -1,6 +1,6 @@
 /* The data of an output: JSON, and behind it the numbers in columns.
  *
- * holdfast/views/page.py writes this. The first four bytes are the length of the JSON, in which
+ * holdfast/pages/page.py writes this. The first four bytes are the length of the JSON, in which
  * a column is {"$": [offset, count, bytes, kind]}. Integers lie as planes: first the lowest
  * bytes of all numbers, then the next, as many planes as the largest number needs, since equal
  * bytes side by side pack well. Kind "int" holds the numbers, "delta" the zigzag differences from

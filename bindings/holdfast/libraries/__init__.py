@@ -36,8 +36,9 @@ import pkgutil
 import sys
 import typing as t
 
+from holdfast.carry.patches import MISSING
+
 from .. import codecs
-from .._patches import MISSING
 
 __all__ = [
     "MISSING",

@@ -18,7 +18,8 @@ import threading
 import typing as t
 from pathlib import Path
 
-from ..worker.usage import word
+from holdfast.base.usage import word
+
 from .source import MonitorError
 
 _QUESTION = struct.Struct("=IIq11q")

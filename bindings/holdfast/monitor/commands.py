@@ -10,8 +10,8 @@ import sys
 import typing as t
 
 from .arguments import FLAG, CommandError, Option, parse, seconds
-from .registration import COMMANDS
 from .command_session import Session, Wanted, session_of
+from .registration import COMMANDS
 
 _INTERVAL = 1.0  # seconds
 
@@ -175,7 +175,7 @@ def _plot(session: Session, line: str) -> None:
         live_plot.begin(session.shell, session.monitor, level, wanted, *given["live"])
         return
     cells = session.chosen(given.get("cell"))
-    from holdfast.views import page
+    from holdfast.pages import page
 
     data = plot.data(session.record, level, cells, wanted)
     if "save-jpeg" in given:

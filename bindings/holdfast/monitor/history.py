@@ -165,7 +165,7 @@ def text(cells: t.Sequence[Cell]) -> str:
     str
         A table.
     """
-    from ..tabular import align
+    from holdfast.base.tabular import align
 
     shown = [_HEAD, *((*row[:-1], _first_line(row[-1])) for row in rows(cells))]
     return "\n".join(align(shown, right=(0, 1, 2)))

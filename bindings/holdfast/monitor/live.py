@@ -2,7 +2,7 @@
 
 A thread of the notebook's process takes the new samples from the sampler's shared memory. It sends them to
 the plot in the page, through an output of its own that shows nothing. It runs no code of the user's, and is
-marked so for privatizing and recording (_threads.py). It ends with the monitor, and when no cell has run for
+marked so for privatizing and recording (base/user_threads.py). It ends with the monitor, and when no cell has run for
 as long as the plot shows. Then the output becomes a plot of the last window, which a saved notebook keeps.
 """
 
@@ -18,7 +18,7 @@ from .arguments import CommandError
 from .sampled import Cell
 
 if t.TYPE_CHECKING:
-    from holdfast.views import schema
+    from holdfast.pages import schema
 
 INTERVAL, WINDOW = 2.0, 120.0  # seconds
 
@@ -40,7 +40,7 @@ class Live(threading.Thread):
         Seconds that the plot shows.
     """
 
-    runs_user_code = False  # see holdfast._threads
+    runs_user_code = False  # see holdfast.base.user_threads
 
     def __init__(
         self, monitor: t.Any, level: str, wanted: t.Sequence[str], interval: float, window: float
@@ -57,8 +57,9 @@ class Live(threading.Thread):
 
     def begin(self) -> None:
         """Show what there is, and go on."""
-        from holdfast.views import page
         from IPython.display import display
+
+        from holdfast.pages import page
 
         times = self.monitor.samples(self.level).time
         newest = times[-1] if len(times) else time.monotonic_ns()
@@ -71,7 +72,7 @@ class Live(threading.Thread):
 
     def run(self) -> None:
         """Until nothing moves any more."""
-        from holdfast.views import page
+        from holdfast.pages import page
 
         while not self.ended.wait(self.interval) and self._goes_on():
             more = self._data()

@@ -17,7 +17,7 @@ from .arguments import CommandError
 from .sampled import Cell, Samples, State
 
 if t.TYPE_CHECKING:
-    from holdfast.views import schema
+    from holdfast.pages import schema
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +128,7 @@ def data(
     Returns
     -------
     dict
-        What `holdfast.views.page.bundle` takes: see web/schema/views.json.
+        What `holdfast.pages.page.bundle` takes: see web/schema/views.json.
 
     Raises
     ------

@@ -12,7 +12,8 @@ import html
 import math
 import typing as t
 
-from ..tabular import count
+from holdfast.base.tabular import count
+
 from .arguments import CommandError
 from .ranges import names
 from .sampled import Cell, Figures, Resources, State

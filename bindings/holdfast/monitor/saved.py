@@ -11,7 +11,7 @@ from . import files
 from .arguments import CommandError
 
 if t.TYPE_CHECKING:
-    from holdfast.views import schema
+    from holdfast.pages import schema
 
 _DPI = 150
 _INCHES = (11.0, 1.8)  # of one track
@@ -30,7 +30,7 @@ class Plot:
     data: schema.View
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
-        from holdfast.views import page
+        from holdfast.pages import page
 
         return page.bundle(self.data)
 
@@ -92,7 +92,7 @@ def drawn(path: str, data: schema.View) -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise CommandError("a JPEG needs Matplotlib and Pillow") from None
-    from holdfast.views import picture
+    from holdfast.pages import picture
 
     tracks, origin = picture.shown(data), data["begin"]
     figure = Figure(figsize=(_INCHES[0], 0.6 + _INCHES[1] * len(tracks)), layout="constrained")

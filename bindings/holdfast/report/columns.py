@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
-from holdfast import tabular
+from holdfast.base import tabular
 
 from .running import CellCost
 

@@ -12,11 +12,19 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-from holdfast.tabular import count, size
+from holdfast.base.tabular import count, size
 
 from . import page, traces
 from .columns import format_table, meanings
-from .running import CellCost, Execution, KernelError, execute, language, read_notebook, write_whole
+from .running import (
+    CellCost,
+    Execution,
+    KernelError,
+    execute,
+    language,
+    read_notebook,
+    write_whole,
+)
 
 _MIB = 2**20
 

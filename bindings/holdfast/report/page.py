@@ -17,8 +17,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.tabular import count, size
-from holdfast.views import page as views
+from holdfast.base.tabular import count, size
+from holdfast.pages import page as views
 
 from .columns import COLUMNS, Column, longest_first
 from .traces import Recorded, overview
@@ -26,7 +26,7 @@ from .traces import Recorded, overview
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from holdfast.views.schema import Function
+    from holdfast.pages.schema import Function
 
     from .running import CellCost, Execution
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from holdfast.monitor.archive import Imported
     from holdfast.monitor.sampled import Cell
-    from holdfast.views.schema import Cost
+    from holdfast.pages.schema import Cost
 
 _MONITOR = "__import__('holdfast.monitor.source', fromlist=['connect']).connect()"
 _WRITE = "__import__('holdfast.monitor.archive', fromlist=['write']).write({path!r}, {monitor}, '')"

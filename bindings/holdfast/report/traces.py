@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .running import CellCost, Execution
 
 if TYPE_CHECKING:
-    from holdfast.views.schema import Function, Run, View
+    from holdfast.pages.schema import Function, Run, View
 
 
 FUNCTIONS = 10
@@ -139,7 +139,7 @@ def read(done: Execution, known: dict[int, Recorded] | None = None) -> dict[int,
 
 
 def _fill(found: Recorded, cost: CellCost, done: Execution, sources: dict[int, str]) -> None:
-    from holdfast.views import page
+    from holdfast.pages import page
     from holdfast.views.traces import Trace, ViewError
 
     try:

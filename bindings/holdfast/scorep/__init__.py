@@ -15,8 +15,8 @@ import os
 import sys
 
 from holdfast import __version__, _recorder
+from holdfast.base.after_import import call_after_import
 
-from .._after_import import call_after_import
 from ..alias import install as install_alias
 from . import ending, instrumenter, user
 from .ending import close, close_at_end
@@ -45,7 +45,7 @@ __all__ = [
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _recorder.exclude(os.path.dirname(_HERE) + os.sep, callees=True)
 _recorder.exclude(os.path.join(_HERE, "wrapping.py"))
-_recorder.exclude(os.path.join(os.path.dirname(_HERE), "_after_import.py"))
+_recorder.exclude(os.path.join(os.path.dirname(_HERE), "base/after_import.py"))
 _recorder.exclude("<frozen importlib")
 
 if "greenlet" not in sys.modules:

@@ -27,8 +27,8 @@ import sys
 import typing as t
 
 from holdfast import _recorder
+from holdfast.base.after_import import call_once_imported
 
-from .._after_import import call_once_imported
 from . import ending, instrumenter, loading
 from .messages import warn
 

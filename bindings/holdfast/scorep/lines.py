@@ -125,9 +125,9 @@ def end() -> tuple[int, float]:
 
 
 def _write_sources(directory: str) -> tuple[int, float]:
-    from holdfast.views import lines
+    from holdfast.scorep import line_counts
 
-    codes, total = lines.codes(Path(directory)), lines.total(Path(directory))
+    codes, total = line_counts.codes(Path(directory)), line_counts.total(Path(directory))
     files = {code.file for code in codes}
     texts = {file: text for file in files if (text := _text(file, files)) is not None}
     part = os.path.join(directory, SOURCES + ".part")

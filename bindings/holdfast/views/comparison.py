@@ -15,7 +15,8 @@ from array import array
 from collections import defaultdict
 
 if t.TYPE_CHECKING:
-    from .schema import Previous, Regions
+    from holdfast.pages.schema import Previous, Regions
+
     from .traces import Trace
 
 Key = tuple[str, str, int]  # name, file, line

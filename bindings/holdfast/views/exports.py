@@ -12,10 +12,11 @@ import os
 import typing as t
 from pathlib import Path
 
-from holdfast.tabular import size, time
+from holdfast.base.tabular import size, time
 
 if t.TYPE_CHECKING:
-    from . import schema
+    from holdfast.pages import schema
+
     from .traces import Trace
 
 #: The ends of names, the longer before the shorter, and the format of each.
@@ -195,7 +196,7 @@ def write(trace: Trace, target: Path, large: bool = False) -> Path:
 
 
 def _view(trace: Trace, form: str) -> str:
-    from . import page
+    from holdfast.pages import page
 
     bundle = page.bundle(trace.data(), trace.shown)
     if form == "svg":

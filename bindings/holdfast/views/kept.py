@@ -7,8 +7,8 @@ import os
 import time
 import typing as t
 
+from holdfast.base.tabular import align, count, size
 from holdfast.scorep import experiments
-from holdfast.tabular import align, count, size
 
 from . import runs
 from .traces import ViewError

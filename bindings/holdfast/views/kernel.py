@@ -20,7 +20,7 @@ import typing as t
 from pathlib import Path
 
 if t.TYPE_CHECKING:
-    from . import schema
+    from holdfast.pages import schema
 
 TARGET = "holdfast.views"
 MOST_SLICES = 100_000
@@ -41,7 +41,9 @@ def detail(path: Path) -> schema.Detail:
         `trace`, the file, and `kernel`, if this process is a kernel of a Jupyter server's.
     """
     found: schema.Detail = {"trace": str(path.absolute())}
-    from holdfast.scorep import experiments  # which loads the recorder, and here it is there
+    from holdfast.scorep import (
+        experiments,  # which loads the recorder, and here it is there
+    )
 
     experiments.shown.add(str(path.absolute().parent))
     name = _FILE.fullmatch(os.path.basename(os.environ.get("HOLDFAST_CONNECTION_FILE", "")))
@@ -80,7 +82,8 @@ def answer(question: t.Mapping[str, t.Any]) -> dict[str, str]:
         `data`, as an output has it: regions, locations, paths and the table of the window, whose times
         are in nanoseconds since the trace's begin. Or `error`, a line for people.
     """
-    from . import columns, traces
+    from holdfast.pages import columns
+    from holdfast.views import traces
 
     try:
         window = traces.Window(float(question["begin"]), float(question["end"]))

@@ -13,13 +13,14 @@ import math
 import statistics
 import typing as t
 
-from holdfast.tabular import align, time
+from holdfast.base.tabular import align, time
 
 from . import comparison
 from .comparison import Key
 
 if t.TYPE_CHECKING:
-    from .schema import Repeated, Repeats, Spread
+    from holdfast.pages.schema import Repeated, Repeats, Spread
+
     from .traces import Trace
 
 #: Above this a separation of the ranges is no statement.

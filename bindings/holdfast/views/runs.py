@@ -16,7 +16,7 @@ from . import repeats
 from .traces import Trace, ViewError, archive_path
 
 if t.TYPE_CHECKING:
-    from .schema import Run
+    from holdfast.pages.schema import Run
 
 _SET = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 

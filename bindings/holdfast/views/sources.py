@@ -12,12 +12,11 @@ import re
 import typing as t
 from pathlib import Path
 
-from holdfast.tabular import align, count, time
-
-from . import lines
+from holdfast.base.tabular import align, count, time
+from holdfast.scorep import line_counts
 
 if t.TYPE_CHECKING:
-    from .schema import Regions, Source, SourceFile, SourceFunction, Table
+    from holdfast.pages.schema import Regions, Source, SourceFile, SourceFunction, Table
 
 _CELL = re.compile(r"In\[(\d+)\]")
 # The kernel makes comments of the commands above a cell's code (kernel/commands/cellhead.c).
@@ -56,11 +55,11 @@ def sampled(directory: Path, where: Where) -> Source | None:
     dict or None
         The part "source" of web/schema/views.json; None if lines weren't sampled.
     """
-    total = lines.total(directory)
+    total = line_counts.total(directory)
     if total is None:
         return None
-    by_file: dict[str, list[lines.Code]] = {}
-    for code in lines.codes(directory):
+    by_file: dict[str, list[line_counts.Code]] = {}
+    for code in line_counts.codes(directory):
         by_file.setdefault(code.file, []).append(code)
     kept = _kept(directory)
     order = sorted(by_file.items(), key=lambda item: -sum(code.own_ns for code in item[1]))
@@ -73,7 +72,7 @@ def sampled(directory: Path, where: Where) -> Source | None:
     }
 
 
-def _sampled_notes(total: lines.Total, files: list[SourceFile]) -> list[str]:
+def _sampled_notes(total: line_counts.Total, files: list[SourceFile]) -> list[str]:
     rate = 1e9 / total.interval_ns if total.interval_ns else 0
     took = time(total.processor_ns / 1e6)
     said = f"{total.samples:,} samples of {time(total.sampled_ns / 1e6)}"
@@ -95,7 +94,7 @@ def _sampled_notes(total: lines.Total, files: list[SourceFile]) -> list[str]:
 
 
 def _sampled_file(
-    file: str, codes: list[lines.Code], kept: t.Mapping[str, str], where: Where
+    file: str, codes: list[line_counts.Code], kept: t.Mapping[str, str], where: Where
 ) -> SourceFile:
     numbers = sorted({number for code in codes for number in code.lines})
     made: SourceFile = {
@@ -117,11 +116,11 @@ def _sampled_file(
     return _with_text(made, file, text if text is not None else _guess(file, where))
 
 
-def _place(code: lines.Code) -> tuple[int, str]:
+def _place(code: line_counts.Code) -> tuple[int, str]:
     return code.def_line, code.name
 
 
-def _sampled_function(code: lines.Code) -> SourceFunction:
+def _sampled_function(code: line_counts.Code) -> SourceFunction:
     made: SourceFunction = {
         "name": code.name,
         "line": code.def_line,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import typing as t
 from collections import defaultdict
 
-from holdfast.tabular import align
+from holdfast.base.tabular import align
 
 from . import repeats, sources
 from .comparison import seconds, title
 
 if t.TYPE_CHECKING:
-    from .schema import Function
+    from holdfast.pages.schema import Function
+
     from .traces import Trace
 
 HEAD = ("function", "calls", "total s", "own s", "")

@@ -20,7 +20,7 @@ from . import comparison, exports, kernel, repeats, sources
 from .waiting import waits
 
 if t.TYPE_CHECKING:
-    from . import schema
+    from holdfast.pages import schema
 
 VIEWS = ("timeline", "flame", "callers", "table", "source", "compare")
 #: What a view is also called.
@@ -601,7 +601,8 @@ class Trace:
         return path
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
-        from . import page, texts
+        from holdfast.pages import page
+        from holdfast.views import texts
 
         made = page.bundle(self.data(), self.shown)
         return made | {"text/plain": f"{made['text/plain']}\n{texts.of(self)}"}

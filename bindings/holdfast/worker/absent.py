@@ -13,7 +13,7 @@ import dis
 import types
 import typing as t
 
-from holdfast import _trial
+from holdfast.carry import trial
 from holdfast.errors import QuarantinedError
 
 from . import notices
@@ -81,7 +81,7 @@ class Absent:
 
     def retry(self, wanted: list[str], names: t.Any) -> tuple[str, _Bound]:
         """Load these once more; what the user reads, and the report of Names.bind."""
-        _trial.forget()
+        trial.forget()
         for name in wanted:
             names.readmit(name)
         missing = {name for name in wanted if name in self.reasons}
@@ -112,7 +112,7 @@ class Absent:
 
 def report_absent(absent: t.Mapping[str, str]) -> None:
     """Say on stderr what a binding could not load, and why."""
-    quarantined = {name: why for name, why in absent.items() if _trial.is_quarantine(why)}
+    quarantined = {name: why for name, why in absent.items() if trial.is_quarantine(why)}
     notices.not_carried_back({name: why for name, why in absent.items() if name not in quarantined})
     for name, why in sorted(quarantined.items()):
         if not name.startswith("\0"):

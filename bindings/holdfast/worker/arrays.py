@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import typing as t
 
-from holdfast._after_import import call_once_imported
+from holdfast.base.after_import import call_once_imported
 
 # Module -> the shared libraries of its that take memory by posix_memalign, each after those that
 # may give back what it took.

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from IPython.core.history import HistoryAccessor
 
-from holdfast.codecs import handles
+from holdfast.carry import handles
 
 from .cell import Cell
 from .control import Frame

@@ -30,9 +30,8 @@ import sys
 import types
 import typing as t
 
-from holdfast import _restore
-from holdfast._patches import MISSING, is_patch
-from holdfast.codecs import cached_functions
+from holdfast.carry import cached_functions, restoring
+from holdfast.carry.patches import MISSING, is_patch
 
 from .notices import Lost
 
@@ -191,7 +190,7 @@ def with_traceback(names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[
         name
         for name in names
         if issubclass(type(value := namespace.get(name)), BaseException)
-        and _restore.has_own_frames(value.__traceback__)
+        and restoring.has_own_frames(value.__traceback__)
     ]
 
 
@@ -287,7 +286,7 @@ def _look_at_class(cls: t.Any) -> Seen:
 
 def _is_nowhere(cls: type) -> bool:
     """Whether it is a class that no name leads to in its module: one that a function has made."""
-    if not cls.__flags__ & _restore.HEAP_TYPE:
+    if not cls.__flags__ & restoring.HEAP_TYPE:
         return False
     found: t.Any = sys.modules.get(cls.__module__)
     for step in cls.__qualname__.split("."):

@@ -21,21 +21,26 @@ import sys
 import time
 import typing as t
 
-from holdfast import _finalizers, _owned, _store, _trial, libraries, verify
-from holdfast._no_warnings import no_warnings
-from holdfast._patches import is_patch, shown
-from holdfast.codecs import handles, device_lease, widgets
+from holdfast import _store, libraries
+from holdfast.base import usage
+from holdfast.base.no_warnings import no_warnings
+from holdfast.carry import device_lease, finalizers, handles, module_objects, trial
+from holdfast.carry.patches import is_patch, shown
+from holdfast.commands import verify
 from holdfast.errors import NotCarriedError, of_last_error
+from holdfast.libraries.ipywidgets import widgets
+from holdfast.worker import notices, preparation, restarted, steps
 
-from . import notices, preparation, restarted, steps, usage
 from .addresses import Addresses
 from .analysis import reach
 from .bound import unstorable, with_traceback
 from .computing import computing
 from .control import Frame
-from .prefault import prefault
 from .ipython import results
 from .ipython.application import CELL_CONFIG
+from .origin import is_library
+from .preallocation import preallocation
+from .prefault import prefault
 from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
@@ -45,8 +50,6 @@ from .settings.counters import counters
 from .settings.own_code import own_code
 from .settings.rows import as_shown_before
 from .skipped import Skipped
-from .preallocation import preallocation
-from .origin import is_library
 
 if t.TYPE_CHECKING:
     from .reports import Instrument, Message, Report
@@ -74,7 +77,7 @@ class Cell(Worker):
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         handles.table.fetch = self._fetch_handle
         device_lease.leases.durable = False
-        from holdfast import magics
+        from holdfast.commands import magics
 
         magics.register(self.shell, self)
         self.shell.ends_with_cell = True
@@ -141,9 +144,9 @@ class Cell(Worker):
         numbers = results.numbers(self.shell)
         report["seconds_in"] = time.perf_counter() - started
 
-        collections = _finalizers.collections()
+        collections = finalizers.collections()
         reply = await self.recording.run(super().execute(frame, message), report)
-        report["collected"] = _finalizers.collections() > collections
+        report["collected"] = finalizers.collections() > collections
         self._end_child()
 
         started = time.perf_counter()
@@ -210,7 +213,7 @@ class Cell(Worker):
         if memory is not None:
             results.restore(self.shell, memory)
         self.absent.note(
-            {name: why for name, why in bound["absent"].items() if _trial.is_quarantine(why)}
+            {name: why for name, why in bound["absent"].items() if trial.is_quarantine(why)}
         )
         self.not_carried = {**bound["absent"], **self.not_carried}
         for name in filter(is_patch, self.not_carried):
@@ -266,7 +269,7 @@ class Cell(Worker):
         preallocation.learn(self.session, code)
         preparation.undo(self.session, self._copied)
         widgets.leave(self.shell.user_ns)
-        _trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
+        trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
         self._report_imports()
         self._collect_patches()
         saved = steps.save(
@@ -274,7 +277,7 @@ class Cell(Worker):
             self.shell,
             touched=None if own_code.has_loaded_anew() else self._reached,
             verify=verify.is_on(),
-            stand_ins=_owned.stand_ins(self.shell.user_ns),
+            stand_ins=module_objects.stand_ins(self.shell.user_ns),
             extra={
                 "state": state.pack(state.capture(self.shell)),
                 "results": results.capture(self.shell),

@@ -13,7 +13,7 @@ A client waits for the main worker, so that is forked first. What only other wor
 that. The garbage collector doesn't look at objects from before a fork: it would write to each of them, and so
 copy the pages that the two processes share.
 
-On Linux its forks are children of the frontend (bindings/src/fork.c), which waits for them. They outlive the
+On Linux its forks are children of the frontend (bindings/store/fork.c), which waits for them. They outlive the
 fork server, since the main worker has objects that are nowhere else. On other systems it reaps them itself,
 and reports to the frontend how they ended. When the frontend's end closes, it gives them a moment to leave,
 then kills them, and exits.
@@ -38,8 +38,8 @@ import weakref
 from .. import _store, codecs
 from . import health
 from .control import VERSION, Channel, ChannelClosed, Frame
-from .prefault import prefault
 from .origin import is_library
+from .prefault import prefault
 from .process import become_worker, leave
 from .settings.counters import counters
 from .settings.located import located
@@ -237,8 +237,8 @@ def import_own() -> None:
     """Everything the main worker would import on its way to its first cell."""
     # Matplotlib reads it when imported, which may be here; ipykernel sets it too late for that.
     os.environ.setdefault("MPLBACKEND", _BACKEND)
-    from .ipython import application  # noqa: F401
     from . import main_worker  # noqa: F401
+    from .ipython import application  # noqa: F401
 
     for name in (
         "IPython.core.completer",
@@ -248,7 +248,7 @@ def import_own() -> None:
         "bdb",
         "sqlite3",
         "tornado.platform.asyncio",
-        "holdfast.magics",
+        "holdfast.commands.magics",
     ):
         _try_import(name)
     _rehearse()
@@ -267,7 +267,7 @@ def import_rest() -> None:
         "IPython.core.completerlib",
         "IPython.core.debugger",
         "cloudpickle",
-        "holdfast.codecs.text_files",
+        "holdfast.libraries.standard.text_files",
         "holdfast._recorder",
         "holdfast.scorep.settings",
     ):

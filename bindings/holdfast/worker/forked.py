@@ -31,19 +31,21 @@ import time
 import traceback
 import typing as t
 
-from holdfast import _finalizers, _fork, _store, libraries
-from holdfast._patches import is_patch
-from holdfast.codecs import handles, device_lease, widgets
+from holdfast import _store, libraries
+from holdfast.base import fork_hooks, usage
+from holdfast.carry import device_lease, finalizers, handles
+from holdfast.carry.patches import is_patch
+from holdfast.libraries.ipywidgets import widgets
+from holdfast.worker import notices
 
-from . import notices, usage
 from .bound import Bound, Budget, look, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .ipython import results
+from .preallocation import preallocation
 from .prefault import prefault
 from .process import Forks, Unshared, end_own_children, end_own_trackers, has_children
 from .rollback import descriptor_moves
 from .settings import attributes, census
-from .preallocation import preallocation
 
 if t.TYPE_CHECKING:
     from .main_worker import MainWorker
@@ -118,7 +120,7 @@ class Forked:
         handles.table.lend_all()
         try:
             unshared = Unshared()
-            with main.shell.history_manager.at_rest(), _fork.limited():
+            with main.shell.history_manager.at_rest(), fork_hooks.limited():
                 pid, _ = _store._fork(main.session, moves, self._frontend)
         finally:
             Forks.goes_on = False
@@ -193,14 +195,14 @@ class Forked:
                 results.own_entries(main.shell),
             )
             numbers = results.numbers(main.shell)
-        collections = _finalizers.collections()
+        collections = finalizers.collections()
         reply = await main.run_mode.run(frame, message, execute)
         report: Report | None = reply.get("report")
         if report is None:  # it could not be recorded, and did not run
             return reply
         main._end_child()
         report |= {"run": "forked", "bytes_preallocated": preallocated}
-        report["collected"] = _finalizers.collections() > collections
+        report["collected"] = finalizers.collections() > collections
         if main.names is not None:
             try:
                 self._hand_out(code, report, reply, *before)

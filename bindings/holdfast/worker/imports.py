@@ -22,7 +22,7 @@ import os
 import sys
 import typing as t
 
-from holdfast import _after_import
+from holdfast.base import after_import
 
 from .control import Channel, ChannelClosed
 from .origin import is_library
@@ -77,7 +77,7 @@ class ImportReporter:
 def _only_looks() -> bool:
     """Whether `importlib.util.find_spec` asks. A finder before ours may have passed the question on."""
     frame = sys._getframe(3)
-    while frame.f_globals.get("__name__") == _after_import.__name__:
+    while frame.f_globals.get("__name__") == after_import.__name__:
         frame = frame.f_back  # type: ignore[assignment]
     return frame.f_code.co_name == "find_spec"
 

@@ -19,36 +19,39 @@ import threading
 import time
 import typing as t
 
-from holdfast import _finalizers, _owned, _store, _trial, _words, libraries, verify
-from holdfast._patches import is_patch
-from holdfast._threads import is_service
-from holdfast.codecs import handles, device_lease, widgets
+from holdfast import _store, libraries
+from holdfast.base import sentences, usage
+from holdfast.base.user_threads import is_service
+from holdfast.carry import device_lease, finalizers, handles, module_objects, trial
+from holdfast.carry.patches import is_patch
+from holdfast.commands import verify
 from holdfast.errors import LAST, of_last_error
+from holdfast.libraries.ipywidgets import widgets
 from holdfast.scorep import experiments
+from holdfast.worker import notices, preparation, steps
 
-from . import notices, preparation, steps, usage
 from .absent import report_absent
 from .addresses import Addresses
-from .bound import unstorable, with_traceback
 from .analysis.reach import remake
 from .analysis.touched import Touched
+from .bound import unstorable, with_traceback
 from .control import VERSION, Frame
 from .forked import Forked
 from .imports import ImportReporter
 from .ipython import results
+from .origin import is_library
 from .process import trim_heap
 from .requests import Worker
-from .run_mode import RunMode
 from .rollback import Rollback
+from .run_mode import RunMode
 from .settings import autoreload, census, figures, state
 from .settings.asked import asked
 from .settings.counters import counters
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
-from .origin import is_library
 
 if t.TYPE_CHECKING:
-    from .reports import CommitReport, Message, Report, Returned, History
+    from .reports import CommitReport, History, Message, Report, Returned
 
 _SUBSHELL_RAN = "a subshell ran code"
 _BY_ADDRESS = "a cell had an address, and may have written there"
@@ -108,12 +111,13 @@ class MainWorker(Worker):
         self._lost_error = False  # whether a cell has met an error in another process
         self._reported_stays: dict[str, str] = {}  # what stays because saving it ended a process
         if self.session is not None:
-            _trial.configure(self.session, encodes=True, decodes=True, is_library=is_library)
+            trial.configure(self.session, encodes=True, decodes=True, is_library=is_library)
             self.names = _store.Names(self.session)
             if self.session.generation > 0:
                 take_over = self._leave_all if self._bare else self._take_over
                 self._context.run(take_over)  # context variables are those of all cells
-        from holdfast import alias, magics
+        from holdfast import alias
+        from holdfast.commands import magics
 
         alias.install()
         magics.register(self.shell, self)
@@ -152,7 +156,7 @@ class MainWorker(Worker):
         """Begin with nothing, and know what there is."""
         self.names.bind(self.shell.user_ns, names=())
         names = sorted(_listed(self.names))
-        self.absent.note(dict.fromkeys(names, _trial.left()))
+        self.absent.note(dict.fromkeys(names, trial.left()))
         self._committed_state = state.capture(self.shell)
         notices.say(_words_of_all_left(names))
 
@@ -384,7 +388,7 @@ class MainWorker(Worker):
                 self.shell,
                 touched=touched,
                 verify=verify.is_on(),
-                stand_ins=_owned.stand_ins(self.shell.user_ns),
+                stand_ins=module_objects.stand_ins(self.shell.user_ns),
                 extra={
                     "state": state.pack(self._committed_state),
                     "results": results.capture(self.shell),
@@ -422,12 +426,12 @@ class MainWorker(Worker):
 
     def _report_stays(self, unserializable: t.Mapping[str, str]) -> None:
         """Of what ended a process that tried to save it, once."""
-        stays = {name: why for name, why in unserializable.items() if _trial.is_kept(why)}
+        stays = {name: why for name, why in unserializable.items() if trial.is_kept(why)}
         for name, why in sorted(stays.items()):
             if self._reported_stays.get(name) != why:
                 notices.say(
                     f"{name} stays in the notebook's own process, and is in no commit:"
-                    f" {_words.brief(name, why)}. Everything else is saved;"
+                    f" {sentences.brief(name, why)}. Everything else is saved;"
                     f" `%holdfast retry {name}` tries it again"
                 )
         self._reported_stays = stays
@@ -471,7 +475,7 @@ class MainWorker(Worker):
     def _catch_up(self) -> None:
         """Have what was published, where taking it over has failed."""
         if self._must_adopt:
-            with _finalizers.living_on(self.shell.user_ns):
+            with finalizers.living_on(self.shell.user_ns):
                 adopted = self._adopt(self._name)
             self._note_owed(adopted["changed"])
             self.touched.learn({})
@@ -530,7 +534,7 @@ class MainWorker(Worker):
         memory = None
         nothing = self._bare and frame.get("generation") == self.names.generation
         if self.names is not None and not nothing:
-            with _finalizers.living_on(self.shell.user_ns):
+            with finalizers.living_on(self.shell.user_ns):
                 adopted = self._adopt(frame.get("name"))
             self.shell.patches.apply(gone)  # those of them that are any
             self.addresses.note(adopted["changed"], numbers)
@@ -580,7 +584,7 @@ class MainWorker(Worker):
         for name in absent:
             self.shell.user_ns.pop(name, None)  # the cell changed it: that isn't it any more
         self.absent.note(absent)
-        self.lost |= {name: why for name, why in absent.items() if not _trial.is_quarantine(why)}
+        self.lost |= {name: why for name, why in absent.items() if not trial.is_quarantine(why)}
         report_absent(absent)
         return adopted
 
@@ -660,7 +664,7 @@ def _listed(names: t.Any) -> list[str]:
 
 
 def _words_of_all_left(names: list[str]) -> str:
-    return _words.sentence(
+    return sentences.sentence(
         "the notebook's process ended several times by itself when it took over the variables, so"
         " none is loaded now. Their stored copies are kept: ",
         names,

@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 
-from holdfast._threads import is_service
+from holdfast.base.user_threads import is_service
 
 _LIBC = ctypes.CDLL(None)
 _TASKS = "/proc/self/task"

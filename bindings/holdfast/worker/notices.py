@@ -10,11 +10,11 @@ import enum
 import sys
 import typing as t
 
-from holdfast import _words
-from holdfast._patches import is_patch, shown
+from holdfast.base import sentences
+from holdfast.carry.patches import is_patch, shown
 
 _PREFIX = "holdfast: "
-_INSTEAD = _words.INSTEAD.capitalize()
+_INSTEAD = sentences.INSTEAD.capitalize()
 
 
 class Lost(enum.Enum):
@@ -76,12 +76,12 @@ def not_replaced(names: t.Sequence[str]) -> None:
 
 def not_carried_over(name: str, reason: object) -> None:
     """A setting that this process can't have as another one had it."""
-    say(_words.not_carried_over(name, reason))
+    say(sentences.not_carried_over(name, reason))
 
 
 def _say_of(head: str, names: t.Sequence[str], tail: str) -> None:
     if names:
-        print(_words.sentence(_PREFIX + head, names, tail), file=sys.stderr)
+        print(sentences.sentence(_PREFIX + head, names, tail), file=sys.stderr)
 
 
 def _with_reasons(reasons: t.Mapping[t.Any, str]) -> list[str]:
@@ -89,10 +89,10 @@ def _with_reasons(reasons: t.Mapping[t.Any, str]) -> list[str]:
     for a line."""
     names: dict[str, list[str]] = {}
     for name, why in sorted(reasons.items(), key=str):
-        names.setdefault(_words.brief(name, why), []).append(_as_text(name))
+        names.setdefault(sentences.brief(name, why), []).append(_as_text(name))
     listed: list[str] = []
     for why, same in names.items():
-        place = 0 if len(", ".join(same)) + len(why) > _words.FITS else len(same) - 1
+        place = 0 if len(", ".join(same)) + len(why) > sentences.FITS else len(same) - 1
         same[place] += f" ({why})"
         listed += same
     return listed
@@ -101,7 +101,7 @@ def _with_reasons(reasons: t.Mapping[t.Any, str]) -> list[str]:
 def _more(reasons: t.Mapping[t.Any, str]) -> str:
     """Where the whole reason is, if a variable has more than is shown here."""
     for name, why in sorted(reasons.items(), key=str):
-        if isinstance(name, str) and name.isidentifier() and _words.brief(name, why) != why:
+        if isinstance(name, str) and name.isidentifier() and sentences.brief(name, why) != why:
             return f" (details: %holdfast {name})"
     return ""
 

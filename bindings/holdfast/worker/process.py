@@ -6,7 +6,7 @@ A forked child must look like a freshly started Python:
   waits for the end of a file or pipe.
 * It gets default signal handlers, an empty stdin, and random generators that differ from its siblings'.
   (Python reseeds `random` itself; NumPy doesn't.)
-* It dies with the frontend, its parent (bindings/src/fork.c), even if user code blocks: by PR_SET_PDEATHSIG
+* It dies with the frontend, its parent (bindings/store/fork.c), even if user code blocks: by PR_SET_PDEATHSIG
   if the system has that. On other systems it ends when its control channel does, as soon as the main thread
   comes back from user code.
 """

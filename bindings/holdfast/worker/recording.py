@@ -18,7 +18,16 @@ import types
 import typing as t
 
 from holdfast import libraries
-from holdfast.scorep import ending, lines, loading, options, recovery, settings, messages
+from holdfast.base.usage import Usage
+from holdfast.scorep import (
+    ending,
+    lines,
+    loading,
+    messages,
+    options,
+    recovery,
+    settings,
+)
 from holdfast.scorep.children import follow
 
 from . import notices
@@ -26,7 +35,6 @@ from .control import Frame
 from .event_cost import Counted, event_cost
 from .ipython import frames
 from .settings import figures
-from .usage import Usage
 
 if t.TYPE_CHECKING:
     from holdfast import _recorder

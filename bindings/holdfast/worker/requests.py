@@ -23,11 +23,12 @@ import typing as t
 
 from ipykernel.jsonutil import json_clean
 
-from holdfast._after_import import watch_imports
-from holdfast._patches import Patches
+from holdfast.base import usage
+from holdfast.base.after_import import watch_imports
+from holdfast.carry.patches import Patches
 from holdfast.errors import with_reason
+from holdfast.worker import arrays
 
-from . import arrays, usage
 from .absent import Absent
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .debug import debuggee

@@ -28,8 +28,9 @@ import time
 import traceback
 import typing as t
 
-from holdfast import _fork, _store
-from holdfast._threads import alone
+from holdfast import _store
+from holdfast.base import fork_hooks
+from holdfast.base.user_threads import alone
 
 from .control import Frame
 from .native_threads import Threads
@@ -80,7 +81,9 @@ class Rollback:
         unshared = Unshared()
         try:
             with main.shell.history_manager.at_rest():
-                pid, forking = _fork.fork_aside(main.session, moves, self._frontend, self._kept())
+                pid, forking = fork_hooks.fork_aside(
+                    main.session, moves, self._frontend, self._kept()
+                )
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:
@@ -153,7 +156,7 @@ class Rollback:
         main.forget_requests()  # among them the one that the dead one died of
         main.channel.begin_anew()
         main.app.begin_fork()
-        _fork.run_hooks()
+        fork_hooks.run_hooks()
         unshared.restore(loop)
         loop.remove_reader(main.channel.fileno())  # that was the dead one's
         word = main.channel.wait_for("wake")

@@ -31,8 +31,8 @@ import sys
 import types
 import typing as t
 
-from holdfast import _carry
-from holdfast._patches import is_patch
+from holdfast.carry import pickling
+from holdfast.carry.patches import is_patch
 
 from ..ipython import results
 from .looking import names_looked_at
@@ -262,7 +262,7 @@ def _makes_code(cell: _Cell) -> bool:
 def _look_behind(found: t.Collection[object]) -> _Behind:
     reach = Reach()
     reach.add_functions(found)
-    classes = {_carry.class_key(one) for one in found if isinstance(one, type)}
+    classes = {pickling.class_key(one) for one in found if isinstance(one, type)}
     return _Behind(frozenset(reach.names), frozenset(classes), reach.reason)
 
 

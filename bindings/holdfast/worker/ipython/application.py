@@ -24,8 +24,8 @@ overridden here exists, with one meaning, in all of them.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import contextlib
 import functools
@@ -52,8 +52,9 @@ from IPython.utils.syspathcontext import prepended_to_syspath
 from traitlets import Any, Type, default
 from traitlets.config import Config
 
+from holdfast.base.after_import import call_once_imported
+
 from .. import commands
-from holdfast._after_import import call_once_imported
 from ..control import Channel, ChannelClosed, Frame, packed
 from ..interrupt import Interrupts
 from ..output import Stream

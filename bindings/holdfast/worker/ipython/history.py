@@ -19,7 +19,7 @@ import typing as t
 
 from IPython.core.history import HistoryManager, HistorySavingThread
 
-from ..usage import aside
+from holdfast.base.usage import aside
 
 # Longer than a short recorded cell takes, which would be written while the next one begins. Not much
 # longer: an assistant reads what is written while a cell holds the GIL.

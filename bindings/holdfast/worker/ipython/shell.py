@@ -47,12 +47,12 @@ from ipykernel.compiler import (
 from IPython.core import interactiveshell, oinspect
 from traitlets import Any, Type, default
 
-from holdfast import _finalizers
+from holdfast.base.usage import first_word, word
+from holdfast.carry import finalizers
 
 from .. import commands
 from ..computing import computing
 from ..subshells import OwnInSubshell, in_subshell
-from ..usage import first_word, word
 from . import frames, tracebacks
 from .history import History
 
@@ -283,8 +283,8 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         with it, which may have to tidy up."""
         if self.ends_with_cell:
             self._atexit_once_called = True
-            _finalizers.leave_to_others()
-            _finalizers.let_go(self.user_ns, self.goes_with_cell)
+            finalizers.leave_to_others()
+            finalizers.let_go(self.user_ns, self.goes_with_cell)
         super().atexit_operations()
 
     async def run_ast_nodes(self, nodelist, *args, **kwargs):

@@ -16,7 +16,7 @@ import types
 import typing as t
 
 from holdfast import libraries
-from holdfast._after_import import Waiting
+from holdfast.base.after_import import Waiting
 
 from .. import notices
 from . import exits

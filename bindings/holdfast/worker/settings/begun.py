@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import typing as t
 
-from holdfast._patches import MISSING
+from holdfast.carry.patches import MISSING
 
 from . import kept
 from .asked import asked

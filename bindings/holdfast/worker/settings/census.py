@@ -25,7 +25,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._after_import import call_once_imported, watch_imports
+from holdfast.base.after_import import call_once_imported, watch_imports
 
 from .attributes import (
     MISSING,

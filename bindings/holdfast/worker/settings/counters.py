@@ -22,7 +22,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._after_import import Waiting
+from holdfast.base.after_import import Waiting
 from holdfast.libraries import Counter
 
 from ..origin import is_library

@@ -1,6 +1,6 @@
 """Finds attributes of modules that the notebook has set in a way that its code doesn't show.
 
-`_patches.py` reads from the code which attributes it sets. It can't see `vars(module)["x"] = 1`,
+`carry/patches.py` reads from the code which attributes it sets. It can't see `vars(module)["x"] = 1`,
 `setattr(module, name, value)`, or a function of the user's own module that counts its calls. Such changes are
 found here: a module is compared with its state before the notebook could use it.
 
@@ -20,7 +20,7 @@ Of a module of the user's own, all is compared that its attributes and those of 
 imported. When it is loaded anew, another process that imports it has the new file: from then on all its
 values count.
 
-A difference is an attribute like others to `_patches.py`: it is carried in both directions, or named.
+A difference is an attribute like others to `carry/patches.py`: it is carried in both directions, or named.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ import sys
 import types
 import typing as t
 
-from holdfast._after_import import call_after_import
-from holdfast._owned import is_sentinel, module_of
-from holdfast._patches import (
+from holdfast.base.after_import import call_after_import
+from holdfast.carry.module_objects import is_sentinel, module_of
+from holdfast.carry.patches import (
     MISSING,
     Slot,
     chain_of,

@@ -13,9 +13,9 @@ import sys
 import types
 import typing as t
 
-from holdfast import _owned
-from holdfast._after_import import Waiting
-from holdfast._patches import MISSING, Slot
+from holdfast.base.after_import import Waiting
+from holdfast.carry import module_objects
+from holdfast.carry.patches import MISSING, Slot
 
 from .attributes import is_dispatching, is_notebooks, registry_of
 
@@ -42,7 +42,7 @@ class Dispatchers:
                 begun = {key: value for key, value in entries if not _is_mine(key, value)}
                 self._begun.setdefault((module.__name__, name), begun)
                 if _is_dasks(one):  # a function is pickled by its name
-                    _owned.know(module.__name__, name)
+                    module_objects.know(module.__name__, name)
 
     def _mine(self, place: Place) -> Entries:
         function, begun = _find(place), self._begun[place]

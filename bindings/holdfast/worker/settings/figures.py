@@ -23,7 +23,7 @@ import typing as t
 
 from IPython.core import pylabtools
 
-from holdfast._after_import import call_after_import
+from holdfast.base.after_import import call_after_import
 
 from .watched import Memo, holders_in, objects_in
 

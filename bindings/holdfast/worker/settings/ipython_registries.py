@@ -12,7 +12,7 @@ import functools
 import sys
 import typing as t
 
-from holdfast._patches import MISSING, Deleted, Slot
+from holdfast.carry.patches import MISSING, Deleted, Slot
 
 from .attributes import is_notebooks
 from .registries import Holders, Registry, is_notebooks_or_nobodys, is_own

@@ -1,4 +1,4 @@
-"""Carries settings that are objects of the notebook: each is a *slot*, a name of the namespace (_patches.py).
+"""Carries settings that are objects of the notebook: each is a *slot*, a name of the namespace (carry/patches.py).
 
 A handler of a logger may be a variable, and so may decimal's context; a warnings filter has a class. As names
 they are carried like variables: with what they share, by the codecs, and each fails alone. All of them are
@@ -12,8 +12,8 @@ import sys
 import typing as t
 import warnings
 
-from holdfast import _finalizers
-from holdfast._patches import MISSING, Slot
+from holdfast.carry import finalizers
+from holdfast.carry.patches import MISSING, Slot
 
 from . import exits, ipython_registries, loggers, pyplot, registries
 from .dispatchers import dispatchers
@@ -53,12 +53,12 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
     """Those of one process alone: most stand in for functions. To be called once in a process."""
     if not runs_exit_handlers:
         exits.leave_out(shell.user_ns)
-    _finalizers.watch(lambda space: is_own(space, shell.user_ns))
+    finalizers.watch(lambda space: is_own(space, shell.user_ns))
     return {
         "finalizers (weakref.finalize)": Slot(
             "weakref",
-            lambda: _finalizers.at_work() or MISSING,
-            lambda new: _finalizers.put_to_work([] if new is MISSING else new),
+            lambda: finalizers.at_work() or MISSING,
+            lambda new: finalizers.put_to_work([] if new is MISSING else new),
         ),
         **registries.own_slots(),
         **library_state.begin_notebook(shell.user_ns),

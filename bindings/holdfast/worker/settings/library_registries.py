@@ -13,8 +13,8 @@ import sys
 import types
 import typing as t
 
-from holdfast import _owned
-from holdfast._patches import MISSING, Slot
+from holdfast.carry import module_objects
+from holdfast.carry.patches import MISSING, Slot
 from holdfast.libraries import Registry
 
 from ..bound import look
@@ -99,11 +99,11 @@ class Kept:
             raise LookupError(f"{module} has no {path or self._registry.attributes[0]}")
         self._begun = {name: _Begun(one, self._registry.fixed) for name, one in attributes.items()}
         if path:
-            _owned.know(module, path)
+            module_objects.know(module, path)
             return
         for name, value in attributes.items():
             if isinstance(value, _HOLDERS):
-                _owned.know(module, name)
+                module_objects.know(module, name)
 
     def _holder(self) -> t.Any:
         found: t.Any = sys.modules[self._registry.module]

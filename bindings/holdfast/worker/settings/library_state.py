@@ -15,7 +15,7 @@ import sys
 import typing as t
 
 from holdfast import libraries
-from holdfast._patches import Patches, Slot
+from holdfast.carry.patches import Patches, Slot
 from holdfast.libraries import Counter, Registry, Replay, Setting
 
 from .asked import asked, is_imported

@@ -24,7 +24,7 @@ import weakref
 from IPython import get_ipython
 from IPython.utils.capture import capture_output
 
-from holdfast._after_import import LoaderOfText
+from holdfast.base.after_import import LoaderOfText
 
 from .. import notices
 from . import reloader

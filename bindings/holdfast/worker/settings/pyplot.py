@@ -11,8 +11,8 @@ import importlib
 import sys
 import typing as t
 
-from holdfast._patches import MISSING, Slot
-from holdfast.codecs import widgets
+from holdfast.carry.patches import MISSING, Slot
+from holdfast.libraries.ipywidgets import widgets
 
 from . import figures
 from .watched import Memo

@@ -16,7 +16,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._patches import MISSING, Deleted, Slot
+from holdfast.carry.patches import MISSING, Deleted, Slot
 
 from .attributes import is_notebooks, own_modules
 

@@ -13,10 +13,10 @@ import sys
 import types
 import typing as t
 
-from holdfast._after_import import Waiting
-from holdfast._patches import MISSING, Slot
-from holdfast.codecs import cached_functions
-from holdfast.codecs.cached_functions import Results
+from holdfast.base.after_import import Waiting
+from holdfast.carry import cached_functions
+from holdfast.carry.cached_functions import Results
+from holdfast.carry.patches import MISSING, Slot
 
 from .attributes import is_dispatching, registry_of
 

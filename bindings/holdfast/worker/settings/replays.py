@@ -21,7 +21,7 @@ import typing as t
 from IPython import get_ipython
 from IPython.utils.capture import capture_output
 
-from holdfast._patches import MISSING, Slot
+from holdfast.carry.patches import MISSING, Slot
 from holdfast.libraries import Replay
 
 from .exits import imports, is_own, is_same

@@ -21,7 +21,7 @@ import types
 import typing as t
 
 from holdfast import _store
-from holdfast._threads import is_service
+from holdfast.base.user_threads import is_service
 
 from ..ipython.shell import cell_numbers
 from ..origin import is_library

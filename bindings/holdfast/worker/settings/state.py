@@ -30,7 +30,7 @@ import random
 import sys
 import typing as t
 
-from holdfast._after_import import call_once_imported
+from holdfast.base.after_import import call_once_imported
 from holdfast.scorep import messages
 
 from .. import imports, notices

@@ -13,7 +13,7 @@ import threading
 import types
 import typing as t
 
-from holdfast._after_import import Waiting
+from holdfast.base.after_import import Waiting
 
 from ..origin import is_library
 from .attributes import is_plain, new_modules

@@ -12,7 +12,7 @@ import types
 import typing as t
 
 from holdfast import _store
-from holdfast._patches import equal
+from holdfast.carry.patches import equal
 
 from ..bound import look
 

@@ -1,0 +1,241 @@
+"""Measures the resources that a cell took: processor time, memory, I/O.
+
+It looks once before the cell's code and once after it, in the cell's own process: four reads, some tens of
+microseconds.
+
+* Wall and processor time are those of the code alone, as the shell noted them (ipython/shell.py). What
+  IPython does before and after it belongs to the hand-over.
+* Memory is resident memory (RSS). It counts pages of mapped values that were touched. Its peak is the
+  system's own, begun anew with the cell. Left out is memory that was freed and is kept for later arrays, or
+  that was made ready and not used.
+* I/O is what passed through read and write calls (rchar, wchar), from a disk or a cache. Left out is what
+  IPython's history writes meanwhile, and what recorders in children write when these end.
+* Children count if they were waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import mmap
+import os
+import resource
+import threading
+import typing as t
+
+# As they are now: what a cell puts in their place isn't called by us.
+from builtins import OSError, int, len, max, round
+from os import close as _close
+from os import open as _open
+from os import read as _read_some
+from time import monotonic_ns as _monotonic_ns
+from time import process_time_ns as _process_time_ns
+
+from holdfast import _store
+
+Frame = dict[str, t.Any]
+
+if t.TYPE_CHECKING:
+    from holdfast._store import _Saved
+    from holdfast.worker import reports
+
+_PAGE = mmap.PAGESIZE
+_LOOKS = 10  # at I/O while a thread of ours writes: its waits for the disk are long
+
+
+def _of_children() -> float:
+    """Processor seconds of those that were waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
+def of_commit(saved: _Saved) -> reports.CommitCounts:
+    """A report's part about a commit, from the result of Names.save()."""
+    return {
+        "bytes_copied": saved["bytes_copied"],
+        "bytes_shared": saved["bytes_shared"],
+        "copy_faults": saved["pages_changed"],
+        "names_saved": len(saved["saved"]),
+        "names_unserializable": len(saved["unserializable"]),
+        "names_examined": saved["names_examined"],
+        "names_encoded": saved["names_encoded"],
+    }
+
+
+def word(io: bool = True) -> Frame:
+    """The report of this moment for the monitor (Moment): others see it a little later, and the
+    children's time in hundredths of a second. The I/O counters take longest to read."""
+    return _moment(io) | _memory()
+
+
+def first_word() -> Frame:
+    """The same as a cell's code begins: what looking at the memory takes isn't the code's."""
+    memory = _memory()
+    return memory | _moment(io=True)
+
+
+def _moment(io: bool) -> Frame:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "time_ns": _monotonic_ns(),
+        "cpu_ns": _process_time_ns(),
+        "children_ns": round((children.ru_utime + children.ru_stime) * 1e9),
+        "io": _read("/proc/self/io") if io else b"",
+    }
+
+
+_session: t.Any = None  # whose memory this process keeps for later arrays
+
+
+def leave_out_memory_of(session: t.Any) -> None:
+    """From now on what this process keeps of the session's memory for later is no use of it."""
+    global _session
+    _session = session
+
+
+def _memory() -> Frame:
+    """Resident bytes, and the most since the last recorded cell began (the program may ask for that, too,
+    so it isn't begun anew for others); nothing if the system doesn't say."""
+    unused = _store._leave_cache(_session) if _session is not None else 0
+    memory = resident() - unused
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - unused
+    return {"memory": memory, "peak": max(memory, peak)} if memory > 0 else {}
+
+
+_looked = 0  # bytes that _read has read: they are no part of what a cell reads
+
+
+def _read(path: str) -> bytes:
+    global _looked
+    try:
+        fd = _open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""  # another system
+    try:
+        found = _read_some(fd, 512)
+    finally:
+        _close(fd)
+    _looked += len(found)
+    return found
+
+
+def resident() -> int:
+    """Resident memory of this process in bytes; 0 if the system doesn't say."""
+    words = _read("/proc/self/statm").split()
+    return int(words[1]) * _PAGE if words else 0
+
+
+def _transferred(path: str = "/proc/self/io") -> tuple[int, int]:
+    words = _read(path).split()
+    return (int(words[1]), int(words[3])) if words else (0, 0)
+
+
+def _forget_peak() -> None:
+    with contextlib.suppress(OSError):
+        fd = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, b"5")  # proc(5): the peak only
+        finally:
+            os.close(fd)
+
+
+class Aside:
+    """The I/O of our own threads: it is no part of a cell, but of its process."""
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)  # a thread may hold the lock at the fork
+
+    def _begin(self) -> None:
+        self._io = (0, 0)
+        self._lock = threading.Lock()
+        self._counting: dict[int, tuple[int, int]] = {}  # threads in a block, and where they began
+
+    @property
+    def io(self) -> tuple[int, int]:
+        """Until now: of a thread that is in the middle of it, what it has done so far."""
+        with self._lock:
+            read, written = self._io
+            for thread, before in self._counting.items():
+                now = _transferred(f"/proc/self/task/{thread}/io")
+                if any(now):
+                    read, written = read + now[0] - before[0], written + now[1] - before[1]
+            return read, written
+
+    def io_of_others(self) -> tuple[int, int] | None:
+        """What the process has read and written but for them and for `_read`; None if the system doesn't
+        say. Both are counted one after the other: if a thread of ours did something meanwhile, look again."""
+        ours = self.io
+        for _ in range(_LOOKS):
+            before, looked, everything = ours, _looked, _transferred()
+            ours = self.io
+            if ours == before:
+                break
+        read, written = everything[0] - ours[0] - looked, everything[1] - ours[1]
+        return (read, written) if any(everything) else None
+
+    @contextlib.contextmanager
+    def counted(self) -> t.Iterator[None]:
+        """All that this thread does in the block."""
+        thread = threading.get_native_id()
+        with self._lock:
+            looked = _looked
+            before = _transferred("/proc/thread-self/io")
+            # This look is in the difference, and in _looked.
+            self._counting[thread] = before = (before[0] + _looked - looked, before[1])
+        try:
+            yield
+        finally:
+            with self._lock:
+                after = _transferred("/proc/thread-self/io")
+                read, written = self._io
+                self._io = read + after[0] - before[0], written + after[1] - before[1]
+                self._counting.pop(thread, None)
+
+
+aside = Aside()
+
+
+def _written_by_recorders(experiment: str) -> int:
+    """Bytes that processes which have ended left for the archive: their events, and what these mean."""
+    if not experiment:
+        return 0
+    files = glob.iglob(os.path.join(glob.escape(experiment), "parts", "*", "**"), recursive=True)
+    return sum(os.path.getsize(path) for path in files if os.path.isfile(path))
+
+
+class Usage:
+    """The use of one cell."""
+
+    def begin(self) -> None:
+        """Look before the cell's code."""
+        _memory()  # what is kept doesn't count into the peak
+        _forget_peak()
+        self._io = aside.io_of_others()
+        self._children = _of_children()
+
+    def end(
+        self, span: t.Mapping[str, Frame], own_seconds: float, experiment: str = ""
+    ) -> reports.Usage:
+        """After it: the report's part.
+
+        Parameters
+        ----------
+        span : dict
+            The words of the begin and the end of the cell's code.
+        own_seconds : float
+            Processor time of this process, from the begin of the cell's code to its end.
+        experiment : str
+            The directory that its children record to, too.
+        """
+        found: reports.Usage = {"seconds_cpu": own_seconds + _of_children() - self._children}
+        begin, end = (span.get(edge, {}) for edge in ("begin", "end"))
+        if "memory" in begin and "memory" in end:
+            found["bytes_peak"] = max(end["peak"], begin["memory"])
+            found["bytes_grown"] = end["memory"] - begin["memory"]
+        now = aside.io_of_others()
+        if now and self._io:
+            read, written = (max(0, b - a) for a, b in zip(self._io, now, strict=True))
+            found["bytes_read"] = read
+            found["bytes_written"] = max(0, written - _written_by_recorders(experiment))
+        return found

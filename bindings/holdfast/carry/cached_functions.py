@@ -1,0 +1,286 @@
+"""functools.lru_cache: a cached function of the notebook, and what it remembers.
+
+The wrapper has no way to ask what is in its cache, but shows it to the garbage collector: with a
+bound, a key and a result for each link, the least recently used first; then the dict of the cache,
+the function, and a mark that separates positional from named arguments in a key. So the calls that
+were made follow from the keys. When the wrapper is made again, it is called with each of them,
+while its function returns the kept result. This happens when all of the pickle is read: a key
+may be an instance of the class that has the cached function as a method, and before the class is
+filled its `__hash__` isn't there. The function, and the counts of hits and misses, are words of the
+wrapper's memory, whose places are found once in a wrapper that has known ones.
+
+If something isn't as it is described here, the cache begins empty; so it does if a result or an
+argument can't be carried (`_carry.encode`): a connection that a function keeps must not cost the
+function. `left_out` names those functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import gc
+import itertools
+import operator
+import types
+import typing as t
+import weakref
+
+from holdfast.carry import patches
+from holdfast.codecs import Codec, register
+
+LEFT_OUT = "the results that cached functions keep are left out"  # notes of a pickler
+CARRIED = "the results that cached functions keep are carried"
+_MADE_ANEW = "__wrapped__", "cache_parameters"  # by lru_cache itself
+_LINK = "_lru_list_elem"  # the name of a link's type
+Cached = type(functools.lru_cache(lambda: None))
+_left_out: weakref.WeakSet[t.Any] = (
+    weakref.WeakSet()
+)  # functions whose results weren't carried last
+
+
+def left_out() -> dict[str, t.Any]:
+    """The functions, by their names, whose results weren't carried when they were last pickled."""
+    return {_name_of(one): one for one in _left_out}
+
+
+def _name_of(wrapper: t.Any) -> str:
+    home = "" if wrapper.__module__ == "__main__" else f"{wrapper.__module__}."
+    return home + wrapper.__qualname__
+
+
+def _mark_of(referents: list[t.Any]) -> int | None:
+    """The place of the mark: the last plain object()."""
+    found = (i for i in range(len(referents) - 1, -1, -1) if type(referents[i]) is object)
+    return next(found, None)
+
+
+class _Cache(t.NamedTuple):
+    function: t.Any
+    mark: object
+    keys: list[t.Any]
+    results: list[t.Any]
+
+
+def _look_into(wrapper: t.Any) -> _Cache | None:
+    referents = gc.get_referents(wrapper)
+    mark = _mark_of(referents)
+    if mark is None or mark < 2 or type(referents[mark - 2]) is not dict:
+        return None
+    cache, function = referents[mark - 2 : mark]
+    if wrapper.cache_parameters()["maxsize"] is None:
+        try:
+            kept = (
+                cache.copy()
+            )  # keys and results of one moment: other threads may call the function
+        except RuntimeError:
+            return None
+        return _Cache(function, referents[mark], list(kept), list(kept.values()))
+    links = referents[(mark - 2) % 3 : mark - 2]  # of one moment as well
+    if any(getattr(one, "__name__", "") != _LINK for one in links[2::3]):
+        return None
+    return _Cache(function, referents[mark], links[::3], links[1::3])
+
+
+def _call_of(key: t.Any, mark: object, typed: bool) -> tuple[tuple, tuple[str, ...]]:
+    """The arguments in a key, and the names of the last of them."""
+    if type(key) is not tuple:
+        return (key,), ()
+    place = next((i for i, one in enumerate(key) if one is mark), None)
+    if place is None:
+        return key[: len(key) // 2] if typed else key, ()
+    rest = key[place + 1 :]
+    pairs = rest[: 2 * (len(rest) - place) // 3] if typed else rest
+    return key[:place] + pairs[1::2], pairs[::2]
+
+
+class Results:
+    """What a wrapper remembers."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple] = []
+        # Of the last arguments, by position of the call.
+        self.names: dict[int, tuple[str, ...]] = {}
+        self.results: list[t.Any] = []
+        self.counts = 0, 0  # hits and misses
+
+    def is_as(self, other: Results) -> bool:
+        """Whether both have the same objects."""
+        own, others = [self.results, *self.calls], [other.results, *other.calls]
+        return (
+            (self.counts, self.names) == (other.counts, other.names)
+            and list(map(len, own)) == list(map(len, others))
+            and all(all(map(operator.is_, *pair)) for pair in zip(own, others, strict=True))
+        )
+
+    def fill(self, wrapper: t.Any) -> None:
+        """Have a wrapper with an empty cache remember it."""
+        _of[self] = wrapper
+        if _places():
+            _fill(wrapper, self.calls, self.names, self.results, self.counts)
+
+
+def results_of(wrapper: t.Any) -> Results | None:
+    """None if it was never called, or shows nothing of itself."""
+    counts = wrapper.cache_info()[:2]
+    cache = _look_into(wrapper) if any(counts) and _places() else None
+    return None if cache is None else _results_in(cache, wrapper, counts)
+
+
+def _results_in(cache: _Cache, wrapper: t.Any, counts: tuple[int, int]) -> Results:
+    found, typed = Results(), wrapper.cache_parameters()["typed"]
+    _of[found] = wrapper
+    found.counts, found.results = counts, cache.results
+    for position, key in enumerate(cache.keys):
+        call, named = _call_of(key, cache.mark, typed)
+        found.calls.append(call)
+        if named:
+            found.names[position] = named
+    return found
+
+
+_of: weakref.WeakKeyDictionary[Results, t.Any] = (
+    weakref.WeakKeyDictionary()
+)  # by what they remember
+
+
+class _OfOwnModule(Codec):
+    """Those of a function in a module of the user's own (worker/settings/remembered.py)."""
+
+    types = (f"{__name__}.Results",)
+
+    def reduce(self, value, pickler):
+        if LEFT_OUT in pickler.notes:
+            _left_out.add(_of[value])
+            return Results, ()
+        _left_out.discard(_of[value])
+        pickler.notes[CARRIED] = True
+        return NotImplemented
+
+
+class _Cached(Codec):
+    types = ("functools._lru_cache_wrapper",)
+
+    def reduce(self, value, pickler):
+        if value.__module__ != "__main__" and not patches.replaces(value):
+            return NotImplemented  # by its name
+        attributes = {key: item for key, item in vars(value).items() if key not in _MADE_ANEW}
+        options, counts = value.cache_parameters(), value.cache_info()[:2]
+        _left_out.discard(value)
+        if LEFT_OUT in pickler.notes and any(counts):
+            _left_out.add(value)
+        cache = None if LEFT_OUT in pickler.notes or not any(counts) else _look_into(value)
+        if cache is None or not _places():
+            return _make_cached, (value.__wrapped__, options), attributes
+        pickler.notes[CARRIED] = True
+        found = _results_in(cache, value, counts)
+        state = attributes, found.calls, found.names, found.results, counts, _Reader()
+        return _make_cached, (cache.function, options), state, None, None, _fill_cached
+
+
+register(_OfOwnModule())
+register(_Cached())
+
+
+# ---- what a pickle calls when it is read ----------------------------------------------------
+
+
+def _make_cached(function, options):
+    return functools.lru_cache(**options)(function)
+
+
+class _Reader:
+    """Lives as long as the unpickler that reads it, which remembers all that it has made. So its end
+    is that of the pickle. Nobody can call the cached function before that but `__setstate__` and its
+    like, of a class whose instance is in the same pickle."""
+
+    def __init__(self) -> None:
+        self.at_end: t.Callable[[], object] | None = None
+
+    def __reduce__(self):
+        return _Reader, ()
+
+    def __del__(self):
+        if self.at_end is not None:
+            self.at_end()
+
+
+def _fill_cached(wrapper, state):
+    attributes, *kept, reader = state if len(state) > _STATE_BEFORE else (*state, None)
+    vars(wrapper).update(attributes)
+    if not _places():
+        return
+    fill = functools.partial(_fill, wrapper, *kept)
+    if reader is None:
+        fill()
+    else:
+        reader.at_end = fill
+
+
+_STATE_BEFORE = 5  # parts of the state in a session that was saved long ago
+
+
+def _fill(wrapper, calls, names, results, counts):
+    own = wrapper.__wrapped__
+    known: tuple[tuple, t.Any] = (), None
+
+    def give(*arguments, **named):
+        """The kept result; or the function's own, if another thread or the hash of an argument
+        calls it meanwhile."""
+        call, result = known
+        given = *arguments, *named.values()
+        if len(given) == len(call) and all(map(operator.is_, given, call)):
+            return result
+        return own(*arguments, **named)
+
+    try:
+        with _standing_in(wrapper, give):
+            for position, known in enumerate(zip(calls, results)):
+                call, named = known[0], names.get(position, ())
+                first = len(call) - len(named)
+                wrapper(*call[:first], **dict(zip(named, call[first:])))
+    except Exception:  # an argument has a hash that can't be had yet
+        wrapper.cache_clear()
+        return
+    words, (_, *places) = _words(wrapper), t.cast(tuple, _places())
+    for place, count in zip(places, counts):
+        words[place] = count
+
+
+# ---- the wrapper's memory -------------------------------------------------------------------
+
+
+def _words(wrapper: t.Any) -> t.Any:
+    size = Cached.__basicsize__ // ctypes.sizeof(ctypes.c_ssize_t)
+    return (ctypes.c_ssize_t * size).from_address(id(wrapper))
+
+
+@functools.cache
+def _places() -> tuple[int, int, int] | None:
+    """Of the function, the hits and the misses; None if they aren't found."""
+    hits, misses = 577, 211
+
+    def same(number):
+        return number
+
+    wrapper = functools.lru_cache(maxsize=None)(same)
+    for number in itertools.chain(range(misses), itertools.repeat(0, hits)):
+        wrapper(number)
+    words, wanted = list(_words(wrapper)), (id(same), hits, misses)
+    if any(words.count(one) != 1 for one in wanted):
+        return None
+    function, hit, missed = map(words.index, wanted)
+    return function, hit, missed
+
+
+@contextlib.contextmanager
+def _standing_in(wrapper: t.Any, other: types.FunctionType) -> t.Iterator[None]:
+    """For a moment the wrapper calls, and holds, another function."""
+    words, place = _words(wrapper), t.cast(tuple, _places())[0]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(other))
+    own, words[place] = words[place], id(other)
+    try:
+        yield
+    finally:
+        words[place] = own
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(other))

@@ -1,0 +1,252 @@
+"""Handles: what stands in an encoding for a descriptor.
+
+A descriptor is a number that means something in one process only. So the encoding of a file holds a
+*handle*: a random number that stands for the open file description, and for a regular file where it
+lies. The process that decodes it has the description already (the main worker, if it gave the file
+to a cell), was sent it (by a cell that made it), asks for it through `table.fetch`, which a worker
+of a kernel sets, or opens the same file anew, if its inode is still the one that it was. A pipe or
+a socket has no such place: outside of a kernel it is unserializable.
+
+Descriptors of a commit are not kept by a third process: while somebody holds a copy, the
+other end of a pipe sees no end of file, and a connection isn't closed by `close()`. So the
+main worker, which has them anyway, gives those that a cell decodes, when it decodes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import stat
+import typing as t
+import weakref
+
+from holdfast.codecs import Codec
+
+# Each takes a descriptor here, and one in the frontend while a cell's are handed over.
+HANDLES_MAX = min(256, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+
+
+class Place(t.NamedTuple):
+    """The place of a regular file, and its identity."""
+
+    path: str
+    device: int
+    inode: int
+
+
+class Table:
+    """This process's handles."""
+
+    def __init__(self) -> None:
+        # The object whose fileno() it is, by its handle, and what was found out about it.
+        self._objects: weakref.WeakValueDictionary[int, t.Any] = weakref.WeakValueDictionary()
+        self._known: weakref.WeakKeyDictionary[t.Any, tuple[int, Place | None]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._arrived: dict[int, int] = {}  # handle -> descriptor, until it is decoded
+        self._given: dict[int, tuple[int | None, bool]] = {}  # offset, blocking
+        self._made: set[int] = set()  # handles that began in this process
+        # Called when another process has what this one was given or made.
+        self.handed_over: list[t.Callable[[], object]] = []
+        # In a worker of a kernel: asks for a descriptor, gives it or None.
+        self.fetch: t.Callable[[int], int | None] | None = None
+
+    # ---- encoding
+
+    def number_of(self, owner: t.Any) -> tuple[int, Place | None]:
+        """The handle of what has the descriptor, and its place in the file system."""
+        known = self._known.get(owner)
+        if known is not None:
+            self._objects[known[0]] = owner  # which another one may have been since
+        else:
+            if len(self._objects) >= HANDLES_MAX and self._count_open() >= HANDLES_MAX:
+                raise ValueError(
+                    f"more than {HANDLES_MAX} files and connections are open in variables"
+                )
+            number = random.SystemRandom().getrandbits(62) + 1
+            known = self._know(owner, number, _find_place(owner))
+            self._made.add(number)
+        return known
+
+    def _count_open(self) -> int:
+        return sum(not is_closed(owner) for owner in list(self._objects.values()))
+
+    def _know(self, owner: t.Any, number: int, place: Place | None) -> tuple[int, Place | None]:
+        self._objects[number] = owner
+        self._known[owner] = number, place
+        return number, place
+
+    # ---- decoding
+
+    def descriptor(self, number: int, place: Place | None, flags: int) -> int:
+        """A descriptor of the handle, the caller's own."""
+        from holdfast.carry import context
+
+        if context.is_comparing():
+            raise OSError("a second decoding would move the offset that both have")
+        fd = self._arrived.pop(number, None)
+        if fd is None:
+            fd = self._duplicate(number)
+        if fd is None and number and self.fetch is not None:
+            fd = self.fetch(number)
+        if fd is None and place is not None:
+            fd = reopen(place, flags)
+        if fd is None:
+            raise OSError("the process that had it open is gone, and it can't be opened anew")
+        return fd
+
+    def _duplicate(self, number: int) -> int | None:
+        owner = self._objects.get(number)
+        return None if owner is None or is_closed(owner) else os.dup(owner.fileno())
+
+    def adopt(self, owner: t.Any, number: int, place: Place | None) -> t.Any:
+        """`owner` has the handle's descriptor in this process from now on."""
+        if number:
+            self._know(owner, number, place)
+        return owner
+
+    def begin_anew(self) -> None:
+        """In a fork: what is there by now was made by its parent, which has it."""
+        self._made.clear()
+        self._given.clear()
+
+    # ---- between the processes of a kernel
+
+    def arrive(self, number: int, fd: int) -> None:
+        """A descriptor came, of which a value will be decoded."""
+        old = self._arrived.pop(number, None)
+        if old is not None:
+            os.close(old)
+        self._arrived[number] = fd
+
+    def peek(self, number: int) -> int | None:
+        """The descriptor that came, still the table's."""
+        return self._arrived.get(number)
+
+    def forget_arrived(self) -> None:
+        """Close the descriptors that arrived and that nobody decoded."""
+        while self._arrived:
+            os.close(self._arrived.popitem()[1])
+
+    def give(self, number: int) -> int | None:
+        """The descriptor itself, still ours, to be sent to another process now."""
+        owner = self._objects.get(number)
+        if owner is None or is_closed(owner):
+            return None
+        fd = owner.fileno()
+        self._given[number] = offset_of(fd), os.get_blocking(fd)
+        return fd
+
+    def lend_all(self) -> None:
+        """Before a fork, which has them all."""
+        for number in list(self._objects):
+            self.give(number)
+
+    def taken_back(self, *, adopted: bool) -> None:
+        """The process that we gave descriptors to is done with them.
+
+        If nothing of it was adopted, the descriptions are put back to where our own objects believe
+        them to be.
+        """
+        given, self._given = self._given, {}
+        for number, (offset, blocking) in given.items():
+            owner = self._objects.get(number)
+            if adopted or owner is None or is_closed(owner):
+                continue
+            fd = owner.fileno()
+            with contextlib.suppress(OSError):
+                if offset is not None:
+                    os.lseek(fd, offset, os.SEEK_SET)
+                os.set_blocking(fd, blocking)
+
+    def hand_over(self) -> dict[int, int]:
+        """Before the process ends: the descriptors that it made, for the process that goes on."""
+        for notify in self.handed_over:
+            notify()
+        return self._made_open()
+
+    def _made_open(self) -> dict[int, int]:
+        """The handles that began here, and are open: their descriptors, still ours."""
+        live = {number: self._objects.get(number) for number in sorted(self._made)}
+        return {
+            number: owner.fileno()
+            for number, owner in live.items()
+            if owner is not None and not is_closed(owner)
+        }
+
+
+table = Table()
+
+
+def handle_of(owner: t.Any) -> tuple[int, Place | None]:
+    """The stand-in for a descriptor in an encoding; an exception if there can be none."""
+    from holdfast.carry import context
+
+    stored = context.in_store()  # else it goes to a stream, which knows no processes
+    number, place = table.number_of(owner)
+    if place is None and not (stored and table.fetch is not None):
+        raise ValueError(
+            "its descriptor crosses between the processes of a kernel only; "
+            "elsewhere a regular file that still has its name is opened anew"
+        )
+    return number if stored else 0, place
+
+
+def place_of(owner: t.Any) -> Place | None:
+    """The place of the regular file that `owner` has open."""
+    return table.number_of(owner)[1]
+
+
+def is_closed(owner: t.Any) -> bool:
+    closed = getattr(owner, "closed", None)
+    return owner.fileno() < 0 if closed is None else bool(closed)
+
+
+def offset_of(fd: int) -> int | None:
+    try:
+        return os.lseek(fd, 0, os.SEEK_CUR)
+    except OSError:
+        return None
+
+
+def _find_place(owner: t.Any) -> Place | None:
+    fd = owner.fileno()
+    about = os.fstat(fd)
+    if not stat.S_ISREG(about.st_mode):
+        return None
+    try:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:  # not on Linux
+        name = getattr(owner, "name", None)
+        path = os.path.abspath(os.fsdecode(name)) if isinstance(name, (str, bytes)) else ""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    same = (found.st_dev, found.st_ino) == (about.st_dev, about.st_ino)
+    return Place(path, about.st_dev, about.st_ino) if same else None
+
+
+def reopen(place: Place, flags: int) -> int:
+    fd = os.open(place.path, flags | os.O_CLOEXEC)
+    about = os.fstat(fd)
+    if (about.st_dev, about.st_ino) != (place.device, place.inode):
+        os.close(fd)
+        raise OSError(f"{place.path} is another file by now")
+    return fd
+
+
+class Exact(Codec):
+    """Of one type and none of its subclasses, which may hold more than we know."""
+
+    def __init__(self, cls: type, reduce: t.Callable[[t.Any], t.Any]):
+        self.types = (f"{cls.__module__}.{cls.__qualname__}",)
+        self._cls = cls
+        self._reduce = reduce
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if type(value) is not self._cls:
+            return NotImplemented
+        return self._reduce(value)

@@ -1,0 +1,508 @@
+"""Carries attributes that the notebook sets on modules, and on objects in them.
+
+`json.indent = 2`, `pd.DataFrame.top = top` and `torch.backends.cudnn.benchmark = True` change no variable,
+but they are the notebook's state, too. So each is a *patch*: a name of the namespace that no code can use
+(`_json:indent`), with the attribute's value. A patch is grouped, undone and saved as a variable is, and may
+be unserializable. It is in the namespace while variables are saved or bound, and not while the notebook's
+code can look.
+
+The code shows which attributes to look at. `see` reads the targets of assignments, `del`, `setattr` and
+`delattr` from a cell before it runs, also inside of functions. It keeps the attribute's value from before. An
+attribute that is set without showing it, as through `vars(module)`, is found by comparison
+(worker/settings/differences.py), in modules that the notebook has a name for.
+
+If the notebook replaces a function or class of a module, the original may still be a value. It is pickled as
+a reference to the original: a reference by its name would give the replacement.
+
+A module that isn't imported in a process gets its attributes when it is imported. To import it for them would
+run code that the notebook may never want. Until then they are carried on as they came.
+
+State behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's handlers) is
+a `Slot`: the worker gives the functions that read and set it. Otherwise it is like a patch.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+import types
+import typing as t
+
+from holdfast.base import sentences
+from holdfast.base.after_import import Waiting
+
+Chain = tuple[str, ...]  # a name, and attributes from there
+
+_NOT = frozenset(("__main__", "builtins", "sys", "holdfast"))
+_SETS = frozenset(("setattr", "delattr"))
+_HOLDERS = (list, dict, set)
+_PLAINLY = (
+    "__setitem__ __delitem__ __iter__ __len__ __contains__ keys values items update clear".split()
+)
+_ATOMS = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Deleted:
+    """The value of a patch that took an attribute away."""
+
+
+MISSING: t.Any = object()
+_SLOT = "_:"  # and a name: the key of a slot
+
+
+class Slot(t.NamedTuple):
+    """A setting that refers to values of the notebook, or may be one.
+
+    `read` gives MISSING where it is as the process made it, and a list or dict made for it anew
+    each time; `write` sets it to that, or back where it gets MISSING. Both are called only where `module` is
+    imported.
+    """
+
+    module: str
+    read: t.Callable[[], t.Any]
+    write: t.Callable[[t.Any], None]
+
+
+class Patches:
+    """The attributes that one process's notebook sets.
+
+    Parameters
+    ----------
+    namespace : dict
+        The notebook's variables.
+    slots : mapping of str to Slot
+        Settings behind functions, by name.
+    differences : Differences, optional
+        Finds attributes that were set without showing it.
+    """
+
+    def __init__(
+        self,
+        namespace: dict[str, t.Any],
+        slots: t.Mapping[str, Slot] = types.MappingProxyType({}),
+        differences: t.Any = None,
+    ):
+        global current
+        self._namespace = namespace
+        self._differences = differences
+        self._changeable: set[str] = set()  # keys whose value may be the same object, changed
+        self._slots = {_SLOT + name: slot for name, slot in slots.items()}
+        self._before: dict[str, t.Any] = {}  # what the attribute was, by its key
+        self._pending: set[Chain] = set()  # whose module isn't imported yet
+        # Keys that other processes look at, of such modules, and values for these.
+        self._wanted = Waiting(self._watch_wanted, _module)
+        self._waiting = Waiting(self._try, self._module_of)
+        self._last: dict[str, t.Any] = {}  # what slots gave last
+        self.find_slot: t.Callable[[str], bool] = lambda name: (
+            False
+        )  # whether it is among `_slots` now
+        self.keys_of: dict[int, str] = {}  # of originals that could be pickled by name, by id
+        current = self
+
+    def add(self, slots: t.Mapping[str, Slot]) -> None:
+        """More of them."""
+        self._slots |= {_SLOT + name: slot for name, slot in slots.items()}
+
+    def remove(self, slot: str) -> None:
+        """Remove a slot."""
+        self._slots.pop(_SLOT + slot, None)
+
+    def _is_slot(self, key: str) -> bool:
+        return key in self._slots or (
+            key.startswith(_SLOT) and self.find_slot(key.removeprefix(_SLOT))
+        )
+
+    def keys(self) -> list[str]:
+        """The attributes that are looked at."""
+        return sorted(
+            self._before.keys()
+            | self._wanted.values.keys()
+            | self._waiting.values.keys()
+            | self._slots.keys()
+        )
+
+    def submodules(self) -> list[str]:
+        """Modules in packages of the user's own."""
+        return [] if self._differences is None else self._differences.submodules()
+
+    def drop_imported(self, unserializable: dict[str, str]) -> None:
+        """Take those out that another process has in the same way, since it imports their modules."""
+        if self._differences is not None:
+            for key in [key for key in unserializable if is_patch(key)]:
+                if self._differences.is_as_imported(key):
+                    del unserializable[key]
+
+    # ---- which attributes
+
+    def see(self, nodes: t.Iterable[ast.AST]) -> None:
+        """A cell of these statements is about to run."""
+        nodes = list(nodes)
+        if self._differences is not None:
+            self._differences.see(nodes)
+        found = {chain for node in nodes for chain in _targets(node)}
+        self._pending.update(chain for chain in found if chain[0] not in _NOT)
+        self.resolve()
+
+    def resolve(self) -> None:
+        """A statement is about to run: modules may have been imported by those before."""
+        if self._differences is not None:
+            self._differences.resolve()
+        if not self._pending:
+            return
+        for chain in list(self._pending):
+            root = self._namespace.get(chain[0], MISSING)
+            if root is MISSING:
+                continue  # until something has that name
+            key = _key(root, chain[1:])
+            if key is not None:
+                self._pending.discard(chain)
+                if key:
+                    self._watch(key)
+
+    def watch(self, keys: t.Iterable[str]) -> None:
+        """Look at these, which another process of the notebook's does."""
+        for key in keys:
+            if not self._is_slot(key) and not key.startswith(_SLOT):
+                if key not in self._before:
+                    self._wanted.set(key, None)
+
+    def _watch_wanted(self, key: str, nothing: None = None) -> None:
+        self._watch(key)
+        if key not in self._before:  # it isn't there yet
+            self._wanted.values[key] = None
+
+    def _owner(self, key: str) -> tuple[t.Any, str] | None:
+        if self._differences is not None and self._differences.is_own(key):
+            return self._differences.owner(key)
+        return _owner(key, sys.modules.get)
+
+    def _watch(self, key: str) -> None:
+        owner = self._owner(key)
+        if key in self._before or owner is None:
+            return
+        self._note(key, _read(*owner))
+
+    def _note(self, key: str, before: t.Any) -> None:
+        """The earlier value of an attribute."""
+        if key in self._before:
+            return
+        self._wanted.values.pop(key, None)
+        self._before[key] = before
+        if hasattr(before, "__qualname__") or type(before) is property:
+            self.keys_of[id(before)] = key
+
+    def original(self, key: str) -> t.Any:
+        """The attribute's value before the notebook set it."""
+        importlib.import_module(_module(key))
+        if (made := self._made(key)) is not MISSING:
+            return made
+        self._watch(key)
+        return self._before[key]
+
+    def key_of(self, value: t.Any) -> str | None:
+        """The key of an original, if another process has it as it is. What a module of the user's own holds isn't
+        such, but for its classes and functions."""
+        key = self.keys_of.get(id(value))
+        if key is None or self._differences is None or not self._differences.is_own(key):
+            return key
+        return key if self._made(key) is value else None
+
+    def replaces(self, value: t.Any) -> bool:
+        """Whether a function is found by its name only because the notebook has put it there."""
+        key = f"_{value.__module__}:{getattr(value, '__qualname__', '')}"
+        if key not in self._before:
+            return False
+        made = self._made(key)
+        return (self._before[key] if made is MISSING else made) is not value
+
+    def _made(self, key: str) -> t.Any:
+        return MISSING if self._differences is None else self._differences.made(key)
+
+    # ---- between the modules and the namespace
+
+    def collect(self) -> None:
+        """Give the namespace what the attributes are now."""
+        self._find_differences()
+        self._namespace.update(self._waiting.values)
+        for key, before in self._before.items():
+            owner = self._owner(key)
+            now = before if owner is None else _read(*owner)
+            if same(now, before) and key not in self._changeable:
+                self._namespace.pop(key, None)
+            else:
+                self._give(key, Deleted if now is MISSING else now)
+        for key, slot in self._slots.items():
+            if key not in self._waiting.values:
+                self._collect_slot(key, slot)
+
+    def last(self, key: str) -> t.Any:
+        """What `collect` gave for one; MISSING if it is none, or gave nothing."""
+        if key in self._slots:
+            return self._last.get(key, MISSING)
+        owner = self._owner(key)
+        return MISSING if owner is None else _read(*owner)
+
+    def _find_differences(self) -> None:
+        if self._differences is not None:
+            found, inside = self._differences.find()
+            self._changeable |= inside
+            for key, before in found.items():
+                if key not in self._waiting.values:
+                    self._note(key, before)
+
+    def _collect_slot(self, key: str, slot: Slot) -> None:
+        try:
+            now = slot.read() if slot.module in sys.modules else MISSING
+        except Exception as error:
+            print(f"holdfast: {shown(key)} can't be read: {error}", file=sys.stderr)
+            now = self._last.get(key, MISSING)
+        if now is MISSING:
+            self._namespace.pop(key, None)
+            self._last.pop(key, None)
+            return
+        if equal(now, self._last.get(key, MISSING)):
+            now = self._last[key]  # so that it is the object that was saved
+        self._last[key] = now
+        self._give(key, now)
+
+    def _give(self, key: str, value: t.Any) -> None:
+        if not same(self._namespace.get(key, MISSING), value):
+            self._namespace[key] = value
+
+    def apply(self, names: t.Iterable[str]) -> None:
+        """Make the attributes what the namespace says, for those of these names that are any. Slots come
+        first: a property that is set may look at what they hold."""
+        for key in sorted(filter(is_patch, names), key=lambda key: not self._is_slot(key)):
+            module = self._module_of(key)
+            if not module and key in self._namespace:
+                print(
+                    f"holdfast: {shown(key)} couldn't be carried over: it isn't known here",
+                    file=sys.stderr,
+                )
+            elif module in sys.modules or key in self._namespace:
+                self._waiting.set(key, self._namespace.get(key, MISSING))
+            else:
+                self._waiting.values.pop(key, None)
+        self.withdraw()
+
+    def bind_slot(self, slot: str, bind: t.Callable[[str], object]) -> None:
+        """Set this one before other names are bound, which may need it."""
+        key = _SLOT + slot
+        bind(key)
+        if key in self._namespace:
+            self.apply([key])
+
+    def withdraw(self) -> None:
+        """Take out of the namespace what `collect` would give it again."""
+        for key in self.keys():
+            self._namespace.pop(key, None)
+
+    def _module_of(self, key: str) -> str:
+        return self._slots[key].module if key in self._slots else _module(key)
+
+    def _try(self, key: str, value: t.Any) -> None:
+        try:
+            if key in self._slots:
+                self._slots[key].write(value)
+            else:
+                self._set(key, value)
+        except Exception as error:  # what refuses it here costs one attribute, not the cell
+            print(f"holdfast: {sentences.not_carried_over(shown(key), error)}", file=sys.stderr)
+
+    def _set(self, key: str, value: t.Any) -> None:
+        owner = self._owner(key)
+        if owner is None:
+            raise ImportError("this process has no such object")
+        self._watch(key)
+        is_own = self._differences is not None and self._differences.is_own(key)
+        if value is MISSING:
+            value = self._before[key]
+        elif is_own:
+            self._changeable.add(key)  # it counts from now on, also if it is as it was
+        now = _read(*owner)
+        if value is MISSING or value is Deleted:
+            if now is not MISSING:
+                delattr(*owner)
+        elif same(value, now):
+            return
+        elif (
+            now is self._before[key] and type(now) is type(value) and is_holder(now) and not is_own
+        ):
+            self._changeable.add(key)
+            self._refill(now, value)
+        else:
+            setattr(*owner, value)
+
+    def _refill(self, holder: t.Any, value: t.Any) -> None:
+        """A library's own list, dict or set stays the object that it is, which the library may have by
+        other names."""
+        contents = copy_of(value)
+        holder.clear()
+        (holder.extend if isinstance(holder, list) else holder.update)(contents)
+        for name in [name for name, one in self._namespace.items() if one is value]:
+            self._namespace[name] = holder
+
+
+current: Patches | None = None
+
+
+def is_holder(value: object) -> bool:
+    """Whether it is a list, dict or set whose contents are all that it is, or a dict with other methods beside
+    (`matplotlib.units.registry`)."""
+    kind = type(value)
+    if kind in _HOLDERS:
+        return True
+    return issubclass(kind, dict) and all(
+        getattr(kind, name) is getattr(dict, name) for name in _PLAINLY
+    )
+
+
+def copy_of(holder: t.Any) -> t.Any:
+    """Return the contents as a plain list, dict or set."""
+    return dict.copy(holder) if isinstance(holder, dict) else holder.copy()
+
+
+def is_patch(name: object) -> bool:
+    """Whether a name of the namespace stands for an attribute."""
+    return isinstance(name, str) and name.startswith("_") and ":" in name
+
+
+def shown(key: str) -> str:
+    """A name of the namespace that stands for an attribute, as the user would say it."""
+    return key[1:].removeprefix(":") if is_patch(key) else key
+
+
+def reduce(value: object) -> t.Any:
+    """How an original is pickled, or None if the value is none."""
+    key = None if current is None else current.key_of(value)
+    return None if key is None else (find_original, (key,))
+
+
+def replaces(value: object) -> bool:
+    """Whether a function has its name from one that the notebook has put it in the place of."""
+    return current is not None and current.replaces(value)
+
+
+def find_original(key: str) -> t.Any:
+    """The attribute's value before the notebook set it."""
+    if current is None:
+        module, path = key[1:].split(":")
+        owner = _owner(key, importlib.import_module)
+        if owner is None:
+            raise ImportError(f"{module} has no {path}")
+        return _read(*owner)
+    return current.original(key)
+
+
+# ---- what code sets
+
+
+def _targets(node: ast.AST) -> t.Iterator[Chain]:
+    """The chains that end in an attribute that the code sets or deletes."""
+    for one in ast.walk(node):
+        chain = None
+        if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load):
+            chain = chain_of(one)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in _SETS:
+            name = one.args[1] if len(one.args) > 1 else None
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                before = chain_of(one.args[0])
+                chain = None if before is None else (*before, name.value)
+        if chain is not None:
+            yield chain
+
+
+def chain_of(node: ast.AST) -> Chain | None:
+    """A name and the attributes that are asked for from there."""
+    steps: list[str] = []
+    while isinstance(node, ast.Attribute):
+        steps.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(steps)) if isinstance(node, ast.Name) else None
+
+
+# ---- where an attribute is
+
+
+def _key(root: object, steps: Chain) -> str | None:
+    """The key of an attribute behind a variable; "" if it is none of a module's, None if it
+    can't be found yet."""
+    value: t.Any = root
+    if isinstance(root, types.ModuleType):
+        module, path = root.__name__, []
+    elif isinstance(root, type) and root.__module__ not in _NOT:
+        module, path = root.__module__, root.__qualname__.split(".")
+    else:
+        return ""
+    for step in steps[:-1]:
+        value = _read(value, step)
+        if value is MISSING:
+            return None
+        if isinstance(value, types.ModuleType):
+            module, path = value.__name__, []
+        else:
+            path.append(step)
+    key = "_" + module + ":" + ".".join((*path, steps[-1]))
+    owner = _owner(key, sys.modules.get)
+    found = owner is not None and owner[0] is value and module.partition(".")[0] not in _NOT
+    return key if found else ""
+
+
+def _module(key: str) -> str:
+    return key[1:].partition(":")[0]
+
+
+def _owner(key: str, find: t.Callable[[str], t.Any]) -> tuple[t.Any, str] | None:
+    """Find the object that has the attribute of this key, and the attribute's name."""
+    return owner_of(find(_module(key)), key.partition(":")[2])
+
+
+def owner_of(value: t.Any, path: str) -> tuple[t.Any, str] | None:
+    """The same, from a value that the path begins at."""
+    *steps, name = path.split(".")
+    for step in steps:
+        value = _read(value, step)
+    return None if value is None or value is MISSING else (value, name)
+
+
+def _read(owner: t.Any, name: str) -> t.Any:
+    """An attribute, without what a module or a class computes when it is asked for one; a part of a tuple."""
+    if type(owner) is tuple:  # the cells of a function
+        return owner[int(name)] if name.isdigit() and int(name) < len(owner) else MISSING
+    try:
+        attributes = vars(owner)
+    except TypeError:
+        attributes = {}
+    if name in attributes:
+        return attributes[name]
+    if isinstance(owner, type):
+        return MISSING
+    kind = type(owner)
+    is_of_kind = any(name in vars(base) for base in kind.__mro__)
+    if is_of_kind or (kind.__module__ != "builtins" and hasattr(kind, "__getattr__")):
+        try:
+            return getattr(owner, name, MISSING)
+        except Exception:  # a property's own, which the cell will meet if it asks
+            return MISSING
+    return MISSING
+
+
+def same(one: object, other: object) -> bool:
+    """Whether it is the same object, or an equal number, text and the like."""
+    if one is other or type(one) is not type(other) or not isinstance(one, _ATOMS):
+        return one is other
+    if isinstance(one, (float, complex)):
+        return repr(one) == repr(other)  # -0.0 is another one than 0.0
+    return one == other
+
+
+def equal(one: t.Any, other: t.Any) -> bool:
+    """Whether lists and dicts have the same objects in the same places."""
+    if one is other:
+        return True
+    if isinstance(one, (list, tuple)) and type(one) is type(other):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(map(equal, one.values(), other.values()))
+    return same(one, other)

@@ -1,0 +1,78 @@
+"""Says why a value isn't carried: the type and the path of its first part that no codec encodes."""
+
+import collections
+import copyreg
+import functools
+import types
+
+from holdfast.base import sentences
+from holdfast.carry.pickling import encode
+
+_SEARCH_MAX = 1000  # children of one object that are tried when a culprit is looked for
+_SEARCH_DEPTH = 12
+
+
+def _carries(value):
+    try:
+        encode(value, lambda raw: (0, 0, raw.nbytes))
+    except Exception:
+        return False
+    return True
+
+
+def _children(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"[{key!r:.40}]", item
+    elif isinstance(value, (list, tuple, collections.deque)):
+        for index, item in enumerate(value):
+            yield f"[{index}]", item
+    elif isinstance(value, (set, frozenset)):
+        for item in value:
+            yield ".<member>", item
+    elif isinstance(value, functools.partial):
+        yield ".func", value.func
+        yield ".args", value.args
+        yield ".keywords", value.keywords
+    elif isinstance(value, types.FunctionType):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            try:
+                yield f".<closure {name}>", cell.cell_contents
+            except ValueError:
+                pass
+    elif isinstance(value, types.MethodType):
+        yield ".__self__", value.__self__
+    for name, item in list(getattr(value, "__dict__", {}).items()):
+        yield f".{name}", item
+    for base in type(value).__mro__:
+        for name in copyreg._slotnames(base) if "__slots__" in vars(base) else ():
+            if hasattr(value, name):
+                yield f".{name}", getattr(value, name)
+
+
+def _culprit(value, path, met, depth):
+    """The first part of a value that isn't carried and whose own parts are, and its path. None if all that
+    aren't carried were met before: parts of a plot know their axes, which know their parts."""
+    is_last = True
+    for step, (where, child) in enumerate(_children(value)):
+        if step == _SEARCH_MAX or len(met) > _SEARCH_MAX or not depth:
+            break
+        if id(child) not in met:
+            if _carries(child):
+                continue
+            met.add(id(child))
+            found = _culprit(child, path + where, met, depth - 1)
+            if found is not None:
+                return found
+        is_last = False
+    return (value, path) if is_last else None
+
+
+def explain(name, value, message):
+    """Why `value` isn't carried: the type and path of the first part that isn't."""
+    path = name
+    try:
+        value, path = _culprit(value, name, {id(value)}, _SEARCH_DEPTH) or (value, name)
+    except Exception:
+        pass  # the walk runs the user's code; the message alone must do
+    return sentences.reason(type(value).__name__, path, message)

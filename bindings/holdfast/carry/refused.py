@@ -1,0 +1,46 @@
+"""Types that pickle would make something else of, and not say so: such a value stays in its process.
+
+An iterator over a dict would be one over a copied list; a finalizer would do nothing; a temporary file would be deleted
+by the copy; an object would go on without who observes it. docs/not-carried.md has the whole list, and why.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from holdfast.codecs import Codec, register
+
+_ITERATORS = (
+    *(f"dict_{way}{name}iterator" for way in ("", "reverse") for name in ("key", "value", "item")),
+    "odict_iterator",
+    "set_iterator",
+)
+_COMPRESSED = "what it has decompressed is in this process"
+REASONS = {
+    **{f"builtins.{name}": "it goes on over an object of this process" for name in _ITERATORS},
+    "itertools.groupby": "it forgets the group that it is in",
+    "itertools._grouper": "it is a part of another iterator",
+    "gzip.GzipFile": _COMPRESSED,
+    "bz2.BZ2File": _COMPRESSED,
+    "lzma.LZMAFile": _COMPRESSED,
+    "tempfile._TemporaryFileWrapper": "it deletes its file when it goes",
+    "argparse.Action": "a parser compares some texts by identity",
+    "argparse._ActionsContainer": "a parser compares some texts by identity",
+    "unittest.mock._patch": "what it has changed is in this process",
+    "unittest.mock._patch_dict": "what it has changed is in this process",
+}
+
+
+class Refused(Codec):
+    types = tuple(REASONS)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        kind = type(value)
+        base = next(
+            one for one in kind.__mro__ if f"{one.__module__}.{one.__qualname__}" in REASONS
+        )
+        reason = REASONS[f"{base.__module__}.{base.__qualname__}"]
+        raise TypeError(f"cannot pickle '{kind.__name__}' object: {reason}")
+
+
+register(Refused())

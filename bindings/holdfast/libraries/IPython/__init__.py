@@ -1,0 +1,3 @@
+"""IPython: how its objects are encoded. None of its state is carried."""
+
+DECLARATIONS = ()

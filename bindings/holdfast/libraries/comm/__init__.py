@@ -1,0 +1,3 @@
+"""comm: how its objects are encoded. None of its state is carried."""
+
+DECLARATIONS = ()

@@ -1,0 +1,167 @@
+"""pandas: blocks that know what else looks at their memory.
+
+Under copy-on-write a frame, its columns and its slices look at one memory, and who
+changes it copies first if another looks on. That another does is noted in an object
+that the blocks (and indexes) share, which pandas's own pickling leaves out: the memory
+would be shared where it arrives, and a change of one would show in all. Here blocks are
+pickled with it, and a Series as its block, as a frame is.
+
+Results that types and arrays keep about themselves (`_cache`) are left out: a cell that only looked
+at a column would have changed it.
+
+Attributes that the notebook hangs on a frame, a column or an index (`s.unit = "m"`) are carried beside what
+pandas's own pickling keeps.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import typing as t
+
+import numpy as np
+import pandas as pd
+from pandas._libs.internals import BlockPlacement, BlockValuesRefs
+from pandas.core.generic import NDFrame
+
+from holdfast.carry import restoring
+from holdfast.codecs import Codec, register
+
+_KEPT = frozenset(("_mgr", "_attrs", "_flags", "_name"))  # what most frames and columns consist of
+
+
+class References(Codec):
+    types = ("pandas._libs.internals.BlockValuesRefs",)
+
+    def reduce(self, value, pickler):
+        return BlockValuesRefs, ()  # each block adds itself
+
+
+class Block(Codec):
+    types = ("pandas._libs.internals.Block",)
+
+    def reduce(self, value, pickler):
+        refs = getattr(value, "refs", None)
+        if refs is None:  # before pandas 2
+            return NotImplemented
+        return _make_block, (type(value), value.values, value.mgr_locs.indexer, value.ndim, refs)
+
+
+class SeriesManager(Codec):
+    types = ("pandas.core.internals.managers.SingleBlockManager",)
+
+    def reduce(self, value, pickler):
+        return type(value), (value.blocks[0], value.axes[0])
+
+
+class Frame(Codec):
+    types = ("pandas.core.generic.NDFrame",)
+
+    def reduce(self, value, pickler):
+        cls = type(value)
+        hung = vars(value).keys() - _KEPT
+        if not hung or cls.__getstate__ is not NDFrame.__getstate__:
+            return NotImplemented
+        hung -= {*cls._metadata, *cls._internal_names, *cls._accessors}
+        if not hung or cls.__reduce_ex__ is not object.__reduce_ex__:
+            return NotImplemented
+        state = value.__getstate__(), _of_these(value, hung)
+        return copyreg.__newobj__, (cls,), state, None, None, restoring.fill_and_hang
+
+
+class Index(Codec):
+    types = ("pandas.Index", "pandas.core.indexes.base.Index")
+
+    def reduce(self, value, pickler):
+        refs = vars(value).get("_references")  # a range has no memory, but a property
+        reduced = value.__reduce__()
+        if reduced[2:] not in ((), (None,)):
+            return reduced
+        hung = vars(value).keys() - _declared(type(value))
+        looks = refs is not None and refs.has_reference()
+        if not hung:
+            return (*reduced[:2], refs, None, None, _look_at) if looks else reduced
+        state = refs if looks else None, _of_these(value, hung)
+        return *reduced[:2], state, None, None, _look_and_hang
+
+
+class Cached(Codec):
+    """Types of columns, and arrays over NumPy's."""
+
+    types = (
+        "pandas.api.extensions.ExtensionDtype",
+        "pandas.core.dtypes.base.ExtensionDtype",
+        "pandas._libs.arrays.NDArrayBacked",
+    )
+
+    def reduce(self, value, pickler):
+        if "_cache" not in getattr(value, "__dict__", ()):
+            return NotImplemented
+        make, args, state, *rest = tuple(value.__reduce_ex__(5)) + (None,)
+        if isinstance(state, dict):
+            state = _without_cache(state) or None
+        elif isinstance(state, tuple) and isinstance(state[-1], dict):
+            attributes = _without_cache(state[-1])
+            state = (*state[:-1], attributes) if attributes else state[:-1]
+        return make, args, state, *rest[:2]
+
+
+class ArrowArray(Codec):
+    """By its chunks as they are; pandas would make one of them first, a copy at each save."""
+
+    types = (
+        "pandas.arrays.ArrowExtensionArray",
+        "pandas.core.arrays.arrow.array.ArrowExtensionArray",
+    )
+
+    def reduce(self, value, pickler):
+        attributes = dict(vars(value))
+        if "_cache" in attributes:
+            attributes["_cache"] = {}  # is filled again when asked for
+        return copyreg.__newobj__, (type(value),), attributes, None, None, restoring.share_dict
+
+
+for codec in (References(), Block(), SeriesManager(), Frame(), Index(), Cached(), ArrowArray()):
+    register(codec)
+
+
+def samples() -> tuple[t.Any, ...]:
+    frame = pd.DataFrame(np.ones((4096, 2)), columns=["a", "b"])
+    frame.iat[0, 0] = frame["b"].iat[1]
+    return frame, frame["a"]
+
+
+def _without_cache(attributes: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {name: value for name, value in attributes.items() if name != "_cache"}
+
+
+def _of_these(value: t.Any, names: t.Collection[str]) -> dict[str, t.Any]:
+    """Those attributes, in the order in which they were set."""
+    return {name: one for name, one in vars(value).items() if name in names}
+
+
+@functools.lru_cache(maxsize=64)
+def _declared(cls: type) -> set[str]:
+    """The attributes that pandas's classes say that an index has."""
+    return {
+        name
+        for base in cls.__mro__
+        if base.__module__.partition(".")[0] == "pandas"
+        for name in (*vars(base), *vars(base).get("__annotations__", ()))
+    }
+
+
+def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any) -> t.Any:
+    return cls(values, placement=BlockPlacement(place), ndim=ndim, refs=refs)
+
+
+def _look_at(index, refs):
+    index._references = refs
+    refs.add_index_reference(index)
+
+
+def _look_and_hang(index, state):
+    refs, hung = state
+    if refs is not None:
+        _look_at(index, refs)
+    vars(index).update(hung)

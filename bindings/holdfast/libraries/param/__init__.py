@@ -1,0 +1,3 @@
+"""param: how its objects are encoded. None of its state is carried."""
+
+DECLARATIONS = ()

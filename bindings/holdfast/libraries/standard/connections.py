@@ -1,0 +1,52 @@
+"""Codecs of sockets, of the files that sockets make, and of multiprocessing's connections."""
+
+from __future__ import annotations
+
+import socket
+from multiprocessing import connection
+
+from holdfast.carry import handles
+from holdfast.codecs import register
+
+
+def _make_socket(number, family, kind, protocol, timeout):
+    if number is None:
+        made = socket.socket(family, kind, protocol)
+        made.close()
+        return made
+    made = socket.socket(family, kind, protocol, handles.table.descriptor(number, None, 0))
+    made.settimeout(timeout)
+    return handles.table.adopt(made, number, None)
+
+
+def _reduce_socket(value: socket.socket):
+    number = None if value.fileno() < 0 else handles.handle_of(value)[0]
+    about = int(value.family), int(value.type), value.proto, value.gettimeout()
+    return _make_socket, (number, *about)
+
+
+def _make_socket_io(owner, mode):
+    owner._io_refs += 1  # as socket.makefile does
+    return socket.SocketIO(owner, mode)
+
+
+def _reduce_socket_io(value):
+    if value.closed:
+        raise ValueError("the file of a socket that is closed")
+    return _make_socket_io, (value._sock, value.mode.replace("b", ""))
+
+
+def _make_connection(number, readable, writable):
+    fd = handles.table.descriptor(number, None, 0)
+    return handles.table.adopt(connection.Connection(fd, readable, writable), number, None)
+
+
+def _reduce_connection(value: connection.Connection):
+    if value.closed:
+        raise ValueError("a connection that is closed")
+    return _make_connection, (handles.handle_of(value)[0], value.readable, value.writable)
+
+
+register(handles.Exact(socket.socket, _reduce_socket))
+register(handles.Exact(socket.SocketIO, _reduce_socket_io))
+register(handles.Exact(connection.Connection, _reduce_connection))

@@ -1,0 +1,177 @@
+"""The codec of text files: as of the binary ones below them (files.py), and their position.
+
+`tell()` returns the position of a text file, unless it was iterated over; then it is found from the
+text decoded ahead. No method returns how it treats newlines; that is found in its memory.
+"""
+
+from __future__ import annotations
+
+import codecs as text_codecs
+import ctypes
+import functools
+import io
+import typing as t
+
+from holdfast.carry import handles
+from holdfast.codecs import register
+from holdfast.libraries.standard import files
+
+
+def _make_text(buffer, encoding, errors, newline, line_buffering, write_through, position):
+    """`position` is bytes where it is what was read ahead."""
+    file = io.TextIOWrapper(buffer, encoding, errors, newline, line_buffering, write_through)
+    if isinstance(position, bytes):
+        _put_back_text(file, position)
+    elif position is not None:
+        file.seek(position)
+    return file
+
+
+def _make_closed(blank, *settings):
+    file = io.TextIOWrapper(files.make_blank(*blank), *settings)
+    file.close()
+    return file
+
+
+def _put_back_text(file: io.TextIOWrapper, ahead: bytes) -> None:
+    # The first character is given out, so that the others are decoded: readline(0) does so as
+    # well, but not where something was read before, from Python 3.13 on.
+    files.put_back(file.fileno(), b"a" + ahead, lambda: file.read(1))
+
+
+def _reduce_text(file: io.TextIOWrapper):
+    standard = files.reduce_standard(file)
+    if standard is not NotImplemented:
+        return standard
+    buffer = file.buffer
+    settings: tuple[t.Any, ...] = file.encoding, file.errors, _newline_of(file)
+    settings += file.line_buffering, file.write_through
+    if file.closed:
+        return _make_closed, (files.blank_of(buffer), *settings), files.attributes(file)
+    position = _settle_text(file)
+    return _make_text, (buffer, *settings, position), files.attributes(file)
+
+
+def _settle_text(file: io.TextIOWrapper) -> int | bytes | None:
+    if file.writable():
+        files.flush(file)
+    if not file.readable():
+        return None
+    if not file.seekable():
+        return _read_ahead_text(file)
+    try:
+        position = file.tell()
+    except OSError:  # it was iterated over
+        position = _position_after_iteration(file)
+    files.drop_ahead(file, file.buffer, position)
+    return position
+
+
+def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
+    """Text that was decoded from a pipe and not read yet, as its bytes."""
+    files.must_be_alone()
+    buffer, encoding = file.buffer, file.encoding
+    if not isinstance(buffer, io.BufferedReader) or "a".encode(encoding) != b"a":
+        raise ValueError(f"a pipe's text in {encoding}, whose bytes ahead can't be counted")
+    with files.at_its_end(buffer.fileno()):
+        if buffer.peek():
+            raise ValueError("its buffer was read from beside it")
+        ahead = file.read().encode(encoding, file.errors)
+    if not ahead:
+        return None
+    _put_back_text(file, ahead)
+    return ahead
+
+
+def _position_after_iteration(file: io.TextIOWrapper) -> int:
+    """The program's position, which a text file doesn't return once it was iterated over.
+
+    Everything that is decoded already ends where the buffer below stands. It is read, and its
+    length in bytes found by decoding the bytes in front of that place.
+    """
+    files.must_be_alone()
+    if "a".encode(file.encoding) != b"a" or file.errors != "strict":
+        raise ValueError("it was iterated over, and its encoding doesn't show where that ended")
+    buffer: t.Any = file.buffer
+    end, pieces = buffer.tell(), []
+    while True:
+        piece = file.read(1)
+        if not piece or buffer.tell() != end:
+            break
+        pieces.append(piece)
+    ahead = "".join(pieces)
+    file.flush()  # allows tell() and seek() again
+    position = _start_of(file, ahead, end)
+    file.seek(position)
+    return position
+
+
+def _start_of(file: t.Any, ahead: str, end: int) -> int:
+    size = len(ahead.encode(file.encoding))
+    translates = _newline_of(file) is None
+    lines = ahead.count("\n") if translates else 0
+    for returns in sorted(range(lines + 1), key=lambda count: count not in (0, lines)):
+        for cut in range(4):  # bytes of a character whose rest wasn't read yet
+            start = end - cut - returns - size
+            if start < 0:
+                continue
+            file.buffer.seek(start)
+            decoder: t.Any = text_codecs.getincrementaldecoder(file.encoding)(file.errors)
+            if translates:
+                decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
+            try:
+                if decoder.decode(file.buffer.read(end - start)) == ahead:
+                    return start
+            except UnicodeDecodeError:
+                pass  # not the start of a character
+    raise ValueError("it was iterated over, and changed since")
+
+
+# ---- the `newline` of a text file
+#
+# io.TextIOWrapper takes it and has no attribute for it. It is found in the object's memory: in the flags, a
+# byte each, and the pointers that files of different `newline` have different, and files of the
+# same `newline` alike. "\r\n" is another string in each, and hence what is none of the others.
+
+_NEWLINES = (None, "", "\n", "\r")
+_POINTER_SIZE = ctypes.sizeof(ctypes.c_void_p)
+
+
+def _memory_of(file: io.TextIOWrapper) -> bytes:
+    return ctypes.string_at(id(file), type(file).__basicsize__)
+
+
+def _fitting(memories: list[list[bytes]], start: int) -> list[slice]:
+    """Of one word: nothing, the flags in it that show it, or the word, a pointer."""
+    word = slice(start, start + _POINTER_SIZE)
+    if any(len({memory[word] for memory in alike}) > 1 for alike in memories):
+        return []
+    different = [
+        slice(at, at + 1)
+        for at in range(start, start + _POINTER_SIZE)
+        if len({alike[0][at] for alike in memories}) > 1
+    ]
+    flags = all(alike[0][place][0] <= 1 for alike in memories for place in different)
+    return different if flags else [word]
+
+
+@functools.cache
+def _calibrated() -> tuple[list[slice], dict[tuple[bytes, ...], str | None]]:
+    """The places that show it, and what they show."""
+    alike = [[io.TextIOWrapper(io.BytesIO(), newline=one) for _ in "123"] for one in _NEWLINES]
+    memories = [[_memory_of(file) for file in group] for group in alike]
+    starts = range(0, len(memories[0][0]), _POINTER_SIZE)
+    places = [place for start in starts for place in _fitting(memories, start)]
+    newlines = {
+        tuple(group[0][at] for at in places): one for group, one in zip(memories, _NEWLINES)
+    }
+    return places, newlines
+
+
+def _newline_of(file: io.TextIOWrapper) -> str | None:
+    places, newlines = _calibrated()
+    memory = _memory_of(file)
+    return newlines.get(tuple(memory[place] for place in places), "\r\n")
+
+
+register(handles.Exact(io.TextIOWrapper, _reduce_text))

@@ -1,0 +1,115 @@
+"""TensorFlow: eager tensors, variables, and what is made of them.
+
+An eager tensor never changes, so its memory is carried as it lies and the tensor is made again
+around the mapped bytes, through DLPack, without a copy. A variable is a buffer that is assigned
+to: it is carried as what it holds and made again around that. TensorFlow counts what refers to a
+buffer, and copies this one when the variable is first assigned to in place.
+
+TensorFlow's kernels need memory that is aligned as its own is; small tensors go with the pickle,
+where they aren't, and are copied. So are texts, which are no memory. Ragged and sparse tensors and
+slices have their own pickling, made of dense tensors. A tf.function that was called holds graphs,
+which are the process's own: it is carried as before its first call. Datasets, iterators and tensor
+arrays live inside of TensorFlow and are unserializable.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from holdfast.codecs import Codec, register
+
+_ALIGNMENT = 64
+_SAME_SIZE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+# Types that exist only inside: by the names of their classes, what to do instead.
+_DECLINED = {
+    "tensorflow.python.data.ops.dataset_ops.DatasetV2": (
+        "a dataset is a graph inside of TensorFlow: make it in the cell that uses it"
+    ),
+    "tensorflow.python.data.ops.iterator_ops.OwnedIterator": (
+        "an iterator is a place inside of TensorFlow: make it in the cell that uses it"
+    ),
+    "tensorflow.python.ops.tensor_array_ops.TensorArray": (
+        "a tensor array lives inside of TensorFlow: carry its stack() instead"
+    ),
+}
+
+
+# ---- what a pickle calls when it is read ----------------------------------------------------
+
+
+def _make_tensor(memory, dtype, shape):
+    array = np.frombuffer(memory, np.uint8)
+    is_native = np.dtype(dtype.as_numpy_dtype).kind in "biufc"
+    if array.__array_interface__["data"][0] % _ALIGNMENT:
+        return tf.constant(array.view(dtype.as_numpy_dtype).reshape(shape), dtype)
+    kind = dtype.as_numpy_dtype if is_native else _SAME_SIZE[dtype.size]
+    tensor = tf.experimental.dlpack.from_dlpack(array.view(kind).reshape(shape).__dlpack__())
+    return tensor if is_native else tf.bitcast(tensor, dtype)
+
+
+def _make_small(array, dtype):
+    return tf.constant(array, dtype)
+
+
+def _make_variable(value, options):
+    return tf.Variable(value, **options)
+
+
+# ---- taking apart ---------------------------------------------------------------------------
+
+
+class _Tensors(Codec):
+    types = ("tensorflow.python.framework.ops.EagerTensor",)
+
+    def reduce(self, value, pickler):
+        if value.dtype in (tf.variant, tf.resource):
+            raise TypeError(f"a tensor of type {value.dtype.name} lives inside of TensorFlow")
+        array = value._numpy()
+        if value.dtype == tf.string or np.ndim(array) == 0 or array.size == 0:
+            return _make_small, (array, value.dtype)
+        address = array.__array_interface__["data"][0]
+        memory = pickler.memory(address, array.nbytes, array)  # a copy, if it is on a GPU
+        return _make_tensor, (memory, value.dtype, array.shape)
+
+
+class _Variables(Codec):
+    types = ("tensorflow.python.ops.resource_variable_ops.ResourceVariable",)
+
+    def reduce(self, value, pickler):
+        if value._distribute_strategy is not None:
+            raise TypeError("a variable of a distribution strategy is bound to its devices")
+        options = {
+            "trainable": value.trainable,
+            "name": value._shared_name,
+            "dtype": value.dtype,
+            "shape": value.shape,
+            "constraint": value.constraint,
+            "synchronization": value.synchronization,
+            "aggregation": value.aggregation,
+        }
+        return _make_variable, (value.value(), options)
+
+
+class _Functions(Codec):
+    types = ("tensorflow.python.eager.polymorphic_function.polymorphic_function.Function",)
+
+    def reduce(self, value, pickler):
+        state = {**value.__getstate__(), **value._clone(None).__getstate__()}
+        state.pop("_concrete_variable_creation_fn", None)  # what it traced first
+        return object.__new__, (type(value),), state
+
+
+class _Declined(Codec):
+    types = tuple(_DECLINED)
+
+    def reduce(self, value, pickler):
+        for base in type(value).__mro__:
+            reason = _DECLINED.get(f"{base.__module__}.{base.__qualname__}")
+            if reason:
+                raise TypeError(reason)
+        return NotImplemented
+
+
+for _codec in (_Tensors(), _Variables(), _Functions(), _Declined()):
+    register(_codec)
