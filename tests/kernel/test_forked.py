@@ -528,9 +528,10 @@ def test_a_notebook_that_records_by_itself(kernel, tmp_path):
     ok(kernel, "import os, scorep\nos.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'own'\n"
        "scorep.register()\ndef f(): pass\nsteps = iter(range(3))")  # fmt: skip
     ok(kernel, "os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'cell'")
-    outcome = ok(kernel, "%%execute_with_scorep\nf(); next(steps)")
+    outcome = ok(kernel, "%%execute_with_scorep\nf(); print(os.getpid()); next(steps)")
     assert outcome.cost["run"] == "forked" and "recording is open" in outcome.cost["run_reason"]
     assert outcome.result == "0" and outcome.cost["events"] > 0
+    until(lambda: not os.path.exists(f"/proc/{outcome.stream().split()[0]}"))  # its part is locked
     ok(kernel, "f(); scorep.close()")
     assert (tmp_path / "own" / "traces.otf2").exists()
     assert (tmp_path / "cell" / "traces.otf2").exists()

@@ -1,1 +1,1 @@
-"""What every room may use: it needs none of them."""
+"""What every room may use, and what uses none of them: hooks of imports and forks, texts, figures of use."""

@@ -1,8 +1,8 @@
-"""What Holdfast knows of other libraries: one file for each, named like the package.
+"""What Holdfast knows of other libraries: a file or a folder for each, named like the package.
 
 A cell in a clean process finds the notebook's variables, and has to find the libraries as the notebook has
-set them: `np.seterr(all="raise")`, a theme, a function that was registered. Each file has a tuple
-`DECLARATIONS` of such state, of four kinds:
+set them: `np.seterr(all="raise")`, a theme, a function that was registered. Each file, and the `__init__.py` of each
+folder, has a tuple `DECLARATIONS` of such state, of four kinds:
 
 `Setting`
     a value that one function reads and another one sets;
@@ -13,9 +13,9 @@ set them: `np.seterr(all="raise")`, a theme, a function that was registered. Eac
 `Counter`
     a number that goes on where it was.
 
-How values of a library's types are encoded is a codec, in holdfast/codecs. `worker/settings/library_state.py`
-carries the state, and knows no library. For a new library copy seaborn.py, which is short. Then run
-docs/reference.py, which puts it into the table of docs/carried.md.
+The other files of a folder have codecs: how values of the library's types are encoded. `holdfast/codecs.py` says which
+file knows which types. `worker/settings/library_state.py` carries the state, and knows no library. For a new library
+copy seaborn.py, which is short. Then run docs/reference.py, which puts it into the table of docs/carried.md.
 
 Other packages add theirs by an entry point of the group ``holdfast.libraries``. Its name is the package, and
 its object what `DECLARATIONS` is here.
@@ -23,7 +23,8 @@ its object what `DECLARATIONS` is here.
 Calls of a library's that we make ourselves, to save and to set values, may be seen by what the notebook has set there. A file
 says in `ASIDE` how that is put aside meanwhile.
 
-A file is loaded when its package is looked for, and never imports it. An `Imported` stands for a module of the
+A file with declarations is loaded when its package is looked for, and never imports it; one with codecs is loaded when
+a value of its types is met. An `Imported` stands for a module of the
 library: nothing is asked of it before the module is there. Where a version of the library lacks what a declaration
 names, that declaration alone is left out; `unusable` has the reason.
 """
