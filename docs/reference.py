@@ -30,6 +30,7 @@ MODULES = (
     "holdfast.scorep.user",
     "holdfast.scorep.instrumenter",
     "holdfast.views",
+    "holdfast.views.reading",
     "holdfast.views.traces",
 )
 HEADERS = (

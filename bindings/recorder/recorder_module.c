@@ -17,27 +17,6 @@
 #include "python_events.h"
 #include "region_names.h"
 
-recorder_state *
-hfi_recorder_state(PyObject *module) {
-    return PyModule_GetState(module);
-}
-
-PyObject *
-hfi_recorder_raise(hf_status status, const hf_error *error) {
-    if (status == HF_E_NOMEM)
-        return PyErr_NoMemory();
-    if (status == HF_BUSY) {
-        PyErr_SetString(PyExc_RuntimeError, "a recording is already open");
-        return NULL;
-    }
-    if (status == HF_E_SYSTEM) {
-        PyErr_SetString(PyExc_OSError, error->message);
-        return NULL;
-    }
-    PyErr_Format(PyExc_RuntimeError, "%s: %s", hf_status_name(status), error->message);
-    return NULL;
-}
-
 PyDoc_STRVAR(enable_doc, "enable()\n--\n\nSwitch call and return events on, on every "
                          "thread.");
 

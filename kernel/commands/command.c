@@ -42,21 +42,6 @@ struct command {
     bool runs_body;      /* as Python: then a NUL in it is Python's business */
 };
 
-void
-hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentence) {
-    hfi_textbuf_add(&outcome->err, name);
-    hfi_textbuf_add(&outcome->err, sentence);
-    hfi_textbuf_add(&outcome->err, "\n");
-}
-
-void
-hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
-    hfi_textbuf_add_part(&outcome->err, outcome->head.name);
-    hfi_textbuf_add(&outcome->err, words);
-    hfi_quote_excerpt(&outcome->err, outcome->head.argument);
-    hfi_textbuf_add(&outcome->err, "\n");
-}
-
 static const hfi_viewer vampir = {"Vampir", "vampir", "traces.otf2"};
 
 static const struct command command_table[] = {

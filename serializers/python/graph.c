@@ -61,27 +61,6 @@
 
 #include <stdlib.h>
 
-uint32_t
-hfi_graph_group(hfi_graph *graph, uint32_t index) {
-    hfi_graph_root *roots = graph->roots;
-    while (roots[index].parent != index) {
-        roots[index].parent = roots[roots[index].parent].parent;
-        index = roots[index].parent;
-    }
-    return index;
-}
-
-void
-hfi_graph_join(hfi_graph *graph, uint32_t one, uint32_t other) {
-    one = hfi_graph_group(graph, one);
-    other = hfi_graph_group(graph, other);
-    /* The lower index stands for the group, so that groups come in the names' order. */
-    if (one < other)
-        graph->roots[other].parent = one;
-    else
-        graph->roots[one].parent = other;
-}
-
 /* The target of a weak reference, borrowed, or NULL. */
 static PyObject *
 referent(PyObject *reference) {

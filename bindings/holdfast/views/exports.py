@@ -14,6 +14,8 @@ from pathlib import Path
 
 from holdfast.base.tabular import size, time
 
+from .reading import LargeExportError, ViewError, reader
+
 if t.TYPE_CHECKING:
     from holdfast.pages import schema
 
@@ -48,7 +50,6 @@ def _format(target: Path) -> str:
     for suffix, form in SUFFIXES.items():
         if name.endswith(suffix):
             return form
-    from .traces import ViewError
 
     known = ", ".join(SUFFIXES)
     raise ViewError(f"the ending of the name sets the format of {target}; known are {known}")
@@ -137,7 +138,6 @@ def too_deep(trace: Trace, target: Path) -> str | None:
 
 def _check_size(trace: Trace, target: Path) -> None:
     """Refuse a file that may be a large one."""
-    from .traces import LargeExportError, ViewError
 
     try:
         bytes_ = estimate(trace, target)
@@ -175,7 +175,6 @@ def write(trace: Trace, target: Path, large: bool = False) -> Path:
     ViewError
         The end of the name isn't known, or the file can't be written.
     """
-    from .traces import ViewError, _reader
 
     form = _format(target)
     if not large:
@@ -186,7 +185,7 @@ def write(trace: Trace, target: Path, large: bool = False) -> Path:
         if form in ("html", "svg"):
             part.write_text(_view(trace, form), "utf-8")
         else:
-            _reader().write(trace.path, part, form, begin=begin, end=end)
+            reader().write(trace.path, part, form, begin=begin, end=end)
         os.replace(part, target)
     except (OSError, ValueError) as error:
         part.unlink(missing_ok=True)

@@ -19,6 +19,8 @@ import re
 import typing as t
 from pathlib import Path
 
+from .reading import ViewError, Window, archive_path, read
+
 if t.TYPE_CHECKING:
     from holdfast.pages import schema
 
@@ -83,13 +85,12 @@ def answer(question: t.Mapping[str, t.Any]) -> dict[str, str]:
         are in nanoseconds since the trace's begin. Or `error`, a line for people.
     """
     from holdfast.pages import columns
-    from holdfast.views import traces
 
     try:
-        window = traces.Window(float(question["begin"]), float(question["end"]))
+        window = Window(float(question["begin"]), float(question["end"]))
         slices = min(int(question.get("slices", MOST_SLICES)), MOST_SLICES)
-        done = traces.read(traces.archive_path(str(question["trace"])), window, slices)
-    except (traces.ViewError, KeyError, TypeError, ValueError) as error:
+        done = read(archive_path(str(question["trace"])), window, slices)
+    except (ViewError, KeyError, TypeError, ValueError) as error:
         return {"error": str(error) or type(error).__name__}
     found = done.found
     part: schema.Shown = {
