@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import comparison, exports, kernel, repeats, sources
 from .reading import SLICES, Read, ViewError, Window, archive_path, read
-from .reading import LargeExportError as LargeExportError  # for who exports
+from .reading import LargeExportError  # noqa: F401 - for who exports
 
 if t.TYPE_CHECKING:
     from holdfast.pages import schema
