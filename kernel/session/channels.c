@@ -12,7 +12,8 @@
  * A ROUTER drops what is for nobody it knows. On shell and control that is right: who
  * asked there is known, or has gone. A question on stdin goes to a client that asked on
  * shell; its connection to stdin, made at the same time, may be a moment behind. So
- * sending there waits CONNECT_MS for it, as input() would wait for an answer for ever.
+ * sending there waits for it, CONNECT_MS at most, or input() would wait for an answer for
+ * ever. Who has gone costs the loop that much for each question.
  *
  * Over tcp any program that reaches the port can send to us, so messages have a
  * signature, and any program that reaches iopub may listen. With the CurveZMQ keys of
@@ -37,7 +38,7 @@
 #include <zmq.h>
 
 #define LINGER_MS     1000
-#define CONNECT_MS    1000
+#define CONNECT_MS    100
 #define ENDPOINT_SIZE 1024
 #define IPC_PORT_MAX  65535
 #define PART_SIZE_MAX INT32_MAX /* what the control channel carries */
