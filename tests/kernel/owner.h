@@ -25,6 +25,9 @@ owner_begin(hf_kernel *kernel, hfi_worker *main_worker, hfi_control **ret_peer) 
 
 static inline void
 owner_end(hf_kernel *kernel, hfi_worker *main_worker, hfi_control *peer) {
+    hfi_fork_server *server = hfi_workers_server(kernel);
+    while (server->workers != NULL) /* those that the kernel has made */
+        hfi_worker_forget(server, server->workers);
     hfi_control_close(main_worker->control);
     hfi_control_close(peer);
     hfi_owner_close(kernel, &hfi_workers_owner);
