@@ -63,8 +63,8 @@ ARROWS = {
     "bindings/views": PUBLIC | {"recorder", "shm_store/base"},  # definitions and profiles
 }
 
-# Who may import whose modules in the package, by room, inside of functions, too. The modules beside the rooms are what
-# users and the rooms above import: a room may import those in OPEN.
+# From each room of the package: the rooms whose modules it may import, inside of functions, too. Of the modules that
+# stand beside the rooms it may import those in OPEN.
 PYTHON_ARROWS = {
     "base": set(),
     "pages": {"base"},

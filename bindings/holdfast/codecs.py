@@ -327,7 +327,7 @@ def preload_built_in() -> None:
     for root, module in _BUILT_IN.items():
         if root in sys.modules and module not in _IMPORTING:
             with contextlib.suppress(Exception):  # reported when a value is met
-                importlib.import_module(f"holdfast.{module}")
+                module_of(root)
 
 
 def rehearse() -> None:
@@ -359,7 +359,7 @@ def load_all() -> None:
 def _load(root: str) -> None:
     _loaded.add(root)
     if root in _BUILT_IN:
-        importlib.import_module(f"holdfast.{_BUILT_IN[root]}")
+        module_of(root)
     point = entry_points().get(root)
     if point is None:
         return

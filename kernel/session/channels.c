@@ -12,8 +12,8 @@
  * A ROUTER drops what is for nobody it knows. On shell and control that is right: who
  * asked there is known, or has gone. A question on stdin goes to a client that asked on
  * shell; its connection to stdin, made at the same time, may be a moment behind. So
- * sending there waits for it, CONNECT_MS at most, or input() would wait for an answer for
- * ever. Who has gone costs the loop that much for each question.
+ * sending there waits for it, CONNECT_MS at most. Otherwise input() would wait for ever.
+ * If the client has gone, each question costs the loop that time.
  *
  * Over tcp any program that reaches the port can send to us, so messages have a
  * signature, and any program that reaches iopub may listen. With the CurveZMQ keys of

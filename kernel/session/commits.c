@@ -15,7 +15,7 @@
  * The session is ours alone to publish (HF_SESSION_OWNER_PUBLISHES), so the current
  * generation is the one that we published last. We lease it. Should there be another one
  * all the same, by damage or by a program that goes around the library, ours is
- * published anew, and the user is told. A commit that was begun upon another one is
+ * published anew, and the user is told. A commit that was begun upon that other one is
  * refused. So nothing of the notebook is lost, and nothing foreign is taken for a
  * variable of it. Taking the foreign values over was rejected:
  * they would replace what cells have changed since. One thread.

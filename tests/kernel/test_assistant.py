@@ -135,7 +135,7 @@ def test_a_question_that_hangs_waits_for_the_main_worker(busy, tmp_path):
     before = said.stat().st_size
     kernel.client.execute(f"del Trap.__mro__[1].__dir__; {RUNS}")
     question = kernel.client.complete("trap.__cla", 10)
-    # Who looks for its process may look too late: it lives half a second.
+    # A look for its process may come too late, since that lives half a second.
     until(lambda: "the assistant ended" in said.read_text()[before:])
     release(kernel, None, tmp_path)
     replies = {}

@@ -94,9 +94,8 @@ class Patches:
         self._wanted = Waiting(self._watch_wanted, _module)
         self._waiting = Waiting(self._try, self._module_of)
         self._last: dict[str, t.Any] = {}  # what slots gave last
-        self.find_slot: t.Callable[[str], bool] = lambda name: (
-            False
-        )  # whether it is among `_slots` now
+        # Whether a name is among `_slots` now.
+        self.find_slot: t.Callable[[str], bool] = lambda name: False
         self.keys_of: dict[int, str] = {}  # of originals that could be pickled by name, by id
         current = self
 
