@@ -134,15 +134,14 @@ class Notebook:
         """Wait until it answers, and what it publishes is heard: with the client's own function, that takes
         0.2 s longer, in which nothing comes."""
         sent, last = [], None
-        while not last:
-            if not self.manager.is_alive():
+        while last is None or last != sent[-1]:
+            if not self.manager.is_alive():  # also after it answered: it may give up then
                 raise RuntimeError("the kernel died before it was ready")
             assert time.monotonic() < deadline, "the kernel isn't ready"
-            sent.append(self.client.kernel_info())
+            if last is None:
+                sent.append(self.client.kernel_info())
             with contextlib.suppress(queue.Empty):
                 last = self._idle_of(sent, timeout=0.1)
-        while last != sent[-1]:
-            last = self._idle_of(sent, timeout=60)
         while sent:
             sent.remove(self.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"])
 
