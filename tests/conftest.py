@@ -123,6 +123,7 @@ class Notebook:
         self.client = manager.client()
         self.codes = []  # of the cells that ran
         self.before = 0  # the number of the last cell before these
+        self.leaves = False  # it was asked to: nobody else gets it, even if it still lives
         self.client.start_channels()
         try:
             self._wait_for_ready(deadline=time.monotonic() + 60)
@@ -209,6 +210,7 @@ class Notebook:
         """Ask on the control channel; the reply."""
         message = self.client.session.msg(kind, content or {})
         self.client.control_channel.send(message)
+        self.leaves |= kind == "shutdown_request"
         while True:
             reply = self.client.get_control_msg(timeout=timeout)
             if reply["parent_header"]["msg_id"] == message["header"]["msg_id"]:
@@ -368,7 +370,7 @@ class Shared:
             renewal.renew(notebook, place, begun)
         notebook.codes.clear()
         yield notebook
-        lasting = any(map(renewal.LASTING.search, notebook.codes))
+        lasting = notebook.leaves or any(map(renewal.LASTING.search, notebook.codes))
         if request.node.has_failed or lasting or not notebook.manager.is_alive():
             notebook.close()
         else:
