@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOMS = ("shm_store", "serializers", "monitor", "kernel", "recorder", "bindings")
+ROOMS = ("shm_store", "serializers", "monitor", "kernel", "recorder", "worker", "bindings")
 TOP = Path(__file__).resolve().parent.parent
 LIST = Path(__file__).with_name("analyse.txt")
 TIDY = Path(__file__).with_name("clang-tidy")
@@ -130,7 +130,7 @@ def run_cppcheck(files: list[str], build: Path) -> str:
     argv += [f"--include={macros}", f"-j{os.cpu_count()}", "--error-exitcode=0"]
     argv += ["--library=posix", "--library=gnu", "--library=python"]
     argv += ["--template={file}:{line}: {message} [{id}]"]
-    argv += [f"-I{path}" for path in ("shm_store", "serializers", "kernel", "bindings", ".")]
+    argv += [f"-I{path}" for path in ("shm_store", "serializers", "kernel", "worker", "bindings", ".")]
     argv += [
         "-Ishm_store/include",
         "-Iserializers/include",

@@ -135,7 +135,7 @@ def asleep(session: Any, work: Callable[[], None]) -> dict[str, float]:
     near, far = socket.socketpair()
     channel = socket.socketpair()[0]
     start = time.perf_counter()
-    pid = _store._fork(session, ((far.fileno(), channel.fileno()),), os.getpid(), ())
+    pid = _store._fork("sleeper", session, ((far.fileno(), channel.fileno()),), os.getpid(), ())
     if pid == 0:
         os._exit(0)
     fork = (time.perf_counter() - start) * 1e3

@@ -16,11 +16,11 @@ import layers
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("shm_store", "serializers", "tool", "monitor", "kernel", "recorder", "bindings")
+ROOMS = ("shm_store", "serializers", "tool", "monitor", "kernel", "recorder", "worker", "bindings")
 NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
-    """shm_store serializers tool monitor kernel recorder bindings web bench tests examples docs .ci setup.cfg
+    """shm_store serializers tool monitor kernel recorder worker bindings web bench tests examples docs .ci setup.cfg
     meson.build meson.options pyproject.toml mkdocs.yml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )
@@ -56,8 +56,9 @@ ARROWS = {
     "monitor/include": {"shm_store/include"},
     "monitor": PUBLIC | {"monitor/include", "shm_store/platform", "shm_store/base"},
     "recorder": PUBLIC | {"shm_store/platform", "shm_store/base"},
+    "worker": {"shm_store/include"},
     "bindings/store": PUBLIC
-    | {"serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"},
+    | {"worker", "serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"},
     "bindings/monitor": {"monitor/include"},
     "bindings/recorder": PUBLIC | {"recorder"},
     "bindings/views": PUBLIC | {"recorder", "shm_store/base"},  # definitions and profiles
@@ -171,6 +172,7 @@ TESTED_BY = {
     "tests/bindings/test_pickling.py": """
         bindings/holdfast/carry/context.py bindings/holdfast/carry/reasons.py""",
     "tests/bindings/test_store.py": "bindings/store/region_type.c",
+    "tests/worker/test_fork.c": "worker/descriptors.c",
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",

@@ -3,7 +3,7 @@
  * A worker is made by the fork server or by the main worker, and must outlive both: the
  * main worker has objects that are nowhere else, and the sleeping fork is needed just
  * when the main worker is dead. So whoever makes a worker makes it by a helper process
- * that ends at once (bindings/store/fork.c), and the orphan comes to the frontend, which
+ * that ends at once (worker/fork.c), and the orphan comes to the frontend, which
  * asks for that: a "subreaper" (Linux). The frontend is then the parent of all workers.
  * It sees how each one ended, and PDEATHSIG of each worker follows the frontend's death
  * and no other.

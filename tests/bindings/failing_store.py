@@ -340,7 +340,7 @@ class Sleeper:
     def fork(self, session: _store.Session) -> int:
         """As rollback.py does it; 0 in the fork when it wakes."""
         moves = ((self.far.fileno(), self.channel.fileno()),)
-        return _store._fork(session, moves, os.getppid(), ())[0]
+        return _store._fork("sleeper", session, moves, os.getppid(), ())[0]
 
     def close(self) -> None:
         """A fork that sleeps ends with its channel."""

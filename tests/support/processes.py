@@ -19,7 +19,7 @@ def state(pid):
 
 
 def forks_for_another(pid):
-    """Whether it is a helper (bindings/store/fork.c), which a worker's program makes for each fork, and
+    """Whether it is a helper (worker/fork.c), which a worker's program makes for each fork, and
     which ends at once. All that could interrupt it is blocked, but its alarm."""
     return blocks(pid, signal.SIGINT) and not blocks(pid, signal.SIGALRM)
 

@@ -3,7 +3,7 @@
 Such a fork is a rollback, which sleeps, or a child that tries code that may end the process (carry/trial.py). The
 notebook made none, so no hook runs in its process. A hook may do anything: it may count, or wait for a lock.
 In the fork all hooks run as if it had made the fork itself: `before`, the last one first, then
-`after_in_child`. bindings/store/fork.c has the steps, and what becomes of locks.
+`after_in_child`. bindings/store/fork_functions.c has the steps, and what becomes of locks.
 
 A hook may wait for ever there: `before=lock.acquire`, if another thread had the lock at the fork, or a cell
 took it and was stopped. ``os.fork()`` would wait until the thread releases it; the fork has no such thread.
@@ -56,7 +56,7 @@ def fork_aside(
     kept: tuple[int, ...],
 ) -> tuple[int, float]:
     """Fork as `_store._fork` does. The fork has to call `run_hooks`."""
-    return _quietly(lambda *hooks: _store._fork(session, moves, frontend, kept, *hooks))
+    return _quietly(lambda *hooks: _store._fork("sleeper", session, moves, frontend, kept, *hooks))
 
 
 def fork_child() -> int:

@@ -13,7 +13,7 @@ A client waits for the main worker, so that is forked first. What only other wor
 that. The garbage collector doesn't look at objects from before a fork: it would write to each of them, and so
 copy the pages that the two processes share.
 
-On Linux its forks are children of the frontend (bindings/store/fork.c), which waits for them. They outlive the
+On Linux its forks are children of the frontend (worker/fork.c), which waits for them. They outlive the
 fork server, since the main worker has objects that are nowhere else. On other systems it reaps them itself,
 and reports to the frontend how they ended. When the frontend's end closes, it gives them a moment to leave,
 then kills them, and exits.
@@ -121,12 +121,14 @@ class ForkServer:
         _look_ahead(anew=False)  # cells in a row leave no quiet moment after an import
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        pid, _ = _store._fork(None, ((control, control),), self._frontend)
+        moves = ((control, control), (stdout, 1), (stderr, 2))
+        kept = tuple(fd for fd in (self.channel.fileno(), self.session_fd) if fd >= 0)
+        pid, _ = _store._fork("worker", None, moves, self._frontend, kept)
         if pid == 0:
             status = 1
             try:
                 self.channel.close()
-                _run(role, bare, control, stdout, stderr, self.session_fd)
+                _run(role, bare, control, self.session_fd)
                 status = 0
             except BaseException:
                 import traceback
@@ -212,11 +214,11 @@ class ForkServer:
         self.children.pop(pid, None)
 
 
-def _run(role: str, bare: bool, control: int, stdout: int, stderr: int, session_fd: int) -> None:
+def _run(role: str, bare: bool, control: int, session_fd: int) -> None:
     """The life of a worker, in the child."""
     gc.enable()
-    keep = [session_fd] if session_fd >= 0 else []
-    channel = Channel(become_worker(control, stdout, stderr, keep))
+    become_worker()
+    channel = Channel(control)
     if role == "main":
         from .main_worker import MainWorker as Role
     elif role == "assistant":

@@ -121,7 +121,7 @@ class Forked:
         try:
             unshared = Unshared()
             with main.shell.history_manager.at_rest(), fork_hooks.limited():
-                pid, _ = _store._fork(main.session, moves, self._frontend)
+                pid, _ = _store._fork("cell", main.session, moves, self._frontend, ())
         finally:
             Forks.goes_on = False
             recorder._forget_in_fork(False)
@@ -138,7 +138,7 @@ class Forked:
         main.forget_requests()
         _part_loop(loop)
         unshared.restore(loop)
-        unshared.restore_timers()
+        _store._start_timers()
         main.channel.begin_anew()
         main.shell.ends_with_cell = True
         main.shell.history_manager.enabled = False  # the main worker writes it

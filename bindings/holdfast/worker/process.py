@@ -3,12 +3,12 @@
 A forked child must look like a freshly started Python:
 
 * It keeps the three descriptors that it was given, and the session's. All others are closed, so that nobody
-  waits for the end of a file or pipe.
-* It gets default signal handlers, an empty stdin, and random generators that differ from its siblings'.
-  (Python reseeds `random` itself; NumPy doesn't.)
-* It dies with the frontend, its parent (bindings/store/fork.c), even if user code blocks: by PR_SET_PDEATHSIG
-  if the system has that. On other systems it ends when its control channel does, as soon as the main thread
-  comes back from user code.
+  waits for the end of a file or pipe. stdin is empty (worker/fork.c).
+* It gets default signal handlers, and random generators that differ from its siblings'. (Python reseeds
+  `random` itself; NumPy doesn't.)
+* It dies with the frontend, its parent (worker/fork.c), even if user code blocks: by PR_SET_PDEATHSIG if the
+  system has that. On other systems it ends when its control channel does, as soon as the main thread comes
+  back from user code.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import threading
 import time
 import typing as t
 
+from holdfast import _store
+
 if t.TYPE_CHECKING:
     import asyncio
 
@@ -34,25 +36,18 @@ _EXECUTORS = ("concurrent.futures.process", "joblib.externals.loky.process_execu
 _TRACKER_SECONDS = 2.0
 _TRACKING = ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker")
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
 
 
-def become_worker(control: int, stdout: int, stderr: int, keep: t.Iterable[int]) -> int:
-    """Turn this forked child into a worker; the descriptor of its control channel."""
+def become_worker() -> None:
+    """Turn this forked child into a worker: what the interpreter itself has to be told."""
     signal.set_wakeup_fd(-1)
     for signum in _DEFAULTS:
         signal.signal(signum, signal.SIG_DFL)
     # Until the worker sets its own handler: an interrupt is not for a worker without a cell.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(stdout, 1)
-    os.dup2(stderr, 2)
-    _close_others({0, 1, 2, control, *keep})
     faulthandler.enable(file=2)
     _reseed()
-    return control
 
 
 class Forks:
@@ -70,13 +65,9 @@ class Unshared:
 
     def __init__(self) -> None:
         self._random = random.getstate()
-        self._timers = [signal.getitimer(timer) for timer in _TIMERS]
+        self.has_timers = _store._note_timers()  # which `_store._start_timers` starts in the fork
         self._wakeup = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(self._wakeup)
-
-    def has_timers(self) -> bool:
-        """Whether an interval timer runs."""
-        return any(left or interval for left, interval in self._timers)
 
     def restore(self, loop: asyncio.AbstractEventLoop) -> None:
         """In the fork: go on in the event loop that ran in the parent."""
@@ -86,12 +77,6 @@ class Unshared:
         asyncio._set_running_loop(loop)
         asyncio.set_event_loop(loop)
         signal.set_wakeup_fd(self._wakeup)
-
-    def restore_timers(self) -> None:
-        """In the fork, once the handlers of signals may run."""
-        for timer, (left, interval) in zip(_TIMERS, self._timers, strict=True):
-            if left or interval:
-                signal.setitimer(timer, left, interval)
 
 
 def trackers() -> dict[int, t.Any]:
@@ -206,18 +191,6 @@ def leave(status: int = 0) -> t.NoReturn:
         except Exception:
             pass
     os._exit(status)
-
-
-def _close_others(keep: set[int]) -> None:
-    try:
-        open_fds = {int(name) for name in os.listdir("/dev/fd")}
-    except OSError:
-        open_fds = set(range(os.sysconf("SC_OPEN_MAX")))
-    for fd in open_fds - keep:
-        try:
-            os.close(fd)
-        except OSError:
-            pass  # the listing's own
 
 
 def _reseed() -> None:

@@ -98,7 +98,7 @@ class Rollback:
                 sys.__stderr__.flush()
                 os._exit(1)
             return {}
-        self._has_all = self._is_still() and not unshared.has_timers()
+        self._has_all = self._is_still() and not unshared.has_timers
         self._pages.begin()
         seconds = time.process_time() - started + forking
         return {"pid": pid, "obstacle": obstacle, "seconds": seconds}
@@ -165,7 +165,7 @@ class Rollback:
         main.begin_fork()
         if obstacle:
             self._commit_and_leave(word)
-        unshared.restore_timers()
+        _store._start_timers()
         main.shell.history_manager.resume()
         main.shell.execution_count = word["execution_count"] + 1
         main.begin_anew()
