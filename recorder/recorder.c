@@ -306,6 +306,7 @@ sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
         totals->nested += location->nested;
         totals->steps += location->steps;
         totals->made += location->made;
+        totals->from_c += location->from_c;
         totals->lost += location->lost;
         totals->rewound += location->rewound;
         totals->flushes += location->flushes;

@@ -75,6 +75,7 @@ typedef struct hfi_location {
     uint64_t nested;  /* of these, as hfi_events_written counts them; likewise */
     uint64_t steps;   /* likewise */
     uint64_t made;    /* generators: not events, but not free */
+    uint64_t from_c;  /* calls, of generators not, that C code made */
     uint64_t rewound; /* events that were taken back */
     char name[64];
     struct hfi_rewind *rewinds;      /* innermost first */
@@ -87,6 +88,7 @@ typedef struct hfi_recording_totals {
     uint64_t nested; /* of them: of deep calls (hfi_events_written) */
     uint64_t steps;  /* of them: of generators */
     uint64_t made;   /* see hfi_location */
+    uint64_t from_c; /* likewise */
     uint64_t others; /* events of other processes, in the same archive */
     uint64_t lost;
     uint64_t rewound;

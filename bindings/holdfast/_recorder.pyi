@@ -9,6 +9,7 @@ class _Result(TypedDict):
     nested: int
     steps: int
     made: int
+    from_c: int
     lost: int
     others: int
     rewound: int

@@ -260,12 +260,47 @@ is_outermost(void) {
     return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == evaluate;
 }
 
-/* Events are off, and somebody's hook was over ours when they were switched off. */
+/* Bytes of the C stack between the interpreter's loop and the hook, if a Python function
+ * calls another one. If C code calls it, or unpacks its arguments, there are more, or
+ * fewer. */
+static uintptr_t direct_call; /* 0: not known */
+static uintptr_t looked; /* the least that was seen, while it is looked for; else 0 */
+
+static inline uintptr_t
+below_the_loop(const PyThreadState *thread, uintptr_t address) {
+    return (uintptr_t)thread->cframe - address;
+}
+
+/* Without a hook the interpreter enters a Python function that another one calls without
+ * a call in C: to make that one is a part of what such an event costs. A generator is
+ * resumed by C code always. */
+static inline bool
+is_from_c(const PyThreadState *thread, const _PyInterpreterFrame *frame,
+          uintptr_t address) {
+    return frame->owner == FRAME_OWNED_BY_THREAD &&
+           below_the_loop(thread, address) != direct_call;
+}
+
+/* If it has events: a statement of a cell and what is hidden have none. */
+static inline void
+count_from_c(hfi_owner owner) {
+    hfi_location *location = hfi_here.location;
+    size_t depth = location->depth;
+    location->from_c += depth && location->stack[depth - 1].owner == owner &&
+                        location->stack[depth - 1].logged;
+}
+
+/* Events are off, and somebody's hook was over ours when they were switched off; or the
+ * distance of a direct call is looked for. */
 RARE static PyObject *
-pass_on(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
+pass_on(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing,
+        uintptr_t address) {
     _PyFrameEvalFunction to = next;
+    uintptr_t here = below_the_loop(thread, address);
     probed = true;
-    if (is_outermost()) {
+    if (here < looked) {
+        looked = here;
+    } else if (!looked && is_outermost()) {
         _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), to);
         next = NULL;
     }
@@ -280,10 +315,12 @@ evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
         return NULL;
     }
     if (!listening)
-        return pass_on(thread, frame, throwing);
+        return pass_on(thread, frame, throwing, address);
     uint64_t slot = hfi_code_slot(frame->f_code);
     if (hfi_slot_is_left_out(slot) || !enter(thread, frame, slot))
         return next(thread, frame, throwing);
+    if (is_from_c(thread, frame, address))
+        count_from_c((hfi_owner)frame);
     PyObject *result = next(thread, frame, throwing);
     leave((hfi_owner)frame);
     return result;
@@ -291,18 +328,39 @@ evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
 
 /* -- in the chain of hooks --------------------------------------------------------- */
 
-/* Whether the hook, which lies under another one, gets a frame; 0 or 1, or -1 with a
- * Python error. */
+/* 0, or -1 with a Python error. */
 static int
-probe(void) {
-    PyObject *code = Py_CompileString("0", "<holdfast>", Py_eval_input);
+run_alone(const char *expression) {
+    PyObject *code = Py_CompileString(expression, "<holdfast>", Py_eval_input);
     PyObject *globals = code ? PyDict_New() : NULL;
-    probed = false;
     PyObject *result = globals ? PyEval_EvalCode(code, globals, globals) : NULL;
     Py_XDECREF(globals);
     Py_XDECREF(code);
     Py_XDECREF(result);
-    return result ? probed : -1;
+    return result ? 0 : -1;
+}
+
+/* Whether the hook, which lies under another one, gets a frame; 0 or 1, or -1 with a
+ * Python error. */
+static int
+probe(void) {
+    probed = false;
+    return run_alone("0") < 0 ? -1 : probed;
+}
+
+int
+hfi_frames_find_direct_call(void) {
+    direct_call = 0;
+    if (!next)
+        return 0;
+    bool was_listening = listening;
+    listening = false;
+    looked = UINTPTR_MAX;
+    int result = run_alone("(lambda: 0)()");
+    direct_call = looked;
+    looked = 0;
+    listening = was_listening;
+    return result;
 }
 
 static int
@@ -315,6 +373,8 @@ frames_install(void) {
         next = _PyInterpreterState_GetEvalFrameFunc(interpreter);
         _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
     }
+    if ((!direct_call || !is_outermost()) && hfi_frames_find_direct_call() < 0)
+        return -1;
     listening = true;
     return 0;
 }

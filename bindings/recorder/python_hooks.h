@@ -48,6 +48,9 @@ bool hfi_frames_stack_is_short(void);
 void hfi_frames_refuse(void);
 int hfi_frames_keep_calls(void);
 void hfi_frames_keep_call(PyObject *function);
+/* To be called when that other hook was put into the chain, or taken out. -1 with a
+ * Python error. */
+int hfi_frames_find_direct_call(void);
 #else
 extern const hfi_hook hfi_monitor_hook; /* sys.monitoring */
 #endif

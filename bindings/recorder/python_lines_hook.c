@@ -102,14 +102,14 @@ install(void) {
         below = _PyInterpreterState_GetEvalFrameFunc(interpreter);
         _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
     }
-    return 0;
+    return hfi_frames_find_direct_call();
 }
 
 static int
 uninstall(void) {
     if (is_outermost())
         leave_chain();
-    return 0;
+    return hfi_frames_find_direct_call();
 }
 
 #else

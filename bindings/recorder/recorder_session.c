@@ -179,8 +179,9 @@ PyDoc_STRVAR(
     "Switch events off and write everything. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
     "files), events,\nnested (of them: after eight enters, or eight leaves, in a row), "
-    "steps (of them: of\ngenerators), made (of these), "
-    "others (of other\nprocesses), lost (events that could not be written), rewound "
+    "steps (of them: of\ngenerators), made (of these), from_c (calls that C code made; "
+    "Python 3.11), others (of other\nprocesses), lost (events that could not be "
+    "written), rewound "
     "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
     "(calls "
     "that have no path of their own in the\nprofile), locations, regions.\nReturns "
@@ -204,16 +205,16 @@ recorder_close(PyObject *module, PyObject *unused) {
     if (!trace)
         return NULL;
     return Py_BuildValue(
-        "{sOsNsOsKsKsKsKsKsKsKsKsdsKsnsn}", "directory", state->directory, "trace",
+        "{sOsNsOsKsKsKsKsKsKsKsKsKsdsKsnsn}", "directory", state->directory, "trace",
         trace, "profile", state->profile, "events", (unsigned long long)totals.events,
         "nested", (unsigned long long)totals.nested, "steps",
         (unsigned long long)totals.steps, "made", (unsigned long long)totals.made,
-        "others", (unsigned long long)totals.others, "lost",
-        (unsigned long long)totals.lost, "rewound", (unsigned long long)totals.rewound,
-        "flushes", (unsigned long long)totals.flushes, "flush_seconds",
-        totals.flush_seconds, "collapsed", (unsigned long long)totals.collapsed,
-        "locations", (Py_ssize_t)totals.locations, "regions",
-        (Py_ssize_t)totals.regions);
+        "from_c", (unsigned long long)totals.from_c, "others",
+        (unsigned long long)totals.others, "lost", (unsigned long long)totals.lost,
+        "rewound", (unsigned long long)totals.rewound, "flushes",
+        (unsigned long long)totals.flushes, "flush_seconds", totals.flush_seconds,
+        "collapsed", (unsigned long long)totals.collapsed, "locations",
+        (Py_ssize_t)totals.locations, "regions", (Py_ssize_t)totals.regions);
 }
 
 /* -- what other processes have left ------------------------------------------------ */

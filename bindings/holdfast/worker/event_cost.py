@@ -1,9 +1,9 @@
 """Measures what it costs to record an event, on this machine.
 
-A process that waits for a cell calls an empty function some thousand times, one that calls itself, and
-generators, with and without a recording. Then all forks of the fork server know what an event of each costs.
-The mean counts, not the best: the log takes new pages of its file all the time, which is a quarter of the
-cost. One measurement is enough. If no process had time before the first recorded cell ends, that cell's
+A process that waits for a cell calls an empty function some thousand times from Python and from C, one that
+calls itself, and generators, with and without a recording. Then all forks of the fork server know what an
+event of each costs. The log takes new pages of its file now and then, which is a quarter of the cost, and
+the same for all events. One measurement is enough. If no process had time before the first recorded cell ends, that cell's
 process measures then. Under Score-P nothing is measured, since a process records only once there.
 
 The recording needs a directory, and a process that waits may be killed at any moment. So it holds a lock of
@@ -23,8 +23,12 @@ import time
 import types
 import typing as t
 
-_CALLS = 3000
-_ROUNDS = 12
+if t.TYPE_CHECKING:
+    from holdfast import _recorder
+
+_CALLS = 1600  # a multiple of _DEPTH
+_ROUNDS = 2
+_TURNS = 9  # with and without a recording
 _DEPTH = 200  # of calls that call each other
 _SCRATCH = "holdfast-event-cost-"  # how the names of the directories begin
 
@@ -61,6 +65,10 @@ def make(calls):
         for _ in made(0):
             pass
 
+def called(calls):
+    for _ in map(same, range(calls)):
+        pass
+
 def mean(work, rounds, calls, clock):
     work(calls)
     started = clock()
@@ -68,8 +76,8 @@ def mean(work, rounds, calls, clock):
         work(calls)
     return (clock() - started) / rounds
 
-def each(*measured):
-    return [mean(work, *measured) for work in (flat, deep, step, make)]
+def each(works, *measured):
+    return [mean(work, *measured) for work in works]
 
 def once(functions, clock):
     started = clock()
@@ -88,25 +96,39 @@ _FILE = os.path.join(os.path.dirname(os.__file__), "what", "a_function_costs.py"
 class Counted(t.NamedTuple):
     """What takes time in a recording, or what one of each takes."""
 
-    flat: float = 0  # events, but for those of the next two kinds
+    flat: float = 0  # events, but for those of other kinds
     nested: float = 0  # events of deep calls
     steps: float = 0  # events of generators
     made: float = 0  # generators
+    from_c: float = 0  # calls that C code made
     functions: float = 0  # that were met
     line_calls: float = 0  # that the sampler of lines noticed
 
+    @classmethod
+    def of(cls, result: _recorder._Result) -> Counted:
+        """What a recording has counted, but for lines."""
+        others = result["nested"] + result["steps"] + 2 * result["from_c"]
+        return cls(
+            result["events"] - others,
+            result["nested"],
+            result["steps"],
+            result["made"],
+            result["from_c"],
+            max(result["regions"] - 1, 0),  # one is the cell
+        )
 
-_COSTS = struct.Struct("6d")  # in this order
+
+_COSTS = struct.Struct("7d")  # in this order
 
 
 class EventCost:
     """Seconds that recording takes; of a fork server and its forks.
 
-    There are three kinds of events. On Python 3.11 each recorded call takes some of the C stack, so those
+    There are four kinds of events. On Python 3.11 each recorded call takes some of the C stack, so those
     of a deep recursion cost up to twice as much as others. The interpreter goes through C for each step
-    of a generator anyway, so these cost less; to make one takes its time instead. And each function takes its
-    time when a recording meets it first: a cell that calls hundreds of a library's a few times pays most
-    for that.
+    of a generator anyway, and for a function that C code calls (`sorted(key=...)`, `__lt__`), so these cost
+    less; to make a generator takes its time instead. And each function takes its time when a recording meets
+    it first: a cell that calls hundreds of a library's a few times pays most for that.
     """
 
     def __init__(self) -> None:
@@ -126,8 +148,7 @@ class EventCost:
         """In a process that waits: a recording of nothing, in a directory of its own."""
         probe: dict[str, t.Any] = {"DEPTH": _DEPTH}
         exec(_PROBE, probe)  # noqa: S102
-        measured = (_ROUNDS, _CALLS, time.thread_time)
-        plain = probe["each"](*measured)
+        works = [probe[name] for name in ("flat", "deep", "step", "make", "called")]
         functions = _new_functions()
         known = probe["once"](functions, time.thread_time)
         settings = {name: os.environ.pop(name) for name in _measurement_settings()}
@@ -135,38 +156,84 @@ class EventCost:
             with _scratch_directory() as directory:
                 recorder.open(directory, tracing=True, profiling=False)
                 try:
-                    recorder.enable()
-                    recorded = probe["each"](*measured)
-                    met = probe["once"](functions, time.thread_time)
-                    sampled = _with_lines(recorder, directory, probe, measured)
+                    turns = _turns(probe["each"], works, lambda: _recorded(recorder))
+                    with _recorded(recorder):
+                        met = probe["once"](functions, time.thread_time)
+                        by_lines = _turns_by_lines(recorder, directory, probe["each"], works[:1])
                 finally:
-                    recorder.disable()
                     counted = recorder.close()
         finally:
             os.environ.update(settings)
-        if counted["events"] >= 8 * _CALLS * (_ROUNDS + 1):
-            costs = [(a - b) / (2 * _CALLS) for a, b in zip(recorded, plain, strict=True)]
-            costs[3] = 2 * (costs[3] - costs[2])  # one for each, which has a step
-            costs.append((met - known) / _FUNCTIONS - 2 * costs[0])
-            costs.append(sampled / _CALLS)
+        if counted["events"] >= 10 * _CALLS * (_ROUNDS + 1) * _TURNS:
+            taken = _with_pages(turns) + _middle(by_lines)
+            flat, nested, step, made, from_c, line_call = (each / _CALLS for each in taken)
+            costs = (
+                flat / 2,
+                nested / 2,
+                step / 2,
+                made - step,  # one for each, which has a step
+                from_c,
+                (met - known) / _FUNCTIONS - flat,
+                line_call,
+            )
             _COSTS.pack_into(self._shared, 0, *(max(cost, 1e-12) for cost in costs))
 
 
-def _with_lines(
-    recorder: t.Any, directory: str, probe: dict[str, t.Any], measured: tuple[t.Any, ...]
-) -> float:
-    """Seconds that flat calls take longer while lines are sampled, too; 0 where they can't be. The
-    sampler's thread counts for itself."""
-    measured = (measured[0] // 2, *measured[1:])
-    without = probe["mean"](probe["flat"], *measured)
+def _turns(
+    each: t.Any, works: list[t.Any], within: t.Callable[[], t.ContextManager[None]]
+) -> list[list[float]]:
+    """Seconds by which each of the works is longer within something, some times."""
+    measured = (works, _ROUNDS, _CALLS, time.thread_time)
+    turns = []
+    for _ in range(_TURNS):
+        without = each(*measured)
+        with within():
+            turns.append([a - b for a, b in zip(each(*measured), without, strict=True)])
+    return turns
+
+
+def _turns_by_lines(
+    recorder: t.Any, directory: str, each: t.Any, works: list[t.Any]
+) -> list[list[float]]:
+    """The same while lines are sampled, too; 0 where they can't be."""
+    with contextlib.suppress(OSError, RuntimeError):
+        return _turns(each, works, lambda: _with_lines(recorder, directory))
+    return [[0.0] * len(works)]
+
+
+def _middle(turns: list[list[float]]) -> list[float]:
+    """Of each work the middle one: what else runs on the processor slows single ones down."""
+    return [sorted(of_one)[len(turns) // 2] for of_one in zip(*turns, strict=True)]
+
+
+def _with_pages(turns: list[list[float]]) -> list[float]:
+    """The same, and for each work its part of the pages that only some of the turns have paid for. A turn
+    that took much longer than the others has waited for somebody else."""
+    middle = _middle(turns)
+    usual = sorted(map(sum, turns))[:-1]
+    pages = sum(usual) / len(usual) - sum(middle)
+    return [seconds + pages / len(middle) for seconds in middle]
+
+
+@contextlib.contextmanager
+def _recorded(recorder: t.Any) -> t.Iterator[None]:
+    recorder.enable()
     try:
-        recorder.lines_begin(os.path.join(directory, "lines"), ())
-    except (OSError, RuntimeError):
-        return 0.0
+        yield
+    finally:
+        recorder.disable()
+
+
+@contextlib.contextmanager
+def _with_lines(recorder: t.Any, directory: str) -> t.Iterator[None]:
+    """The sampler's thread counts for itself."""
+    path = os.path.join(directory, "lines")
+    recorder.lines_begin(path, ())
     try:
-        return probe["mean"](probe["flat"], *measured) - without
+        yield
     finally:
         recorder.lines_end()
+        os.unlink(path)
 
 
 @contextlib.contextmanager

@@ -233,13 +233,7 @@ class Recording:
             )
         if result["lost"]:
             notices.say(f"{result['lost']} events could not be written to {self._experiment}")
-        self._counted = Counted(
-            result["events"] - result["nested"] - result["steps"],
-            result["nested"],
-            result["steps"],
-            result["made"],
-            max(result["regions"] - 1, 0),  # one is the cell
-        )
+        self._counted = Counted.of(result)
         return {
             "events": result["events"],
             "events_others": result["others"],
