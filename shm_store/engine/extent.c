@@ -92,6 +92,8 @@ hfi_extent_count_bytes(hf_session *session, const hfi_extent *extent,
     super->bytes[state] += size;
     if (state == HFI_FREE && (extent->flags & HFI_EXTENT_HOLE))
         super->hole_bytes += size;
+    if (state == HFI_RESERVED && (extent->flags & HFI_EXTENT_SPARE))
+        super->spare_bytes += size;
     if (state == HFI_COMMITTED && (extent->flags & HFI_EXTENT_LOG)) {
         super->log_bytes += size;
         super->log_live += live;

@@ -21,7 +21,9 @@
  * hole with some.
  *
  * It is no more than a share of the memory that this process may have and that is free
- * now, by the control groups that it is in (platform/limit.c).
+ * now, by the control groups that it is in (platform/limit.c); nor more than the bound
+ * of free pages that nobody has used for a while (reservation.c). Until somebody takes
+ * them they aren't in use, and raise no bound.
  *
  * Rejected: to keep what is made reserved and mapped in the process that waits. It
  * saves the cell the page tables, 2 ms for 32 MiB; but two processes wait, each would
@@ -75,13 +77,19 @@ next_block(hf_session *session, hf_error *reterr) {
     size_t size = work->sizes[work->next++];
     hf_region *block;
     hf_status status = hfi_block_map(
-        session, size, HFI_RESERVE_RECYCLED | HFI_RESERVE_SPARE, &block, reterr);
+        session, size, HFI_EXTENT_SPARE | HFI_RESERVE_RECYCLED | HFI_RESERVE_SPARE,
+        &block, reterr);
     if (status == HF_OK)
         hold(work, block);
     if (status != HF_NOT_FOUND)
         return status;
-    status = hfi_block_map(session, size, HFI_RESERVE_BARE | HFI_RESERVE_SPARE, &block,
-                           reterr);
+    if (hfi_extent_excess(session, size)) {
+        work->next = work->count;
+        return HF_OK;
+    }
+    status = hfi_block_map(session, size,
+                           HFI_EXTENT_SPARE | HFI_RESERVE_BARE | HFI_RESERVE_SPARE,
+                           &block, reterr);
     if (status)
         return status;
     work->open = block;

@@ -115,7 +115,7 @@ reset(hf_session *session) {
         super->bins[i] = HFI_NONE;
     super->unused = super->retired = super->last = HFI_NONE;
     memset(super->bytes, 0, sizeof super->bytes);
-    super->hole_bytes = super->log_bytes = super->log_live = 0;
+    super->hole_bytes = super->spare_bytes = super->log_bytes = super->log_live = 0;
     for (uint32_t i = hfi_extent_count(session); i-- > 0;) {
         hfi_extent *extent = &session->extents[i];
         enum hfi_extent_state state = hfi_extent_state(extent);

@@ -19,7 +19,10 @@
  * Free extents keep their pages, but not more than somebody has use for: before fresh
  * pages are taken, free ones are given back until all that have memory, used and free,
  * are no more than the most that was in use at once since a trim, and 16 MiB. The
- * smallest go first, which fit the least; a large one is rather split.
+ * smallest go first, which fit the least; a large one is rather split. If nobody has
+ * taken any for a while, older generations count, too: all memory is no more than that,
+ * or twice what is committed, and 48 MiB. Between cells that follow each other it may
+ * be more, since the next one writes where the last but one did.
  *
  * Trimming punches free extents and cuts the end of the file, so that a session which
  * was once large doesn't stay so.
@@ -39,6 +42,7 @@
 #define LARGE      (1u << 20)  /* what is smaller */
 #define SPLIT_MAX  (16u << 20) /* doesn't split what is larger */
 #define KEPT_MIN   (16ull << 20)
+#define KEPT_IDLE  (48ull << 20)
 
 /* If there are huge pages, an extent of the size of one or more begins at a multiple of
  * it. */
@@ -143,17 +147,38 @@ split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
 /* Not what is kept of older generations: that is no reason to keep free pages, too. */
 static uint64_t
 used_bytes(const hfi_superblock *super) {
-    return super->bytes[HFI_RESERVED] + super->bytes[HFI_PREPARED] +
-           super->bytes[HFI_COMMITTED];
+    return super->bytes[HFI_RESERVED] - super->spare_bytes +
+           super->bytes[HFI_PREPARED] + super->bytes[HFI_COMMITTED];
+}
+
+static uint64_t
+free_pages(const hfi_superblock *super) {
+    return super->bytes[HFI_FREE] - super->hole_bytes + super->spare_bytes;
+}
+
+static uint64_t
+larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
 }
 
 /* How many bytes of free pages there would be too many, with so many fresh ones. */
 static uint64_t
 excess(const hfi_superblock *super, uint64_t fresh) {
     uint64_t used = used_bytes(super) + fresh;
-    uint64_t most = (used > super->peak ? used : super->peak) + KEPT_MIN;
-    uint64_t all = used + super->bytes[HFI_FREE] - super->hole_bytes;
+    uint64_t most = larger(used, super->peak) + KEPT_MIN;
+    uint64_t all = used + free_pages(super);
     return all > most ? all - most : 0;
+}
+
+uint64_t
+hfi_extent_excess(const hf_session *session, uint64_t fresh) {
+    const hfi_superblock *super = session->super;
+    uint64_t used = used_bytes(super), waits = free_pages(super) + fresh;
+    uint64_t most =
+        larger(larger(used, super->peak), 2 * super->bytes[HFI_COMMITTED]) + KEPT_IDLE;
+    uint64_t all = used + super->bytes[HFI_RETIRED] + waits;
+    uint64_t over = all > most ? all - most : 0;
+    return over < waits ? over : waits;
 }
 
 /* Give the pages of a free extent back. */
@@ -194,6 +219,29 @@ keep_bound(hf_session *session, uint64_t fresh) {
         hfi_extent_join(session, index);
         hfi_extent_join(session, before);
     }
+}
+
+uint64_t
+hfi_extent_bound(hf_session *session, uint64_t budget) {
+    uint64_t bytes = 0;
+    hf_error ignored;
+    hfi_extent_reclaim(session);
+    uint64_t over;
+    while (bytes < budget && (over = hfi_extent_excess(session, 0))) {
+        uint32_t index = smallest(session), rest;
+        uint64_t part = over < budget - bytes ? over : budget - bytes;
+        part = hfi_round_up(part, session->page);
+        if (index == HFI_NONE ||
+            (session->extents[index].size > part &&
+             split(session, index, part, &rest, &ignored)) ||
+            !punch_free(session, index))
+            break;
+        bytes += session->extents[index].size;
+        uint32_t before = session->extents[index].before;
+        hfi_extent_join(session, index);
+        hfi_extent_join(session, before);
+    }
+    return bytes;
 }
 
 /* A free extent with pages, or NONE. */
@@ -239,8 +287,9 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
     hfi_extent_leave(session, index);
     extent->flags |= flags & HFI_EXTENT_FLAGS;
     hfi_extent_enter(session, index, HFI_RESERVED, session->slot);
-    if (used_bytes(session->super) > session->super->peak)
-        session->super->peak = used_bytes(session->super);
+    session->super->peak = larger(session->super->peak, used_bytes(session->super));
+    if (!(flags & HFI_EXTENT_SPARE))
+        session->super->taken_ms = hfi_idle_now();
     hfi_step("reserve:taken");
     *ret_index = index;
     return HF_OK;

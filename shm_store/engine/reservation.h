@@ -42,6 +42,11 @@ void hfi_extent_give_back(hf_session *session, uint32_t index);
  * at each further one the oldest generation that was yielded. 0 if nothing is left to
  * be tried. */
 int hfi_extent_give_way(hf_session *session, int attempt);
+/* How many bytes of free pages an idle session would have too many, with so many fresh
+ * ones. */
+uint64_t hfi_extent_excess(const hf_session *session, uint64_t fresh);
+/* Give those back, about so many of them at once; how many. Lock held. */
+uint64_t hfi_extent_bound(hf_session *session, uint64_t budget);
 /* Give free space back to the file system. Lock held. */
 void hfi_extent_trim(hf_session *session);
 

@@ -13,6 +13,9 @@
  * stays its own, RESERVED and mapped, until it meets the block in its cache and frees
  * it. To punch the object takes the pages from the process's page tables as well.
  *
+ * Free extents keep their pages for the next array, too. If nobody has taken any for as
+ * long, the session gives back those above a bound (reservation.c).
+ *
  * It goes in stretches, since the process that does it may have others to answer.
  * Between two of them the writer lock is free, and `emptied_mib` has how far it has
  * come; whoever calls next goes on there. The extent is a HOLE from the first stretch
@@ -26,6 +29,7 @@
 #include "base/argument.h"
 #include "base/step.h"
 #include "engine/extent.h"
+#include "engine/reservation.h"
 #include "engine/slot.h"
 #include "platform/object.h"
 
@@ -130,8 +134,18 @@ hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_by
             waits |= !is_empty(extent);
         }
     }
+    int is_over = hfi_extent_excess(session, 0) > 0;
+    int is_old = (int32_t)(now - session->super->taken_ms) >= (int32_t)unused_ms;
+    if (is_over && is_old && bytes < budget_bytes) {
+        if (!is_locked && (status = hfi_lock(session, reterr)))
+            return status;
+        is_locked = 1;
+        bytes += hfi_extent_bound(session, budget_bytes - bytes);
+        is_over = hfi_extent_excess(session, 0) > 0;
+    }
     if (is_locked)
         hfi_unlock(session);
+    waits |= is_over;
     if (ret_bytes)
         *ret_bytes = bytes;
     if (ret_waits)

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
-#define HFI_LAYOUT_VERSION 7u
+#define HFI_LAYOUT_VERSION 8u
 
 #define HFI_SLOT_COUNT   256u
 #define HFI_LEASE_COUNT  32u
@@ -50,7 +50,8 @@ enum {
     HFI_EXTENT_REGION = 1u << 2, /* born as a region: a dropped commit gives it back */
     HFI_EXTENT_LOG = 1u << 3,    /* packed small things: worth compacting */
     HFI_EXTENT_SUMMED = 1u << 4, /* committed, and `crc` is its checksum */
-    HFI_EXTENT_FLAGS = (1u << 5) - 1,
+    HFI_EXTENT_SPARE = 1u << 5,  /* reserved for nobody's data: prefill.c */
+    HFI_EXTENT_FLAGS = (1u << 6) - 1,
 };
 
 /* Under the writer lock, but for `pins` and the reading of `state`. While the state
@@ -267,6 +268,9 @@ typedef struct hfi_superblock {
     uint64_t reaper_boot;
     _Atomic uint64_t notes[HFI_NOTE_COUNT]; /* the owner's own */
     uint64_t flags;                         /* HFI_OWNER_PUBLISHES */
+    uint64_t spare_bytes;                   /* of the reserved ones: SPARE */
+    uint32_t taken_ms;                      /* when pages were taken last */
+    uint32_t padding;
 } hfi_superblock;
 _Static_assert(sizeof(hfi_superblock) <= HFI_SLOTS_OFFSET, "one page");
 /* By these a library of any version tells a session of another one from what is to be

@@ -140,3 +140,23 @@ def test_changes_all_over_recycle_what_they_replace(notebook):
     # and one that the last cell's process did, which was not gone: never a fifth, however many
     # commits there are.
     assert max(allocated) <= 4 * size + SMALL, allocated
+
+
+IN_CELLS = {
+    "an array that is made anew": ["a = np.ones(SIZE // 8)"] * 4,
+    "one that is changed in its place": ["a = np.ones(SIZE // 8)"] + ["a += 1"] * 4,
+    "temporary ones": ["b = np.ones(SIZE // 16) * 2; del b"] * 4,
+}
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("codes", IN_CELLS.values(), ids=IN_CELLS)
+def test_what_stays_after_cells_is_bounded(kernel, codes):
+    """All of it, an older generation and memory for the next cell, too: twice what a cell's process had."""
+    peaks = [0]
+    ok(kernel, f"SIZE = {160 * MIB}")
+    for code in codes:
+        head = "%%isolated\nimport numpy as np, resource as r\n"
+        peaks.append(int(ok(kernel, f"{head}{code}\nr.getrusage(r.RUSAGE_SELF).ru_maxrss").result))
+    bound = 2 * 1024 * max(peaks) + 64 * MIB
+    assert until(lambda: (usage(kernel) or bound + 1) <= bound), (usage(kernel), bound)

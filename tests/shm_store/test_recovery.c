@@ -25,7 +25,7 @@ ruin(hf_session *session) {
     super->unused = 5;
     super->retired = super->last = 3;
     memset(super->bytes, 0x55, sizeof super->bytes);
-    super->hole_bytes = super->log_bytes = super->log_live = 12345;
+    super->hole_bytes = super->spare_bytes = super->log_bytes = super->log_live = 12345;
     for (uint32_t i = 0; i < hfi_extent_count(session); i++) {
         hfi_extent *extent = &session->extents[i];
         extent->before = extent->after = extent->previous = extent->next = i ^ 1;

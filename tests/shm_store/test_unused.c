@@ -122,6 +122,42 @@ test_stretches(hf_session *session) {
     OK(hf_session_reap(session, 1, NULL, NULL));
 }
 
+static void
+put_filled(hf_session *session, size_t size) {
+    char *bytes = malloc(size);
+    CHECK(bytes);
+    memset(bytes, 1, size);
+    commit_value(session, "value", bytes, size, NULL);
+    free(bytes);
+}
+
+/* With an older generation that is kept, free pages are no more than a bound, once nobody
+ * has taken any for as long. */
+static void
+test_free_pages_have_a_bound(hf_session *session) {
+    int waits;
+    hf_snapshot *older;
+    put_filled(session, 64 * MIB);
+    OK(hf_snapshot_acquire(session, &older, NULL));
+    put_filled(session, 64 * MIB);
+    hf_region_release(reserve(session, 128 * MIB, 1)); /* 192 MiB were in use at once */
+    hfi_cache_flush(session);
+    CHECK(info_of(session).free_bytes == 128 * MIB);
+    CHECK(info_of(session).retired_bytes >= 64 * MIB);
+    now_ms += 749;
+    CHECK(give_back(session, MIB, &waits) == 0 && waits);
+    now_ms += 1;
+    CHECK(give_back(session, 4 * MIB, &waits) == 4 * MIB && waits);
+    CHECK(give_back(session, 64 * MIB, &waits) >= 12 * MIB && !waits);
+    CHECK(info_of(session).free_bytes >= 111 * MIB);
+    CHECK(object_bytes(session) <= (192 + 48 + 1) * MIB);
+    hf_snapshot_release(older);
+    CHECK(give_back(session, 64 * MIB, &waits) == 0 && !waits);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    remove_value(session, "value");
+    OK(hf_session_reap(session, 1, NULL, NULL));
+}
+
 /* Blocks whose memory is gone count no more, so that the cache isn't full of them. */
 static void
 test_the_cache_has_room_again(hf_session *session) {
@@ -191,11 +227,12 @@ test_another_process_gives_it_back(hf_session *session) {
 
 int
 main(void) {
-    hf_session *session = new_session(256 * MIB, HF_SESSION_MEMFD);
+    hf_session *session = new_session(512 * MIB, HF_SESSION_MEMFD);
     hfi_idle_now = clock_of_test;
     test_what_is_unused_is_given_back(session);
     test_what_is_used_again_begins_anew(session);
     test_stretches(session);
+    test_free_pages_have_a_bound(session);
     test_the_cache_has_room_again(session);
     test_the_cache_leaves_the_page_tables(session);
     test_another_process_gives_it_back(session);

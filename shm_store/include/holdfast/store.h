@@ -150,8 +150,9 @@ HF_EXPORT HF_CHECK hf_status hf_session_reap(hf_session *session, int trim,
 
 /* Give back up to `budget_bytes` of what processes of the session have freed, keep for
  * their next allocations, and haven't used again for `unused_ms`; 100 ms a GiB. A
- * process that wants such a block again meanwhile gets a new one. `ret_bytes` (may be
- * NULL): how many were given back. `ret_waits` (may be NULL): 1 if others are kept, so
+ * process that wants such a block again meanwhile gets a new one. If no process has taken
+ * memory for as long, free memory above the bound of an idle session goes, too.
+ * `ret_bytes` (may be NULL): how many were given back. `ret_waits` (may be NULL): 1 if others are kept, so
  * that another call later may find some. HF_E_GONE, HF_E_LIMIT, HF_E_CORRUPT. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_give_back(hf_session *session,
                                                   uint32_t unused_ms,
