@@ -9,6 +9,9 @@
  * that it didn't make: no wait() shows one, no SIGCHLD comes, and RUSAGE_CHILDREN has
  * neither memory nor time of a helper.
  *
+ * A helper takes processor time, tens of ms if the caller is large: none of a cell's. It
+ * ends under a name by which the frontend knows it.
+ *
  * The helper runs on a stack of its own. Its child goes back to the frame that the caller
  * waits in: the child's memory has a copy of it, as it was when the helper began. Signals
  * are blocked meanwhile, since the helper has no handlers of its own. It ends after
@@ -64,6 +67,7 @@ arrange_descriptors(const fork_plan *plan) {
 #ifdef __linux__
 #define STACK_SIZE     (256u << 10) /* for the handlers of pthread_atfork, too */
 #define HELPER_SECONDS 10
+#define HELPER_NAME    "holdfast-helper" /* kernel/session/observe.c has it, too */
 
 typedef struct forking {
     void *frame[5]; /* of __builtin_setjmp */
@@ -114,6 +118,7 @@ fork_and_end(void *context) {
     at->error = pid < 0 ? errno : 0;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     at->plan->seconds = (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+    prctl(PR_SET_NAME, HELPER_NAME);
     _exit(0);
 }
 

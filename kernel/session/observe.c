@@ -33,6 +33,9 @@
 #include "monitor/procfile.h"
 #include "monitor/sampler.h"
 
+/* What makes a fork for a worker (worker/fork.c) is nothing of the notebook's. */
+#define HELPER_NAME "holdfast-helper"
+
 typedef struct hfi_observe {
     struct hfi_sampler *sampler; /* NULL: none could be made */
     int has_cell;                /* the log has the cell that runs */
@@ -80,7 +83,8 @@ exited(hf_kernel *kernel, const hfi_worker *worker, const hfi_exit *ended) {
     if (kernel->observe->sampler != NULL && worker != NULL)
         hfi_sampler_note_end(kernel->observe->sampler, ended->pid, ended->cpu_seconds,
                              io);
-    else if (kernel->observe->sampler != NULL)
+    else if (kernel->observe->sampler != NULL &&
+             strcmp(ended->name, HELPER_NAME "\n") != 0)
         hfi_sampler_note_orphan(kernel->observe->sampler, ended->pid,
                                 ended->cpu_seconds, io);
 }

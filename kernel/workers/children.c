@@ -80,12 +80,12 @@ hfi_child_end(pid_t pid, int timeout_ms) {
 
 /* Of a process that has ended; gone once it is waited for. */
 static void
-read_io(pid_t pid, char ret_io[HFI_EXIT_IO_SIZE]) {
+read_file(pid_t pid, const char *name, char *ret_text, size_t room) {
     char path[40];
-    snprintf(path, sizeof path, "/proc/%ld/io", (long)pid);
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, ret_io, HFI_EXIT_IO_SIZE - 1) : 0;
-    ret_io[size > 0 ? size : 0] = '\0';
+    ssize_t size = fd >= 0 ? read(fd, ret_text, room - 1) : 0;
+    ret_text[size > 0 ? size : 0] = '\0';
     if (fd >= 0)
         close(fd);
 }
@@ -96,7 +96,8 @@ hfi_child_wait(pid_t pid, hfi_exit *ret_exit) {
     memset(ret_exit, 0, sizeof *ret_exit);
     if (!hfi_child_has_ended(pid))
         return 0;
-    read_io(pid, ret_exit->io);
+    read_file(pid, "io", ret_exit->io, sizeof ret_exit->io);
+    read_file(pid, "comm", ret_exit->name, sizeof ret_exit->name);
     if (wait4(pid, &ret_exit->status, WNOHANG, &used) != pid)
         return 0;
     ret_exit->pid = pid;

@@ -7,14 +7,16 @@
 
 #include <sys/types.h>
 
-#define HFI_EXIT_IO_SIZE 512
+#define HFI_EXIT_IO_SIZE   512
+#define HFI_EXIT_NAME_SIZE 32
 
 /* How a process ended, and what it had used by then. */
 typedef struct hfi_exit {
     pid_t pid;
-    int status;                /* raw wait status */
-    double cpu_seconds;        /* with those of its children that it waited for */
-    char io[HFI_EXIT_IO_SIZE]; /* of its file io in /proc; "": unknown */
+    int status;                    /* raw wait status */
+    double cpu_seconds;            /* with those of its children that it waited for */
+    char io[HFI_EXIT_IO_SIZE];     /* of its file io in /proc; "": unknown */
+    char name[HFI_EXIT_NAME_SIZE]; /* of its file comm, with a newline; likewise */
 } hfi_exit;
 
 /* Become the parent of every descendant whose own parent has ended. Does nothing if the
