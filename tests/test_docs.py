@@ -115,6 +115,7 @@ OWN_VARIABLES = {
     "HOLDFAST_NVML": "a test's stand-in for the driver's library",
     "HOLDFAST_RECORDING": "from a recorded program to the programs that it starts",
     "HOLDFAST_REST_SECONDS": "a test shortens the wait for a rest",
+    "HOLDFAST_SCOREP_DIRECTORY": "from a process to the one that it becomes",
     "HOLDFAST_SCOREP_PRELOADED": "from a process to the one that it becomes",
     "HOLDFAST_SCOREP_SUBSYSTEMS": "from a process to its children",
     "HOLDFAST_TAKE_UP": "from a killed kernel to the next one",

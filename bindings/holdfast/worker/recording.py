@@ -41,6 +41,8 @@ if t.TYPE_CHECKING:
 
     from .reports import Counts, ErrorContent, Report
 
+# The directory that a process is started anew for, if nobody named it: Score-P makes it at its start.
+_SETTLED = "HOLDFAST_SCOREP_DIRECTORY"
 _OFF = {"off", "0", "no", "false"}  # of HOLDFAST_SUMMARY: the line below a cell
 
 
@@ -90,7 +92,10 @@ class Recording:
             if not loading.needs_start():
                 return False
         loading.configure(given.forwarded + given.unknown)
+        is_named = bool(os.environ.get("SCOREP_EXPERIMENT_DIRECTORY"))
         settings.settle_directory(os.environ)
+        if not is_named:
+            os.environ[_SETTLED] = os.environ["SCOREP_EXPERIMENT_DIRECTORY"]
         return True
 
     def is_open(self) -> bool:
@@ -119,7 +124,7 @@ class Recording:
         if given.lines and not given.dummy:
             self._sample_lines()
         self._shown = wanted or self._experiment
-        self._is_automatic = not wanted
+        self._is_automatic = wanted in ("", os.environ.pop(_SETTLED, ""))
         ending.guard(self.close)
         self._shell.recorder = self._recorder
         if not has_scorep:
