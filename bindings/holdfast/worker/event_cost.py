@@ -65,9 +65,14 @@ def make(calls):
         for _ in made(0):
             pass
 
-def called(calls):
-    for _ in map(same, range(calls)):
+class Made:
+    def __init__(self, value):
         pass
+
+def called(calls):
+    for made in same, Made:
+        for _ in map(made, range(calls // 2)):
+            pass
 
 def mean(work, rounds, calls, clock):
     work(calls)
