@@ -131,7 +131,7 @@ open_in(hfi_procfile *file, const char *directory, const char *name) {
 }
 
 static void
-open_files(hfi_cgroup *group) {
+open_group_files(hfi_cgroup *group) {
     int two = group->version == 2;
     open_in(&group->memory_now, group->memory,
             two ? "memory.current" : "memory.usage_in_bytes");
@@ -162,7 +162,7 @@ hfi_cgroup_open(hfi_cgroup *group, int version, const char *memory, const char *
     snprintf(group->memory, sizeof group->memory, "%s", memory);
     snprintf(group->cpu, sizeof group->cpu, "%s", cpu);
     snprintf(group->io, sizeof group->io, "%s", io);
-    open_files(group);
+    open_group_files(group);
 }
 
 int
@@ -218,7 +218,7 @@ add_io_1(const char *text, double *read, double *written) {
 }
 
 static void
-read_io(const hfi_cgroup *group, hf_monitor_reading *reading) {
+read_group_io(const hfi_cgroup *group, hf_monitor_reading *reading) {
     char text[HFI_PLACE_TEXT_SIZE];
     if (hfi_procfile_read(&group->io_now, text, sizeof text) > 0) {
         if (group->version == 2)
@@ -252,7 +252,7 @@ hfi_cgroup_read(const hfi_cgroup *group, hf_monitor_reading *ret_reading) {
         else if (hfi_procfile_find(text, "usage_usec ", &number))
             ret_reading->cpu_seconds = (double)number / 1e6;
     }
-    read_io(group, ret_reading);
+    read_group_io(group, ret_reading);
     ret_reading->valid = 1;
     return 1;
 }

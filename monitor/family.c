@@ -137,7 +137,7 @@ add_usage(const hfi_usage *usage, double sign, double *sum) {
 }
 
 static void
-drop(hfi_family *family, size_t index) {
+drop_member(hfi_family *family, size_t index) {
     hfi_process_close(&family->members[index].process);
     family->count--;
     memmove(&family->members[index], &family->members[index + 1],
@@ -155,7 +155,7 @@ add_growth(const hfi_usage *before, const hfi_usage *now, double *growth) {
 
 /* Read all; the vanished are dropped. */
 static void
-refresh(hfi_family *family, double *growth, double *vanished) {
+refresh_members(hfi_family *family, double *growth, double *vanished) {
     for (size_t i = 0; i < family->count;) {
         member *at = &family->members[i];
         hfi_usage usage;
@@ -170,13 +170,13 @@ refresh(hfi_family *family, double *growth, double *vanished) {
             family->lost[family->lost_next].pid = at->process.pid;
             family->lost[family->lost_next].usage = at->usage;
             family->lost_next = (family->lost_next + 1) % LOST_MAX;
-            drop(family, i);
+            drop_member(family, i);
         }
     }
 }
 
 static void
-pay(double *debt, double *growth) {
+pay_debt(double *debt, double *growth) {
     for (size_t i = 0; i < SUMS; i++) {
         double paid = debt[i] < growth[i] ? debt[i] : growth[i];
         paid = paid > 0 ? paid : 0;
@@ -189,9 +189,9 @@ pay(double *debt, double *growth) {
 static void
 add_up(hfi_family *family, double ret_sums[SUMS]) {
     double growth[SUMS] = {0}, vanished[SUMS] = {0};
-    refresh(family, growth, vanished);
-    pay(family->vanished, growth);
-    pay(vanished, growth);
+    refresh_members(family, growth, vanished);
+    pay_debt(family->vanished, growth);
+    pay_debt(vanished, growth);
     for (size_t i = 0; i < SUMS; i++) {
         double late = i == 0 ? fmin(family->vanished[i], TICKS_LATE) : 0;
         family->offset[i] += family->vanished[i] - late;
@@ -249,7 +249,7 @@ find_index(const hfi_family *family, pid_t pid) {
 }
 
 static member *
-find(hfi_family *family, pid_t pid) {
+find_member(hfi_family *family, pid_t pid) {
     size_t index = find_index(family, pid);
     return index < family->count ? &family->members[index] : NULL;
 }
@@ -266,7 +266,7 @@ hfi_family_usage_of(const hfi_family *family, pid_t pid) {
 }
 
 static member *
-join(hfi_family *family, pid_t pid, pid_t root) {
+join_member(hfi_family *family, pid_t pid, pid_t root) {
     member *at = &family->members[family->count];
     if (family->count == MEMBERS_MAX ||
         !hfi_process_open(&at->process, pid, family->count < KEPT_MAX))
@@ -290,8 +290,8 @@ search_from(hfi_family *family, size_t first) {
         size_t count = hfi_process_children(family->members[i].process.pid, children,
                                             CHILDREN_MAX);
         for (size_t c = 0; c < count; c++)
-            if (children[c] != family->self && find(family, children[c]) == NULL)
-                (void)join(family, children[c], root);
+            if (children[c] != family->self && find_member(family, children[c]) == NULL)
+                (void)join_member(family, children[c], root);
     }
 }
 
@@ -299,10 +299,10 @@ static void
 search_user(hfi_family *family) {
     size_t count = hfi_process_list(family->uid, family->listed, MEMBERS_MAX);
     for (size_t i = 0; i < count; i++)
-        if (find(family, family->listed[i]) == NULL &&
+        if (find_member(family, family->listed[i]) == NULL &&
             (family->variable == NULL ||
              hfi_process_has_variable(family->listed[i], family->variable)))
-            (void)join(family, family->listed[i], 0);
+            (void)join_member(family, family->listed[i], 0);
 }
 
 void
@@ -324,11 +324,11 @@ hfi_family_search(hfi_family *family, int force) {
 void
 hfi_family_add(hfi_family *family, pid_t pid) {
     double before[SUMS], after[SUMS];
-    if (pid <= 0 || find(family, pid) != NULL)
+    if (pid <= 0 || find_member(family, pid) != NULL)
         return;
     add_up(family, before);
     size_t first = family->count;
-    if (join(family, pid, pid) == NULL)
+    if (join_member(family, pid, pid) == NULL)
         return;
     search_from(family, first);
     add_up(family, after);
@@ -344,7 +344,7 @@ hfi_family_remove(hfi_family *family, pid_t pid) {
         if (family->members[i].root != pid)
             continue;
         add_usage(&family->members[i].usage, 1, family->offset);
-        drop(family, i);
+        drop_member(family, i);
     }
 }
 
@@ -356,7 +356,7 @@ take_known(hfi_family *family, pid_t pid, hfi_usage *ret_usage) {
         return 0;
     if (index < family->count) {
         *ret_usage = family->members[index].usage;
-        drop(family, index);
+        drop_member(family, index);
         return 1;
     }
     while (lost < LOST_MAX && family->lost[lost].pid != pid)
@@ -397,11 +397,11 @@ hfi_family_note_orphan(hfi_family *family, pid_t pid, double cpu_seconds,
 void
 hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns) {
     double now[SUMS];
-    member *at = find(family, pid);
+    member *at = find_member(family, pid);
     if (at == NULL)
         return;
     add_up(family, now);
-    if ((at = find(family, pid)) == NULL)
+    if ((at = find_member(family, pid)) == NULL)
         return;
     double more = children_ns - at->usage.cpu_children;
     if (more > 0) {

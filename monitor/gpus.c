@@ -30,7 +30,7 @@ struct hfi_gpus {
 };
 
 static void
-destroy(hfi_gpus *gpus) {
+destroy_gpus(hfi_gpus *gpus) {
     pthread_cond_destroy(&gpus->changed);
     pthread_mutex_destroy(&gpus->lock);
     free(gpus);
@@ -55,7 +55,7 @@ look_for(hfi_gpus *gpus) {
 
 /* When to ask again. */
 static int64_t
-ask(hfi_gpus *gpus, const hfi_nvml *nvml) {
+ask_gpus(hfi_gpus *gpus, const hfi_nvml *nvml) {
     hfi_gpu_use use[HF_MONITOR_GPUS_MAX];
     size_t count = hfi_nvml_count(nvml);
     int64_t began = hfi_thread_now();
@@ -71,7 +71,7 @@ ask(hfi_gpus *gpus, const hfi_nvml *nvml) {
 }
 
 static void *
-run(void *context) {
+run_gpus(void *context) {
     hfi_gpus *gpus = context;
     int64_t due_ns = 0;
     hfi_thread_name("monitor-gpus");
@@ -84,7 +84,7 @@ run(void *context) {
             hfi_thread_wait_until(&gpus->changed, &gpus->lock, due_ns);
         } else {
             pthread_mutex_unlock(&gpus->lock);
-            due_ns = ask(gpus, nvml);
+            due_ns = ask_gpus(gpus, nvml);
             pthread_mutex_lock(&gpus->lock);
         }
     }
@@ -96,7 +96,7 @@ run(void *context) {
     pthread_cond_signal(&gpus->changed);
     pthread_mutex_unlock(&gpus->lock);
     if (left)
-        destroy(gpus);
+        destroy_gpus(gpus);
     return NULL;
 }
 
@@ -107,9 +107,9 @@ hfi_gpus_create(void) {
         return NULL;
     pthread_mutex_init(&gpus->lock, NULL);
     hfi_thread_init_condition(&gpus->changed);
-    if (hfi_thread_start(&gpus->thread, run, gpus) == 0)
+    if (hfi_thread_start(&gpus->thread, run_gpus, gpus) == 0)
         return gpus;
-    destroy(gpus);
+    destroy_gpus(gpus);
     return NULL;
 }
 
@@ -129,7 +129,7 @@ hfi_gpus_close(hfi_gpus *gpus) {
     pthread_mutex_unlock(&gpus->lock);
     if (done) {
         pthread_join(thread, NULL);
-        destroy(gpus);
+        destroy_gpus(gpus);
     } else {
         pthread_detach(thread);
     }

@@ -111,7 +111,7 @@ read_level(hfi_levels *levels, int which, int force, hf_monitor_reading *reading
 
 /* Counters that are read one after the other may be a little too high. */
 static double
-percent(double seconds, double of_seconds) {
+percent_of(double seconds, double of_seconds) {
     double use = of_seconds > 0 ? 100 * seconds / of_seconds : 0;
     return use < 0 ? 0 : use > 100 ? 100 : use;
 }
@@ -125,7 +125,7 @@ fill_common(hfi_levels *levels, int which, const hf_monitor_reading *now, double
     double cores =
         is_machine ? (double)hfi_machine_cores(levels->machine) : levels->cores;
     row[HFI_COLUMN_CPU] =
-        percent(now->cpu_seconds - last->cpu_seconds, seconds * cores);
+        percent_of(now->cpu_seconds - last->cpu_seconds, seconds * cores);
     row[HFI_COLUMN_READ_COUNT] = now->io_read_count - last->io_read_count;
     row[HFI_COLUMN_WRITE_COUNT] = now->io_write_count - last->io_write_count;
     row[HFI_COLUMN_READ] = (now->io_read_bytes - last->io_read_bytes) / MEGABYTE;
@@ -196,13 +196,13 @@ fill_cores(hfi_levels *levels, const hf_monitor_reading *now, double *row) {
         (double)(now->time_ns - levels->levels[HF_MONITOR_SYSTEM].last.time_ns) / 1e9;
     for (uint32_t i = 0; i < count; i++)
         row[HFI_COLUMN_CORE + i] =
-            percent(levels->busy[i] - levels->busy_last[i], seconds);
+            percent_of(levels->busy[i] - levels->busy_last[i], seconds);
 }
 
 /* A weight holds for as long as the resident memory is what it was; then it is unknown
  * until the processes are weighed again: at a cell's begin and end at once. */
 static void
-weigh(hfi_levels *levels, hf_monitor_reading *reading, int at_cell) {
+weigh_processes(hfi_levels *levels, hf_monitor_reading *reading, int at_cell) {
     double memory = reading->memory_bytes;
     double change = fabs(memory - levels->weighed_memory);
     int is_new = !(change * WEIGH_PART <= memory);
@@ -248,7 +248,7 @@ add_row(hfi_levels *levels, int which, const hf_monitor_reading *now) {
 }
 
 static void
-keep(hfi_levels *levels, int which, const hf_monitor_reading *now) {
+keep_reading(hfi_levels *levels, int which, const hf_monitor_reading *now) {
     levels->levels[which].last = *now;
     if (which == HF_MONITOR_SYSTEM)
         memcpy(levels->busy_last, levels->busy,
@@ -265,7 +265,7 @@ is_narrow(const hfi_levels *levels, int which, int64_t now_ns) {
 
 /* Whether a level is read in this sample. */
 static int
-is_due(const hfi_levels *levels, int which, int at_cell) {
+level_is_due(const hfi_levels *levels, int which, int at_cell) {
     const level *one = &levels->levels[which];
     int64_t now = hfi_thread_now();
     int share = which == HF_MONITOR_PROCESS ? SHARE_OWN : at_cell ? SHARE_CELL : SHARE;
@@ -287,18 +287,19 @@ hfi_levels_sample(hfi_levels *levels, int at_cell,
     for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
         level *one = &levels->levels[i];
         hf_monitor_reading reading = {0};
-        if (!is_due(levels, i, at_cell) || !read_level(levels, i, at_cell, &reading))
+        if (!level_is_due(levels, i, at_cell) ||
+            !read_level(levels, i, at_cell, &reading))
             continue;
         available |= 1u << i;
         reading.pss_bytes = reading.uss_bytes = NAN;
         if (i == HF_MONITOR_PROCESS && levels->interval_ns > 0) {
             int64_t weighing = hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID);
-            weigh(levels, &reading, at_cell);
+            weigh_processes(levels, &reading, at_cell);
             before += hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID) - weighing;
         }
         if (levels->interval_ns > 0 && !is_narrow(levels, i, reading.time_ns)) {
             add_row(levels, i, &reading);
-            keep(levels, i, &reading);
+            keep_reading(levels, i, &reading);
         }
         if (ret_readings != NULL)
             ret_readings[i] = reading;

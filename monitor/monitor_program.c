@@ -43,7 +43,7 @@ typedef struct answer {
 
 /* 0 at the end of the socket, or where the parent is gone. */
 static int
-read_all(void *buffer, size_t size, pid_t parent) {
+read_input(void *buffer, size_t size, pid_t parent) {
     char *at = buffer;
     while (size > 0) {
         struct pollfd item = {STDIN_FILENO, POLLIN, 0};
@@ -96,7 +96,8 @@ outcome_of(int64_t number) {
 }
 
 static int
-serve(hfi_sampler *sampler, pid_t pid, const question *asked, const char *text) {
+answer_question(hfi_sampler *sampler, pid_t pid, const question *asked,
+                const char *text) {
     hf_error error = HF_ERROR_INIT;
     hf_status status = HF_OK;
     const hfi_word silence = {0};
@@ -127,12 +128,12 @@ serve(hfi_sampler *sampler, pid_t pid, const question *asked, const char *text) 
 }
 
 static void
-loop(hfi_sampler *sampler, pid_t pid) {
+answer_questions(hfi_sampler *sampler, pid_t pid) {
     question asked;
     char *text = malloc(SOURCE_MAX);
-    while (text != NULL && read_all(&asked, sizeof asked, pid) &&
-           asked.size <= SOURCE_MAX && read_all(text, asked.size, pid) &&
-           serve(sampler, pid, &asked, text))
+    while (text != NULL && read_input(&asked, sizeof asked, pid) &&
+           asked.size <= SOURCE_MAX && read_input(text, asked.size, pid) &&
+           answer_question(sampler, pid, &asked, text))
         continue;
     free(text);
 }
@@ -156,7 +157,7 @@ main(int argc, char **argv) {
         return 1;
     }
     hfi_sampler_add(sampler, pid);
-    loop(sampler, pid);
+    answer_questions(sampler, pid);
     hfi_sampler_close(sampler);
     return 0;
 }

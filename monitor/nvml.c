@@ -53,7 +53,7 @@ struct hfi_nvml {
 /* A function's address in place of a pointer to it: POSIX allows what ISO C doesn't
  * know. 0 if it isn't there. */
 static int
-find(hfi_nvml *nvml, const char *name, void *ret_function) {
+find_function(hfi_nvml *nvml, const char *name, void *ret_function) {
     void *found = dlsym(nvml->library, name);
     memcpy(ret_function, &found, sizeof found);
     return found != NULL;
@@ -61,15 +61,17 @@ find(hfi_nvml *nvml, const char *name, void *ret_function) {
 
 static int
 find_all(hfi_nvml *nvml) {
-    (void)(find(nvml, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes) ||
-           find(nvml, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml->processes));
-    return find(nvml, "nvmlInit_v2", &nvml->init) &&
-           find(nvml, "nvmlShutdown", &nvml->shutdown) &&
-           find(nvml, "nvmlDeviceGetCount_v2", &nvml->count) &&
-           find(nvml, "nvmlDeviceGetHandleByIndex_v2", &nvml->handle) &&
-           find(nvml, "nvmlDeviceGetName", &nvml->name) &&
-           find(nvml, "nvmlDeviceGetMemoryInfo", &nvml->memory) &&
-           find(nvml, "nvmlDeviceGetUtilizationRates", &nvml->rates);
+    (void)(find_function(nvml, "nvmlDeviceGetComputeRunningProcesses_v3",
+                         &nvml->processes) ||
+           find_function(nvml, "nvmlDeviceGetComputeRunningProcesses_v2",
+                         &nvml->processes));
+    return find_function(nvml, "nvmlInit_v2", &nvml->init) &&
+           find_function(nvml, "nvmlShutdown", &nvml->shutdown) &&
+           find_function(nvml, "nvmlDeviceGetCount_v2", &nvml->count) &&
+           find_function(nvml, "nvmlDeviceGetHandleByIndex_v2", &nvml->handle) &&
+           find_function(nvml, "nvmlDeviceGetName", &nvml->name) &&
+           find_function(nvml, "nvmlDeviceGetMemoryInfo", &nvml->memory) &&
+           find_function(nvml, "nvmlDeviceGetUtilizationRates", &nvml->rates);
 }
 
 hfi_nvml *

@@ -51,7 +51,7 @@ static const struct {
 };
 
 static uint64_t
-take(uint64_t *end, uint64_t size) {
+take_space(uint64_t *end, uint64_t size) {
     uint64_t at = (*end + 63) & ~(uint64_t)63;
     *end = at + size;
     return at;
@@ -82,9 +82,10 @@ place_level(const hfi_series_shape *shape, uint64_t end, hfi_layout_level *level
     level->cores = shape->cores;
     level->columns = HFI_COLUMN_CORE + shape->cores;
     level->capacity = capacity_of(shape);
-    level->columns_at = take(&end, column_count(shape) * sizeof(hfi_layout_column));
-    level->time_at = take(&end, level->capacity * 8);
-    level->width_at = take(&end, level->capacity * 8);
+    level->columns_at =
+        take_space(&end, column_count(shape) * sizeof(hfi_layout_column));
+    level->time_at = take_space(&end, level->capacity * 8);
+    level->width_at = take_space(&end, level->capacity * 8);
     return end;
 }
 
@@ -110,9 +111,9 @@ place_columns(const hfi_series_shape *shape, uint64_t end,
               const hfi_layout_level *level, hfi_layout_column *columns) {
     for (uint32_t i = 0; i < column_count(shape); i++) {
         uint64_t size = level->capacity * 8;
-        uint64_t value = take(&end, size);
-        uint64_t low = is_ranged(shape, i) ? take(&end, size) : 0;
-        uint64_t high = is_ranged(shape, i) ? take(&end, size) : 0;
+        uint64_t value = take_space(&end, size);
+        uint64_t low = is_ranged(shape, i) ? take_space(&end, size) : 0;
+        uint64_t high = is_ranged(shape, i) ? take_space(&end, size) : 0;
         if (columns == NULL)
             continue;
         name_column(shape, i, &columns[i]);
@@ -125,7 +126,7 @@ place_columns(const hfi_series_shape *shape, uint64_t end,
 
 /* The same walk twice: first for the size alone, with `base` NULL. */
 static uint64_t
-lay_out(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
+lay_out_series(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
     uint64_t end = sizeof(hfi_layout);
     for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
         hfi_layout_level scratch = {0};
@@ -137,8 +138,8 @@ lay_out(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
                 : NULL;
         end = place_columns(&shapes[i], end, level, columns);
     }
-    uint64_t cells = take(&end, HFI_MONITOR_CELLS * sizeof(hfi_layout_cell));
-    uint64_t text = take(&end, HFI_MONITOR_TEXT);
+    uint64_t cells = take_space(&end, HFI_MONITOR_CELLS * sizeof(hfi_layout_cell));
+    uint64_t text = take_space(&end, HFI_MONITOR_TEXT);
     end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     if (base != NULL) {
         base->levels = HF_MONITOR_LEVELS;
@@ -154,7 +155,7 @@ lay_out(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
 hf_status
 hfi_series_create(const hfi_series_shape shapes[HF_MONITOR_LEVELS],
                   hfi_series *ret_series, hf_error *reterr) {
-    uint64_t size = lay_out(shapes, NULL);
+    uint64_t size = lay_out_series(shapes, NULL);
     void *address = NULL;
     int fd = -1;
     int err = hfi_object_create_anonymous("/holdfast-monitor", &fd);
@@ -169,7 +170,7 @@ hfi_series_create(const hfi_series_shape shapes[HF_MONITOR_LEVELS],
     }
     ret_series->fd = fd;
     ret_series->base = address;
-    lay_out(shapes, ret_series->base);
+    lay_out_series(shapes, ret_series->base);
     ret_series->base->version = HFI_MONITOR_VERSION;
     ret_series->base->magic = HFI_MONITOR_MAGIC;
     return HF_OK;
@@ -199,12 +200,12 @@ hfi_series_end(hfi_series *series) {
 /* ---- rows ----------------------------------------------------------------------- */
 
 static double *
-doubles(const hfi_series *series, uint64_t at) {
+doubles_at(const hfi_series *series, uint64_t at) {
     return at != 0 ? (double *)(void *)((char *)series->base + at) : NULL;
 }
 
 static int64_t *
-integers(const hfi_series *series, uint64_t at) {
+integers_at(const hfi_series *series, uint64_t at) {
     return (int64_t *)(void *)((char *)series->base + at);
 }
 
@@ -220,7 +221,7 @@ fill_unknown(const hfi_series *series, const hfi_layout_column *column, size_t c
     const uint64_t places[] = {column->value_at, column->low_at, column->high_at};
     for (size_t p = 0; p < sizeof places / sizeof *places; p++)
         for (size_t row = 0; row < count; row++)
-            doubles(series, places[p])[row] = NAN;
+            doubles_at(series, places[p])[row] = NAN;
 }
 
 void
@@ -242,9 +243,9 @@ hfi_series_show_gpus(hfi_series *series, uint32_t count) {
 static void
 join_column(const hfi_layout_column *column, const hfi_series *series,
             const int64_t *widths, const uint16_t *target, size_t count) {
-    double *values = doubles(series, column->value_at);
-    double *lows = doubles(series, column->low_at);
-    double *highs = doubles(series, column->high_at);
+    double *values = doubles_at(series, column->value_at);
+    double *lows = doubles_at(series, column->low_at);
+    double *highs = doubles_at(series, column->high_at);
     double joined = 0; /* width of the row that is being filled */
     for (size_t i = 0; i < count; i++) {
         size_t to = target[i];
@@ -275,7 +276,7 @@ join_column(const hfi_layout_column *column, const hfi_series *series,
 /* The new place of each row if neighbours up to `limit` together are joined; returns
  * how many are left. */
 static size_t
-plan(const int64_t *widths, size_t count, int64_t limit, uint16_t *ret_target) {
+plan_rows(const int64_t *widths, size_t count, int64_t limit, uint16_t *ret_target) {
     size_t used = 0;
     int64_t joined = 0;
     for (size_t i = 0; i < count; i++) {
@@ -290,7 +291,7 @@ plan(const int64_t *widths, size_t count, int64_t limit, uint16_t *ret_target) {
 }
 
 static size_t
-choose(const int64_t *widths, size_t count, size_t wanted, uint16_t *ret_target) {
+choose_rows(const int64_t *widths, size_t count, size_t wanted, uint16_t *ret_target) {
     int64_t limit = INT64_MAX;
     size_t left = count;
     for (size_t i = 0; i < count; i++)
@@ -298,7 +299,7 @@ choose(const int64_t *widths, size_t count, size_t wanted, uint16_t *ret_target)
             limit = widths[i];
     do {
         limit = limit < INT64_MAX / 2 ? 2 * limit : INT64_MAX;
-        left = plan(widths, count, limit, ret_target);
+        left = plan_rows(widths, count, limit, ret_target);
     } while (count - left < wanted && limit < INT64_MAX);
     return left;
 }
@@ -310,21 +311,21 @@ move_column(double *values, size_t from, size_t to, size_t count) {
 }
 
 static void
-compact(hfi_series *series, hfi_layout_level *level) {
+compact_level(hfi_series *series, hfi_layout_level *level) {
     uint16_t target[ROWS_MAX];
     size_t count = (size_t)atomic_load_explicit(&level->count, memory_order_relaxed);
-    int64_t *times = integers(series, level->time_at);
-    int64_t *widths = integers(series, level->width_at);
+    int64_t *times = integers_at(series, level->time_at);
+    int64_t *widths = integers_at(series, level->width_at);
     size_t old = count / 2, fresh = count - old;
-    size_t left = choose(widths, old, count / 8, target);
+    size_t left = choose_rows(widths, old, count / 8, target);
     atomic_fetch_add_explicit(&level->moves, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     for (uint32_t c = 0; c < level->columns; c++) {
         const hfi_layout_column *column = column_at(series, level, c);
         join_column(column, series, widths, target, old);
-        move_column(doubles(series, column->value_at), old, left, fresh);
-        move_column(doubles(series, column->low_at), old, left, fresh);
-        move_column(doubles(series, column->high_at), old, left, fresh);
+        move_column(doubles_at(series, column->value_at), old, left, fresh);
+        move_column(doubles_at(series, column->low_at), old, left, fresh);
+        move_column(doubles_at(series, column->high_at), old, left, fresh);
     }
     for (size_t i = 0; i < old; i++) {
         int64_t width = widths[i];
@@ -343,11 +344,11 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
                int64_t width_ns, const double *values, int64_t narrow_ns) {
     hfi_layout_level *level = &series->base->level[which];
     if (atomic_load_explicit(&level->count, memory_order_relaxed) >= level->capacity)
-        compact(series, level);
+        compact_level(series, level);
     uint64_t row = atomic_load_explicit(&level->count, memory_order_relaxed);
     int narrow = width_ns <= 0 || width_ns < narrow_ns;
-    integers(series, level->time_at)[row] = time_ns;
-    integers(series, level->width_at)[row] = width_ns;
+    integers_at(series, level->time_at)[row] = time_ns;
+    integers_at(series, level->width_at)[row] = width_ns;
     for (uint32_t c = 0; c < level->columns; c++) {
         const hfi_layout_column *column = column_at(series, level, c);
         double low = values[c];
@@ -355,11 +356,11 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
             low = values[c] * 1e9 / (double)width_ns;
         if (narrow && (column->kind == HF_MONITOR_AMOUNT || c == HFI_COLUMN_CPU))
             low = NAN; /* other gauges are of a moment, which is as good as any */
-        doubles(series, column->value_at)[row] = values[c];
+        doubles_at(series, column->value_at)[row] = values[c];
         if (column->low_at == 0)
             continue;
-        doubles(series, column->low_at)[row] = low;
-        doubles(series, column->high_at)[row] = low;
+        doubles_at(series, column->low_at)[row] = low;
+        doubles_at(series, column->high_at)[row] = low;
     }
     atomic_store_explicit(&level->count, row + 1, memory_order_release);
 }
@@ -377,7 +378,7 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
  * on before it writes the text. */
 
 static hfi_layout_cell *
-slot_of(hfi_series *series, int64_t index) {
+slot_of_cell(hfi_series *series, int64_t index) {
     hfi_layout_cell *cells =
         (hfi_layout_cell *)(void *)((char *)series->base + series->base->cells_at);
     return &cells[index % HFI_MONITOR_CELLS];
@@ -393,7 +394,7 @@ write_cell(hfi_layout_cell *slot, const hf_monitor_cell *cell, uint64_t text) {
 }
 
 static uint64_t
-write_text(hfi_series *series, const char *text, size_t size) {
+write_ring_text(hfi_series *series, const char *text, size_t size) {
     char *ring = (char *)series->base + series->base->text_at;
     uint64_t at = atomic_load_explicit(&series->base->text, memory_order_relaxed);
     size_t place = (size_t)(at % HFI_MONITOR_TEXT);
@@ -409,18 +410,18 @@ int64_t
 hfi_celllog_begin(hfi_series *series, hf_monitor_cell *cell, const char *source,
                   size_t size) {
     uint64_t index = atomic_load_explicit(&series->base->cells, memory_order_relaxed);
-    hfi_layout_cell *slot = slot_of(series, (int64_t)index);
+    hfi_layout_cell *slot = slot_of_cell(series, (int64_t)index);
     cell->source_cut = size > HFI_MONITOR_TEXT_MAX;
     cell->source_size = (uint32_t)(cell->source_cut ? HFI_MONITOR_TEXT_MAX : size);
     cell->index = (int64_t)index;
-    write_cell(slot, cell, write_text(series, source, cell->source_size));
+    write_cell(slot, cell, write_ring_text(series, source, cell->source_size));
     atomic_store_explicit(&series->base->cells, index + 1, memory_order_release);
     return cell->index;
 }
 
 void
 hfi_celllog_end(hfi_series *series, const hf_monitor_cell *cell) {
-    hfi_layout_cell *slot = slot_of(series, cell->index);
+    hfi_layout_cell *slot = slot_of_cell(series, cell->index);
     if (slot->cell.index == cell->index)
         write_cell(slot, cell, slot->text);
 }

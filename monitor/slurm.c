@@ -25,7 +25,7 @@
 #define SCOPE "slurmstepd.scope"
 
 static const char *
-variable(const char *name) {
+read_variable(const char *name) {
     const char *value = getenv(name);
     return value != NULL && *value != '\0' && strchr(value, '/') == NULL ? value : NULL;
 }
@@ -33,10 +33,10 @@ variable(const char *name) {
 int
 hfi_slurm_find(hfi_slurm *ret_slurm) {
     static const char *const names[] = {"SLURM_JOB_ID", "SLURM_JOBID"};
-    const char *unique = variable("SLURM_JOB_SLUID");
+    const char *unique = read_variable("SLURM_JOB_SLUID");
     memset(ret_slurm, 0, sizeof *ret_slurm);
     for (size_t i = 0; i < 2 && *ret_slurm->job == '\0'; i++) {
-        const char *job = variable(names[i]);
+        const char *job = read_variable(names[i]);
         if (job == NULL)
             continue;
         snprintf(ret_slurm->job, sizeof ret_slurm->job, "%s", job);
@@ -63,12 +63,12 @@ cut_behind(char *path, const char *name) {
 }
 
 static int
-begins(const char *text, const char *with) {
+text_begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
 static int
-ends(const char *text, const char *with) {
+text_ends(const char *text, const char *with) {
     size_t length = strlen(text), wanted = strlen(with);
     return length >= wanted && strcmp(text + length - wanted, with) == 0;
 }
@@ -111,7 +111,7 @@ find_2(const char *root, const char *text, const char *const names[2], char *ret
             cut_behind(ret_path, names[i]))
             return 1;
         if (hfi_place_unified(root, mount, sizeof mount) &&
-            find_below(mount, ends, parts, names[i], ret_path, size))
+            find_below(mount, text_ends, parts, names[i], ret_path, size))
             return 1;
     }
     return 0;
@@ -127,7 +127,7 @@ find_1(const char *root, const char *text, const char *controller, const char *n
         return 1;
     snprintf(mount, sizeof mount, "%s" HFI_PLACE_MOUNT "/%s", root, controller);
     snprintf(rest, sizeof rest, "uid_%ld/%s", uid, name);
-    if (find_below(mount, begins, parts, rest, ret_path, size))
+    if (find_below(mount, text_begins, parts, rest, ret_path, size))
         return 1;
     *ret_path = '\0';
     return 0;
@@ -165,8 +165,9 @@ hfi_slurm_memory(char *ret_source, size_t size) {
                  {"SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"},
                  {"SLURM_MEM_PER_GPU", "SLURM_GPUS_ON_NODE"}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        const char *memory = variable(given[i].memory);
-        const char *times = given[i].times != NULL ? variable(given[i].times) : "1";
+        const char *memory = read_variable(given[i].memory);
+        const char *times =
+            given[i].times != NULL ? read_variable(given[i].times) : "1";
         double bytes = memory != NULL && times != NULL
                            ? strtod(memory, NULL) * strtod(times, NULL) * 1048576
                            : 0;

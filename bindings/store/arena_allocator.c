@@ -56,18 +56,18 @@ drop_if_idle(arena *one) {
 }
 
 static void
-lock(void) {
+lock_arenas(void) {
     pthread_mutex_lock(&mutex);
 }
 
 static void
-unlock(void) {
+unlock_arenas(void) {
     pthread_mutex_unlock(&mutex);
 }
 
 static void
 hold_around_forks(void) {
-    (void)pthread_atfork(lock, unlock, unlock);
+    (void)pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas);
 }
 
 hfi_attachment *
@@ -112,7 +112,7 @@ hfi_arena_end(void) {
 
 /* Count a block that comes or goes. */
 static void
-count(arena *one, int blocks) {
+count_block(arena *one, int blocks) {
     pthread_mutex_lock(&mutex);
     one->blocks += (size_t)blocks;
     hfi_attachment *idle = drop_if_idle(one);
@@ -134,13 +134,13 @@ hfi_arena_allocate(size_t size, int zeroed) {
                                  NULL) == HF_OK)
         return hf_region_address(region);
     if (one)
-        count(one, -1);
+        count_block(one, -1);
     return NULL;
 }
 
 /* The region that starts at `block`, acquired, and its arena; or NULL. */
 static hf_region *
-find(const void *block, arena **ret_arena) {
+find_region(const void *block, arena **ret_arena) {
     if (!block || (uintptr_t)block % PAGE_MIN != 0)
         return NULL;
     hf_region *region = NULL;
@@ -160,7 +160,7 @@ find(const void *block, arena **ret_arena) {
 size_t
 hfi_arena_size(const void *block) {
     arena *one;
-    hf_region *region = find(block, &one);
+    hf_region *region = find_region(block, &one);
     size_t size = region ? hf_region_size(region) : 0;
     hf_region_release(region);
     return size;
@@ -169,11 +169,11 @@ hfi_arena_size(const void *block) {
 int
 hfi_arena_free(void *block) {
     arena *one;
-    hf_region *region = find(block, &one);
+    hf_region *region = find_region(block, &one);
     if (!region)
         return 0;
     hf_region_release(region); /* what find acquired */
     hf_region_release(region); /* what hfi_arena_allocate kept */
-    count(one, -1);
+    count_block(one, -1);
     return 1;
 }

@@ -117,7 +117,7 @@ note_library(struct dl_phdr_info *info, size_t size, void *context) {
 /* The index of the function of this name in the exported table of another pool, or
  * -1. */
 static int
-slot_of(void *library, void *const *known, size_t count, const char *name) {
+function_index(void *library, void *const *known, size_t count, const char *name) {
     void *function = dlsym(library, name);
     int slot = -1;
     for (size_t i = 0; function && i < count; i++)
@@ -128,7 +128,7 @@ slot_of(void *library, void *const *known, size_t count, const char *name) {
 
 /* How many functions the exported table has. */
 static size_t
-count_of(void *symbol) {
+count_functions(void *symbol) {
     Dl_info info;
     const ElfW(Sym) *entry = NULL;
     if (!symbol || !dladdr1(symbol, &info, (void **)&entry, RTLD_DL_SYMENT) || !entry ||
@@ -143,16 +143,16 @@ count_of(void *symbol) {
 static int
 put_table(void *library) {
     void **known = dlsym(library, "_ZTVN5arrow15ProxyMemoryPoolE");
-    size_t count = count_of(known);
+    size_t count = count_functions(known);
     int allocate = -1, reallocate = -1, release = -1;
     if (count) {
         known += TABLE_HEAD;
-        allocate =
-            slot_of(library, known, count, "_ZN5arrow15ProxyMemoryPool8AllocateEllPPh");
-        reallocate = slot_of(library, known, count,
-                             "_ZN5arrow15ProxyMemoryPool10ReallocateElllPPh");
-        release =
-            slot_of(library, known, count, "_ZN5arrow15ProxyMemoryPool4FreeEPhll");
+        allocate = function_index(library, known, count,
+                                  "_ZN5arrow15ProxyMemoryPool8AllocateEllPPh");
+        reallocate = function_index(library, known, count,
+                                    "_ZN5arrow15ProxyMemoryPool10ReallocateElllPPh");
+        release = function_index(library, known, count,
+                                 "_ZN5arrow15ProxyMemoryPool4FreeEPhll");
     }
     void *(*default_pool)(void);
     void *symbol = dlsym(library, "_ZN5arrow19default_memory_poolEv");

@@ -120,7 +120,7 @@ check_quarantine(hfi_state *state, hf_session *session, const hf_entry *entry) {
 
 /* Whether encoding and decoding by this codec runs no code but ours. */
 static int
-is_quiet(uint32_t codec) {
+codec_is_quiet(uint32_t codec) {
     return codec == HF_CODEC_PLAIN || codec == HF_CODEC_BUFFER ||
            codec == HF_CODEC_MEMBER;
 }
@@ -160,7 +160,7 @@ hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value, PyObject *su
             continue;
         hfi_entry_sink_clear(sink);
         int named = subject && sink->session && codec->number != HF_CODEC_MODULE &&
-                    !is_quiet(codec->number);
+                    !codec_is_quiet(codec->number);
         hf_turn before = {.struct_size = sizeof before};
         if (named)
             begin_turn(sink->session, subject, NULL, &before);
@@ -196,7 +196,7 @@ hfi_decode(hfi_state *state, hfi_attachment *attachment, hf_snapshot *snapshot,
     if (!codec)
         return PyErr_Format(state->error, "codec %u is not known here", entry->codec);
     hf_session *session = attachment->session;
-    int named = !is_quiet(entry->codec);
+    int named = !codec_is_quiet(entry->codec);
     if (named && check_quarantine(state, session, entry) < 0)
         return NULL;
     if (hfi_entry_source_init(ret_source, state, attachment, snapshot, entry) < 0)
@@ -250,7 +250,7 @@ register_codec(PyObject *module, PyObject *capsule) {
 }
 
 static PyObject *
-quarantine(PyObject *module, PyObject *args) {
+quarantine_object(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *object;
     unsigned cause;
@@ -299,7 +299,7 @@ PyDoc_STRVAR(register_codec_doc,
 
 PyMethodDef hfi_codec_functions[] = {
     {"register_codec", register_codec, METH_O, register_codec_doc},
-    {"_quarantine", quarantine, METH_VARARGS,
+    {"_quarantine", quarantine_object, METH_VARARGS,
      "_quarantine(session, cause): what this process decodes now is not to be decoded "
      "any more."},
     {"_renew_turn", renew_turn, METH_O,

@@ -80,7 +80,7 @@ sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
 }
 
 static hf_status
-make_room(hfi_entry_sink *sink, hf_error *reterr) {
+make_buffer_room(hfi_entry_sink *sink, hf_error *reterr) {
     if (sink->buffer_count < sink->buffer_room)
         return HF_OK;
     uint32_t room = sink->buffer_room * 2 + 4;
@@ -130,7 +130,7 @@ sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
             return HF_OK;
         }
     }
-    hf_status status = make_room(sink, reterr);
+    hf_status status = make_buffer_room(sink, reterr);
     if (status != HF_OK) {
         hf_region_release(region);
         return status;

@@ -39,7 +39,7 @@ find_special(const char *at, const char *end) {
 }
 
 static Py_ssize_t
-size_of(const char *data, Py_ssize_t size) {
+escaped_size(const char *data, Py_ssize_t size) {
     const char *end = data + size;
     char ignored[HFI_JSON_ESCAPE_MAX];
     Py_ssize_t total = size + 2;
@@ -50,7 +50,7 @@ size_of(const char *data, Py_ssize_t size) {
 }
 
 static void
-write_text(char *to, const char *data, Py_ssize_t size) {
+write_escaped(char *to, const char *data, Py_ssize_t size) {
     const char *end = data + size;
     *to++ = '"';
     for (const char *at = data;;) {
@@ -86,9 +86,9 @@ json_text(PyObject *module, PyObject *text) {
     }
     PyObject *result = size > PY_SSIZE_T_MAX / HFI_JSON_ESCAPE_MAX - 2
                            ? PyErr_NoMemory()
-                           : PyBytes_FromStringAndSize(NULL, size_of(data, size));
+                           : PyBytes_FromStringAndSize(NULL, escaped_size(data, size));
     if (result != NULL)
-        write_text(PyBytes_AS_STRING(result), data, size);
+        write_escaped(PyBytes_AS_STRING(result), data, size);
     Py_XDECREF(encoded);
     return result;
 }

@@ -120,7 +120,7 @@ typedef struct import_table {
 
 /* glibc has added the base to the addresses of the dynamic section; musl hasn't. */
 static const void *
-located(const import_table *at, ElfW(Addr) address) {
+table_address(const import_table *at, ElfW(Addr) address) {
     return (const void *)(address < at->base ? address + at->base : address);
 }
 
@@ -130,22 +130,22 @@ read_dynamic(import_table *at, const ElfW(Dyn) * dynamic) {
         ElfW(Addr) value = dynamic->d_un.d_ptr;
         switch (dynamic->d_tag) {
         case DT_RELA:
-            at->relocations[0] = located(at, value);
+            at->relocations[0] = table_address(at, value);
             break;
         case DT_RELASZ:
             at->counts[0] = value / sizeof(ElfW(Rela));
             break;
         case DT_JMPREL:
-            at->relocations[1] = located(at, value);
+            at->relocations[1] = table_address(at, value);
             break;
         case DT_PLTRELSZ:
             at->counts[1] = value / sizeof(ElfW(Rela));
             break;
         case DT_SYMTAB:
-            at->symbols = located(at, value);
+            at->symbols = table_address(at, value);
             break;
         case DT_STRTAB:
-            at->strings = located(at, value);
+            at->strings = table_address(at, value);
             break;
         case DT_STRSZ:
             at->strings_size = value;

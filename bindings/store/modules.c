@@ -60,7 +60,7 @@ modules_with(PyObject *Py_UNUSED(module), PyObject *attribute) {
 }
 
 static int
-fold(PyObject *object, void *digest) {
+fold_object(PyObject *object, void *digest) {
     uint64_t *folded = digest;
     *folded = (*folded ^ (uint64_t)(uintptr_t)object) * 0x100000001b3u;
     return 0;
@@ -76,8 +76,8 @@ fold_dict(PyObject *dict, uint64_t *digest) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(dict, &position, &key, &value)) {
-        fold(key, digest);
-        fold(value, digest);
+        fold_object(key, digest);
+        fold_object(value, digest);
     }
 #endif
 }
@@ -96,17 +96,17 @@ contents_digest(PyObject *Py_UNUSED(module), PyObject *objects) {
             one = PyModule_GetDict(one);
         else if (PyType_Check(one))
             one = dict_of_class((PyTypeObject *)one);
-        fold(one, &digest);
+        fold_object(one, &digest);
         if (one && PyDict_CheckExact(one))
             fold_dict(one, &digest);
         else if (one && Py_TYPE(one)->tp_traverse)
-            Py_TYPE(one)->tp_traverse(one, fold, &digest);
+            Py_TYPE(one)->tp_traverse(one, fold_object, &digest);
     }
     return PyLong_FromUnsignedLongLong(digest);
 }
 
 static PyObject *
-environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
+list_environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
     extern char **environ;
     PyObject *list = PyList_New(0);
     for (char **entry = environ; list && entry && *entry; entry++) {
@@ -122,7 +122,7 @@ PyMethodDef hfi_modules_functions[] = {
     {"_contents_digest", contents_digest, METH_O,
      "_contents_digest(objects): a number that changes where one of them holds another "
      "object."},
-    {"_environment", environment, METH_NOARGS,
+    {"_environment", list_environment, METH_NOARGS,
      "The entries of the environment as C code finds them."},
     {"_modules_digest", modules_digest, METH_NOARGS,
      "A number that changes where a module comes, goes or is replaced."},

@@ -69,7 +69,7 @@ hfi_names_current(hfi_state *state, const hfi_names *names) {
 }
 
 static void
-hold(hfi_names *names, hf_snapshot *snapshot) {
+hold_snapshot(hfi_names *names, hf_snapshot *snapshot) {
     hf_snapshot_release(names->snapshot);
     names->snapshot = snapshot;
 }
@@ -98,7 +98,7 @@ hfi_names_begin_with_current(hfi_state *state, hfi_names *names) {
         return 0;
     hf_snapshot *snapshot = hfi_names_current(state, names);
     if (snapshot)
-        hold(names, snapshot);
+        hold_snapshot(names, snapshot);
     return snapshot ? 0 : -1;
 }
 
@@ -119,7 +119,7 @@ hfi_names_follow(hfi_state *state, hfi_names *names) {
     hf_status status =
         hf_snapshot_diff(names->snapshot, snapshot, note_difference, &differs, &error);
     if (status == HF_OK && !differs) {
-        hold(names, snapshot);
+        hold_snapshot(names, snapshot);
         return 1;
     }
     hf_snapshot_release(snapshot);
@@ -143,7 +143,7 @@ hfi_names_take_published(hfi_state *state, hfi_names *names) {
         hf_snapshot_release(snapshot);
         return 0;
     }
-    hold(names, snapshot);
+    hold_snapshot(names, snapshot);
     int failed = hfi_records_merge(&names->records, &names->pending) < 0;
     hfi_names_drop_pending(names);
     return failed ? -1 : 0;

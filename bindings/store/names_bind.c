@@ -86,8 +86,8 @@ cost_of(const hf_entry *entry) {
  * costs, in bytes, is taken off `budget`. 0 if not; -1 with an exception. Runs no code
  * of Python. */
 static int
-affords(hfi_state *state, const hfi_names *names, const hf_entry *entry,
-        int64_t *budget) {
+affords_entry(hfi_state *state, const hfi_names *names, const hf_entry *entry,
+              int64_t *budget) {
     hf_entry group = {.struct_size = sizeof group};
     if (*budget <= 0)
         return 0;
@@ -123,13 +123,13 @@ typedef struct binding {
 } binding;
 
 static hfi_record *
-record_of(binding *at, PyObject *key) {
+bound_record(binding *at, PyObject *key) {
     return hfi_records_find(&at->in.names->records, key);
 }
 
 /* The name's place in the order, whatever decodes its value. */
 static int
-meet(binding *at, PyObject *key) {
+order_name(binding *at, PyObject *key) {
     return hfi_key_kind(key) == 'n' ? hfi_keys_add(&at->order, key) : 0;
 }
 
@@ -145,7 +145,7 @@ bind_new(binding *at, PyObject *key, hfi_record *record) {
         Py_DECREF(value);
     }
     int failed = PyDict_SetItem(at->in.namespace, key, value) < 0;
-    if (failed && (record = record_of(at, key))) {
+    if (failed && (record = bound_record(at, key))) {
         record->state = HFI_SKIPPED;
         hfi_record_bind(record, NULL, 0);
     }
@@ -158,7 +158,7 @@ static size_t
 bind_those(binding *at, const hfi_keys *keys, int *failed) {
     size_t count = 0;
     for (size_t i = 0; i < keys->count; i++) {
-        hfi_record *record = record_of(at, keys->items[i]);
+        hfi_record *record = bound_record(at, keys->items[i]);
         if (!record || !record->is_new)
             continue;
         *failed |= bind_new(at, keys->items[i], record);
@@ -190,7 +190,8 @@ is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
     if (!at->wanted || ((entry->flags & HFI_ENTRY_MAPPED) && at->budget >= 0))
         return 1;
     int wanted = PySet_Contains(at->wanted, key);
-    return wanted ? wanted : affords(at->in.state, at->in.names, entry, &at->budget);
+    return wanted ? wanted
+                  : affords_entry(at->in.state, at->in.names, entry, &at->budget);
 }
 
 static int
@@ -198,9 +199,9 @@ bind_entry(binding *at, const hf_entry *entry) {
     PyObject *key = hfi_key_decode(entry);
     if (!key)
         return -1;
-    hfi_record *known = record_of(at, key);
+    hfi_record *known = bound_record(at, key);
     int result = 0;
-    if (meet(at, key) < 0 || (known && known->state == HFI_BOUND)) {
+    if (order_name(at, key) < 0 || (known && known->state == HFI_BOUND)) {
         Py_DECREF(key);
         return PyErr_Occurred() ? -1 : 0;
     }
@@ -274,7 +275,7 @@ difference_add(void *context, const hf_entry *before, const hf_entry *after) {
 }
 
 static int
-by_sequence(const void *one, const void *other) {
+by_change_sequence(const void *one, const void *other) {
     const change *left = one, *right = other;
     return (left->entry.sequence > right->entry.sequence) -
            (left->entry.sequence < right->entry.sequence);
@@ -292,7 +293,7 @@ static int
 adopt_removed(binding *at, PyObject *keys, PyObject *removed) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
-        hfi_record *record = record_of(at, key);
+        hfi_record *record = bound_record(at, key);
         if (!record)
             continue;
         int bound = record->state == HFI_BOUND && hfi_key_kind(key) == 'n';
@@ -311,7 +312,7 @@ adopt_removed(binding *at, PyObject *keys, PyObject *removed) {
 static int
 adopt_one(binding *at, PyObject *key, const hf_entry *entry) {
     int kind = hfi_key_kind(key), done = PyDict_Contains(at->in.decoded, key);
-    hfi_record *record = record_of(at, key);
+    hfi_record *record = bound_record(at, key);
     if (done || (record && record->state == HFI_BOUND))
         return done < 0 ? -1 : 0;
     if (kind == 'n' || kind == 'c')
@@ -325,7 +326,7 @@ static int
 adopt_changed(binding *at, const difference *found) {
     for (size_t i = 0; i < found->count; i++) {
         const change *one = &found->changed[i];
-        if (meet(at, one->key) < 0 ||
+        if (order_name(at, one->key) < 0 ||
             !hfi_decoding_set_record(&at->in, one->key, &one->entry, HFI_SKIPPED))
             return -1;
     }
@@ -352,7 +353,7 @@ adopt_difference(binding *at, PyObject *removed) {
     if (failed)
         hfi_raise(at->in.state, status < 0 ? status : HF_E_NOMEM, &at->error);
     else if (found.count)
-        qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
+        qsort(found.changed, found.count, sizeof *found.changed, by_change_sequence);
     failed = failed || adopt_removed(at, found.removed, removed) < 0 ||
              adopt_changed(at, &found) < 0;
     difference_fini(&found);
@@ -361,11 +362,11 @@ adopt_difference(binding *at, PyObject *removed) {
 
 /* The values to bind, for holdfast.carry.in_place: a new dict. */
 static PyObject *
-values_of(binding *at) {
+bound_values(binding *at) {
     PyObject *values = PyDict_New();
     for (size_t i = 0; values && i < at->in.bound.count; i++) {
         PyObject *key = at->in.bound.items[i];
-        hfi_record *record = record_of(at, key);
+        hfi_record *record = bound_record(at, key);
         if (record && record->is_new && PyDict_SetItem(values, key, record->bound) < 0)
             Py_CLEAR(values);
     }
@@ -377,7 +378,7 @@ static void
 take_values(binding *at, PyObject *values) {
     PyObject *key, *value;
     for (Py_ssize_t i = 0; PyDict_Next(values, &i, &key, &value);) {
-        hfi_record *record = record_of(at, key);
+        hfi_record *record = bound_record(at, key);
         if (!record || !record->is_new || record->bound == value)
             continue;
         record->is_closed = 0;
@@ -393,7 +394,7 @@ apply_in_place(binding *at) {
     if (PySet_GET_SIZE(beside) == 0)
         return PyList_New(0);
     PyObject *module = PyImport_ImportModule("holdfast.carry.in_place");
-    PyObject *values = module ? values_of(at) : NULL;
+    PyObject *values = module ? bound_values(at) : NULL;
     PyObject *apart =
         values ? PyObject_CallMethod(module, "apply", "OOOO", at->in.namespace, values,
                                      at->in.decoded, beside)
@@ -425,7 +426,7 @@ bind_wanted(binding *at) {
     if (PyErr_Occurred())
         there = -1;
     if (found.count)
-        qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
+        qsort(found.changed, found.count, sizeof *found.changed, by_change_sequence);
     for (size_t i = 0; there > 0 && i < found.count; i++)
         if (bind_entry(at, &found.changed[i].entry) < 0)
             there = -1;
@@ -480,7 +481,7 @@ code_of(binding *at) {
 
 /* Consumes the reference to `code`, or NULL with an exception. */
 static PyObject *
-report(binding *at, double start, PyObject *code) {
+report_binding(binding *at, double start, PyObject *code) {
     if (!code)
         return NULL;
     return Py_BuildValue("{s:n,s:K,s:K,s:K,s:d,s:O,s:N}", "bound",
@@ -492,7 +493,7 @@ report(binding *at, double start, PyObject *code) {
 }
 
 static PyObject *
-list_of(const hfi_keys *keys) {
+list_keys(const hfi_keys *keys) {
     PyObject *list = PyList_New((Py_ssize_t)keys->count);
     for (size_t i = 0; list && i < keys->count; i++)
         PyList_SET_ITEM(list, (Py_ssize_t)i, Py_NewRef(keys->items[i]));
@@ -517,7 +518,8 @@ bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget
         if (hfi_names_begin_with_current(at.in.state, names) == 0 &&
             bind_in_order(&at, bind_what(&at) < 0) == 0 &&
             hfi_decoding_take_baselines(&at.in) == 0)
-            result = report(&at, start, at.wanted ? code_of(&at) : PyDict_New());
+            result =
+                report_binding(&at, start, at.wanted ? code_of(&at) : PyDict_New());
     }
     binding_fini(&at);
     return result;
@@ -546,8 +548,8 @@ adopt_and_report(binding *at, PyObject *removed) {
     PyObject *apart = adopt_difference(at, removed) == 0 ? apply_in_place(at) : NULL;
     PyObject *result = NULL;
     if (bind_in_order(at, !apart) == 0 && hfi_decoding_take_baselines(&at->in) == 0)
-        result = report(at, start, code_of(at));
-    PyObject *changed = result ? list_of(&at->in.bound) : NULL;
+        result = report_binding(at, start, code_of(at));
+    PyObject *changed = result ? list_keys(&at->in.bound) : NULL;
     if (result && (!changed || PyDict_SetItemString(result, "changed", changed) < 0 ||
                    PyDict_SetItemString(result, "removed", removed) < 0 ||
                    PyDict_SetItemString(result, "apart", apart) < 0))

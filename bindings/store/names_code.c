@@ -78,8 +78,8 @@ root_keys(const hfi_graph *graph, PyObject *keys) {
 }
 
 static int
-walk(PyObject *keys, PyObject *values, PyObject *classes, PyObject *namespace,
-     PyObject *code) {
+walk_values(PyObject *keys, PyObject *values, PyObject *classes, PyObject *namespace,
+            PyObject *code) {
     hfi_graph graph;
     hfi_graph_input input = {.objects = PySequence_Fast_ITEMS(values),
                              .count = (size_t)PyList_GET_SIZE(values),
@@ -103,7 +103,7 @@ hfi_code_behind(PyObject *keys, PyObject *values, PyObject *classes,
     if (!code || (!PyList_GET_SIZE(values) && !PyList_GET_SIZE(classes)))
         return code;
     PyObject *known = PyList_AsTuple(classes); /* the walk may decode more of them */
-    int failed = !known || walk(keys, values, known, namespace, code) < 0;
+    int failed = !known || walk_values(keys, values, known, namespace, code) < 0;
     Py_XDECREF(known);
     if (failed)
         Py_CLEAR(code);

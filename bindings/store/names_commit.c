@@ -57,7 +57,7 @@ hfi_changes_expect(hfi_changes *at, size_t count) {
 }
 
 static hfi_record *
-record_of(const hfi_changes *at, PyObject *key) {
+current_record(const hfi_changes *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
@@ -67,12 +67,12 @@ record_after(const hfi_changes *at, PyObject *key) {
     hfi_record *pending = hfi_records_find(&at->names->pending, key);
     if (pending)
         return pending->state == HFI_REMOVED ? NULL : pending;
-    return record_of(at, key);
+    return current_record(at, key);
 }
 
 /* Not in a trial: a second commit of this process would drop the one that is prepared. */
 static int
-begin(hfi_changes *at) {
+begin_commit(hfi_changes *at) {
     if (at->commit)
         return 0;
     hf_error error = HF_ERROR_INIT;
@@ -86,7 +86,7 @@ begin(hfi_changes *at) {
 }
 
 static uint32_t
-flags_of(PyObject *key, const hfi_entry_sink *sink, uint32_t codec) {
+entry_flags(PyObject *key, const hfi_entry_sink *sink, uint32_t codec) {
     if (hfi_key_kind(key) == 'g')
         return HFI_ENTRY_GROUP;
     int cheap = sink->buffer_count || sink->payload_size < 32768;
@@ -106,18 +106,18 @@ put_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
 
 /* Put the sink's encoding under `key`. Gives a new record, borrowed from pending. */
 static hfi_record *
-put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
+put_record(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
     if (at->is_trial)
         return hfi_records_put(&at->names->pending, key);
     Py_ssize_t size = 0;
     const char *text = hfi_key_bytes(key, &size);
-    if (!text || begin(at) < 0)
+    if (!text || begin_commit(at) < 0)
         return NULL;
     hf_value value = {.struct_size = sizeof value,
                       .key = text,
                       .key_size = (size_t)size,
                       .codec = codec,
-                      .flags = flags_of(key, sink, codec),
+                      .flags = entry_flags(key, sink, codec),
                       .meta = sink->meta,
                       .meta_size = sink->meta_size,
                       .payload = sink->payload_size ? sink->payload : NULL,
@@ -143,14 +143,14 @@ put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
 int
 hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec,
                 PyObject *group, hfi_record **ret_record) {
-    hfi_record *record = record_of(at, key);
+    hfi_record *record = current_record(at, key);
     int same = record ? hfi_stored_matches(at->state, at->names, key, record, sink,
                                            codec, &at->decoded_again)
                       : 0;
     if (same < 0)
         return -1;
     if (!same) {
-        record = put(at, key, sink, codec);
+        record = put_record(at, key, sink, codec);
         if (!record || hfi_record_set_group(record, group) < 0)
             return -1;
     }
@@ -160,10 +160,10 @@ hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t c
 }
 
 static int
-remove_entry(hfi_changes *at, PyObject *key) {
+remove_stored(hfi_changes *at, PyObject *key) {
     Py_ssize_t size = 0;
     const char *text = hfi_key_bytes(key, &size);
-    if (!text || begin(at) < 0)
+    if (!text || begin_commit(at) < 0)
         return -1;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
@@ -178,7 +178,7 @@ remove_entry(hfi_changes *at, PyObject *key) {
 
 static int
 remove_key(hfi_changes *at, PyObject *key) {
-    if (!at->is_trial && remove_entry(at, key) < 0)
+    if (!at->is_trial && remove_stored(at, key) < 0)
         return -1;
     hfi_record *record = hfi_records_put(&at->names->pending, key);
     if (!record)
@@ -189,7 +189,7 @@ remove_key(hfi_changes *at, PyObject *key) {
 
 int
 hfi_changes_drop(hfi_changes *at, PyObject *key) {
-    return record_of(at, key) ? remove_key(at, key) : 0;
+    return current_record(at, key) ? remove_key(at, key) : 0;
 }
 
 /* ---- what leaves ---------------------------------------------------------------- */
@@ -235,7 +235,7 @@ remove_deleted(hfi_changes *at, const hfi_scan_request *wanted) {
 
 /* Mark what the records that stay refer to: groups, classes, and theirs in turn. */
 static int
-mark(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
+mark_record(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
     int kind = hfi_key_kind(key);
     if (kind == 'g' || kind == 'c') { /* nothing refers to the others */
         int known = PySet_Contains(live, key);
@@ -247,15 +247,15 @@ mark(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
     PyObject *group_key = hfi_record_group(record);
     if (group_key) {
         hfi_record *group = record_after(at, group_key);
-        if (group && mark(at, live, group_key, group) < 0)
+        if (group && mark_record(at, live, group_key, group) < 0)
             return -1;
     }
     PyObject *classes = hfi_record_classes(record);
     for (Py_ssize_t i = 0; classes && i < PyTuple_GET_SIZE(classes); i++) {
         PyObject *class_key = hfi_key_of_class(PyTuple_GET_ITEM(classes, i));
         hfi_record *class_record = class_key ? record_after(at, class_key) : NULL;
-        int failed =
-            !class_key || (class_record && mark(at, live, class_key, class_record) < 0);
+        int failed = !class_key || (class_record &&
+                                    mark_record(at, live, class_key, class_record) < 0);
         Py_XDECREF(class_key);
         if (failed)
             return -1;
@@ -296,7 +296,7 @@ remove_unreferred(hfi_changes *at) {
         int kind = hfi_key_kind(key);
         hfi_record *record = record_after(at, key);
         if (record && (kind == 'n' || kind == 'x'))
-            failed = mark(at, live, key, record) < 0;
+            failed = mark_record(at, live, key, record) < 0;
     }
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);

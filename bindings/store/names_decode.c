@@ -85,7 +85,7 @@ hfi_decoding_enter(hfi_decoding *at) {
 }
 
 static PyObject *
-decode(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
+decode_entry(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
     if (hfi_codec_asks_context(entry) && hfi_decoding_enter(at) < 0)
         return NULL;
     PyObject *value = hfi_decode(at->state, at->names->attachment, at->names->snapshot,
@@ -95,12 +95,12 @@ decode(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
 }
 
 static int
-find(hfi_decoding *at, PyObject *key, hf_entry *ret_entry) {
+find_entry(hfi_decoding *at, PyObject *key, hf_entry *ret_entry) {
     return hfi_names_find(at->state, at->names, key, ret_entry);
 }
 
 static hfi_record *
-record_of(hfi_decoding *at, PyObject *key) {
+decoded_record(hfi_decoding *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
@@ -143,7 +143,7 @@ is_closed(hfi_decoding *at, uint32_t codec, PyObject *value) {
 
 /* It could be decoded after all, by a second try for another name of its group. */
 static int
-is_there(hfi_decoding *at, PyObject *key) {
+mark_present(hfi_decoding *at, PyObject *key) {
     int absent = PyDict_Contains(at->absent, key);
     return absent > 0 ? PyDict_DelItem(at->absent, key) : absent;
 }
@@ -151,8 +151,8 @@ is_there(hfi_decoding *at, PyObject *key) {
 /* To be bound, and remembered with the regions that `source` mapped; NULL for one that
  * has none. `codec` is its own, or that of its group. */
 static int
-take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
-           PyObject *value, const hfi_entry_source *source) {
+take_decoded(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
+             PyObject *value, const hfi_entry_source *source) {
     int kind = hfi_key_kind(key), closed = is_closed(at, codec, value);
     hfi_record *record = hfi_decoding_set_record(at, key, entry, HFI_BOUND);
     if (!record ||
@@ -169,7 +169,8 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
     if (kind != 'n')
         return kind == 'c' ? PyList_Append(at->classes, value) : 0;
     if ((!closed && PyList_Append(at->open, key) < 0) ||
-        hfi_names_forget_unserializable(at->names, key) < 0 || is_there(at, key) < 0)
+        hfi_names_forget_unserializable(at->names, key) < 0 ||
+        mark_present(at, key) < 0)
         return -1;
     return hfi_keys_add(&at->bound, key);
 }
@@ -178,7 +179,7 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
  * asked for its value in the store? */
 static int
 is_the_users(hfi_decoding *at, PyObject *name) {
-    const hfi_record *record = at->asked ? record_of(at, name) : NULL;
+    const hfi_record *record = at->asked ? decoded_record(at, name) : NULL;
     if (!record || hfi_key_kind(name) != 'n')
         return 0;
     int asked = PySet_Contains(at->asked, name);
@@ -194,7 +195,7 @@ take_member(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *name,
             PyObject *value) {
     hf_entry entry = {.struct_size = sizeof entry};
     PyObject *own;
-    int found = PyUnicode_Check(name) ? find(at, name, &entry) : 0;
+    int found = PyUnicode_Check(name) ? find_entry(at, name, &entry) : 0;
     if (found > 0 && (found = is_the_users(at, name)) >= 0)
         found = !found;
     if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
@@ -203,7 +204,7 @@ take_member(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *name,
     if (same > 0)
         same = PyObject_RichCompareBool(own, group, Py_EQ);
     Py_XDECREF(own);
-    return same > 0 ? take_value(at, name, &entry, codec, value, NULL) : same;
+    return same > 0 ? take_decoded(at, name, &entry, codec, value, NULL) : same;
 }
 
 static int
@@ -239,17 +240,17 @@ decode_group(hfi_decoding *at, PyObject *key) {
     if (values || PyErr_Occurred())
         return values;
     hf_entry entry = {.struct_size = sizeof entry};
-    int found = find(at, key, &entry);
+    int found = find_entry(at, key, &entry);
     if (found == 0)
         PyErr_Format(at->state->corrupt_error, "a group of names is missing");
     hfi_entry_source source;
-    values = found > 0 ? decode(at, &entry, &source) : NULL;
+    values = found > 0 ? decode_entry(at, &entry, &source) : NULL;
     int failed = !values;
     if (values && !PyDict_CheckExact(values)) {
         failed = 1;
         PyErr_SetString(at->state->corrupt_error, "a group of names is no dict");
     }
-    failed = failed || take_value(at, key, &entry, entry.codec, values, &source) < 0;
+    failed = failed || take_decoded(at, key, &entry, entry.codec, values, &source) < 0;
     if (values)
         hfi_entry_source_fini(&source);
     if (failed || take_members(at, key, entry.codec, values) < 0) {
@@ -275,10 +276,10 @@ decode_member(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
 static PyObject *
 decode_single(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     hfi_entry_source source;
-    PyObject *value = decode(at, entry, &source);
+    PyObject *value = decode_entry(at, entry, &source);
     if (!value)
         return NULL;
-    if (take_value(at, key, entry, entry->codec, value, &source) < 0)
+    if (take_decoded(at, key, entry, entry->codec, value, &source) < 0)
         Py_CLEAR(value);
     hfi_entry_source_fini(&source);
     return value;
@@ -356,7 +357,7 @@ note_group_absent(hfi_decoding *at, PyObject *group, const hf_entry *entry) {
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(names); i++) {
         PyObject *name = PyList_GET_ITEM(names, i);
         hf_entry own = {.struct_size = sizeof own};
-        int found = find(at, name, &own);
+        int found = find_entry(at, name, &own);
         failed = found < 0 || (found && set_absent(at, name, &own, reason) < 0);
     }
     Py_XDECREF(names);
@@ -391,7 +392,7 @@ hfi_names_load_class(PyObject *self, PyObject *identifier) {
     }
     PyObject *key = hfi_key_of_class(identifier);
     hf_entry entry = {.struct_size = sizeof entry};
-    int found = key ? find(at, key, &entry) : -1;
+    int found = key ? find_entry(at, key, &entry) : -1;
     PyObject *value = found > 0 ? decode_key(at, key, &entry) : NULL;
     if (found == 0)
         PyErr_SetString(at->state->error, "its class isn't in the store");
@@ -418,8 +419,8 @@ own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
 
 /* The sink has this process's own encoding of this key. */
 static int
-take_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t codec) {
-    hfi_record *record = record_of(at, key);
+take_own_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t codec) {
+    hfi_record *record = decoded_record(at, key);
     return record ? hfi_record_take_digest(record, at->names->attachment, sink, codec)
                   : 0;
 }
@@ -432,12 +433,12 @@ take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
     Py_ssize_t position = 0;
     int failed = 0;
     while (!failed && PyDict_Next(values, &position, &name, &value)) {
-        hfi_record *record = record_of(at, name);
+        hfi_record *record = decoded_record(at, name);
         if (!record || !hfi_record_group(record))
             continue;
         Py_INCREF(name);
         failed = hfi_member_encode(at->state, sink, value, group) < 0 ||
-                 take_digest(at, sink, name, HF_CODEC_MEMBER) < 0;
+                 take_own_digest(at, sink, name, HF_CODEC_MEMBER) < 0;
         Py_DECREF(name);
     }
     return failed ? -1 : 0;
@@ -447,7 +448,7 @@ take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
  * here. */
 static int
 take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *value) {
-    if (!record_of(at, key) || hfi_graph_is_atom(value))
+    if (!decoded_record(at, key) || hfi_graph_is_atom(value))
         return 0;
     int is_group = hfi_key_kind(key) == 'g';
     const hf_codec *codec = NULL;
@@ -456,7 +457,7 @@ take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *v
     if (has_class <= 0)
         return has_class;
     hf_status status = hfi_encode(at->state, sink, value, key, &codec, &error);
-    if (status == HF_OK && take_digest(at, sink, key, codec->number) < 0)
+    if (status == HF_OK && take_own_digest(at, sink, key, codec->number) < 0)
         return -1;
     if (is_group && take_member_baselines(at, sink, key, value) < 0)
         return -1;

@@ -69,7 +69,7 @@ add_classes(walk *at) {
 
 /* The walk's results for each member. */
 static int
-learn(walk *at) {
+learn_groups(walk *at) {
     hfi_graph *graph = &at->graph;
     char *open = calloc(graph->count + 1, 1);
     if (!open) {
@@ -114,7 +114,7 @@ typedef struct order {
 } order;
 
 static int
-by_group(const void *one, const void *other) {
+by_class_and_group(const void *one, const void *other) {
     const order *left = one, *right = other;
     if (left->has_class != right->has_class)
         return right->has_class - left->has_class;
@@ -141,7 +141,7 @@ orders_of(hfi_graph *graph, size_t *ret_count) {
             if (sizes[group] > 1 || has_class[group])
                 orders[count++] = (order){group, i, has_class[group]};
         }
-        qsort(orders, count, sizeof *orders, by_group);
+        qsort(orders, count, sizeof *orders, by_class_and_group);
     } else {
         free(orders);
         orders = NULL;
@@ -250,7 +250,7 @@ hfi_grouping_init(hfi_grouping *ret_grouping, hfi_scan *scan, PyObject *namespac
                  walk_init(&at, namespace, session) < 0;
     if (!failed) {
         failed = (at.graph.count > at.graph.names && add_classes(&at) < 0) ||
-                 learn(&at) < 0 || list_code(&at, ret_grouping) < 0 ||
+                 learn_groups(&at) < 0 || list_code(&at, ret_grouping) < 0 ||
                  list_groups(&at, ret_grouping) < 0;
         hfi_graph_fini(&at.graph);
     }

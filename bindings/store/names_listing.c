@@ -61,7 +61,7 @@ add_item(void *context, const hf_entry *entry) {
 
 /* Of the entries of a snapshot: a list of what `make` gives for each. */
 static PyObject *
-list_entries(hfi_state *state, hf_snapshot *snapshot, listing *at) {
+list_snapshot(hfi_state *state, hf_snapshot *snapshot, listing *at) {
     hf_error error = HF_ERROR_INIT;
     at->state = state;
     at->items = PyList_New(0);
@@ -126,18 +126,19 @@ hfi_names_listing(PyObject *self, PyObject *ignored) {
     (void)ignored;
     hfi_names *names = hfi_names_of(self);
     listing at = {.context = names, .make = own_item};
-    return list_entries(hfi_state_of(Py_TYPE(self)), names->snapshot, &at);
+    return list_snapshot(hfi_state_of(Py_TYPE(self)), names->snapshot, &at);
 }
 
 PyObject *
 hfi_names_keys(PyObject *self, PyObject *ignored) {
     (void)ignored;
     listing at = {.make = key_item};
-    return list_entries(hfi_state_of(Py_TYPE(self)), hfi_names_of(self)->snapshot, &at);
+    return list_snapshot(hfi_state_of(Py_TYPE(self)), hfi_names_of(self)->snapshot,
+                         &at);
 }
 
 static PyObject *
-entries(PyObject *module, PyObject *args) {
+list_entries(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *session, *result = NULL;
     Py_buffer name;
@@ -156,7 +157,7 @@ entries(PyObject *module, PyObject *args) {
             hf_snapshot_import(attachment->session, &generation, &snapshot, &error);
     }
     if (status == HF_OK)
-        result = list_entries(state, snapshot, &at);
+        result = list_snapshot(state, snapshot, &at);
     else if (attachment)
         hfi_raise(state, status, &error);
     hf_snapshot_release(snapshot);
@@ -165,7 +166,7 @@ entries(PyObject *module, PyObject *args) {
 }
 
 PyMethodDef hfi_listing_functions[] = {
-    {"_entries", entries, METH_VARARGS,
+    {"_entries", list_entries, METH_VARARGS,
      "_entries(session, generation, most): the entries of a generation that another "
      "process holds and has named, a dict each; those of plain values of up to `most` "
      "bytes with their 'content', for _decode."},

@@ -57,7 +57,7 @@ is_carried(scanning *at, PyObject *key) {
 }
 
 static hfi_record *
-record_of(const scanning *at, PyObject *key) {
+scanned_record(const scanning *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
@@ -73,7 +73,7 @@ is_untouched(scanning *at, PyObject *key, PyObject *value, const hfi_record *rec
 
 /* A group with a name that is looked at is looked at as a whole. */
 static int
-heat(scanning *at, const hfi_record *record) {
+heat_group(scanning *at, const hfi_record *record) {
     PyObject *group = record ? hfi_record_group(record) : NULL;
     return group ? PySet_Add(at->hot_groups, group) : 0;
 }
@@ -116,11 +116,11 @@ collect_name(scanning *at, PyObject *key, PyObject *value) {
     value = saved_for(at, value);
     if (!value)
         return -1;
-    hfi_record *record = record_of(at, key);
+    hfi_record *record = scanned_record(at, key);
     if (record && record->is_held && record->bound == value)
         return 0;
     int untouched = is_untouched(at, key, value, record);
-    if (untouched < 0 || (!untouched && heat(at, record) < 0))
+    if (untouched < 0 || (!untouched && heat_group(at, record) < 0))
         return -1;
     int verified = untouched && !hfi_record_group(record);
     if (verified && !at->wanted->verify)
@@ -176,7 +176,7 @@ collect_records(scanning *at) {
         if (kind == 'c' && add_class(at, key) < 0)
             return -1;
         if ((kind == 'c' || PyDict_Contains(at->wanted->namespace, key) == 0) &&
-            heat(at, record) < 0)
+            heat_group(at, record) < 0)
             return -1;
     }
     return 0;
@@ -192,7 +192,7 @@ drop_cold_groups(scanning *at) {
         int hot = 1;
         if (one->is_untouched && !failed)
             hot = PySet_Contains(at->hot_groups,
-                                 hfi_record_group(record_of(at, one->key)));
+                                 hfi_record_group(scanned_record(at, one->key)));
         failed |= hot < 0;
         if (!hot && at->wanted->verify) {
             one->is_untouched = 0;

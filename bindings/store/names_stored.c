@@ -56,8 +56,8 @@ same_payload(uint32_t codec, const void *one, size_t one_size, const void *other
 /* Does the sink say what the entry says, buffers included? No page of the regions was
  * written: what they show is what is stored. */
 static int
-is_entry(hf_snapshot *snapshot, const hfi_entry_sink *sink, const hf_entry *entry,
-         const hfi_record *record) {
+sink_is_entry(hf_snapshot *snapshot, const hfi_entry_sink *sink, const hf_entry *entry,
+              const hfi_record *record) {
     if (sink->buffer_count != entry->buffer_count ||
         sink->buffer_count != hfi_record_region_count(record) ||
         !same_content(sink->meta, sink->meta_size, entry->meta, entry->meta_size) ||
@@ -82,7 +82,7 @@ is_canonical(const hf_entry *entry) {
 
 /* Does decoding it again run no code of the notebook's? */
 static int
-is_quiet(const hfi_record *record) {
+record_is_quiet(const hfi_record *record) {
     PyObject *classes = hfi_record_classes(record);
     if (!classes || PyTuple_GET_SIZE(classes) == 0)
         return 1;
@@ -197,11 +197,11 @@ entry_matches(comparison *at) {
     if (found <= 0 || is_foreign)
         return found > 0 ? is_fresh_copy(at, &entry) : found;
     int same = hfi_record_pages_unchanged(at->state, at->record);
-    if (same != 1 || is_entry(at->names->snapshot, at->sink, &entry, at->record))
+    if (same != 1 || sink_is_entry(at->names->snapshot, at->sink, &entry, at->record))
         return same;
     if (at->record->baseline == HFI_BY_OWN || is_canonical(&entry))
         return 0;
-    same = is_quiet(at->record);
+    same = record_is_quiet(at->record);
     return same == 1 ? is_fresh_copy(at, &entry) : same;
 }
 

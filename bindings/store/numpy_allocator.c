@@ -60,14 +60,14 @@ static const char capsule_name[] = "mem_handler";
 static allocator own;
 
 static void *
-arena_malloc(void *context, size_t size) {
+numpy_malloc(void *context, size_t size) {
     (void)context;
     void *block = hfi_arena_allocate(size, 0);
     return block ? block : own.malloc(own.context, size);
 }
 
 static void *
-arena_calloc(void *context, size_t count, size_t size) {
+numpy_calloc(void *context, size_t count, size_t size) {
     (void)context;
     size_t bytes;
     void *block = __builtin_mul_overflow(count, size, &bytes)
@@ -77,7 +77,7 @@ arena_calloc(void *context, size_t count, size_t size) {
 }
 
 static void
-arena_free(void *context, void *block, size_t size) {
+numpy_free(void *context, void *block, size_t size) {
     (void)context;
     if (!hfi_arena_free(block))
         own.free(own.context, block, size);
@@ -86,12 +86,12 @@ arena_free(void *context, void *block, size_t size) {
 /* Blocks stay on their side: how much malloc's hold isn't known, so they can't be
  * copied to ours. */
 static void *
-arena_realloc(void *context, void *block, size_t size) {
+numpy_realloc(void *context, void *block, size_t size) {
     (void)context;
     size_t old = hfi_arena_size(block);
     if (!old)
         return own.realloc(own.context, block, size);
-    void *moved = arena_malloc(NULL, size);
+    void *moved = numpy_malloc(NULL, size);
     if (!moved)
         return NULL;
     memcpy(moved, block, old < size ? old : size);
@@ -102,7 +102,7 @@ arena_realloc(void *context, void *block, size_t size) {
 static handler arena_handler = {
     .name = "holdfast_arena",
     .version = 1,
-    .allocator = {NULL, arena_malloc, arena_calloc, arena_realloc, arena_free},
+    .allocator = {NULL, numpy_malloc, numpy_calloc, numpy_realloc, numpy_free},
 };
 
 /* NumPy's table of functions; NULL with an exception. */

@@ -69,7 +69,7 @@ add_page(runs *found, uint64_t address) {
 }
 
 static int
-look_at(int pagemap, range of, runs *found) {
+look_at_range(int pagemap, range of, runs *found) {
     uint64_t words[BATCH];
     uint64_t first = of.address / found->page, end = first + of.size / found->page;
     while (first < end) {
@@ -89,7 +89,7 @@ look_at(int pagemap, range of, runs *found) {
 }
 
 static int
-look(const Py_buffer *ranges, runs *found) {
+look_at_ranges(const Py_buffer *ranges, runs *found) {
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (pagemap < 0)
         return 0;
@@ -99,7 +99,7 @@ look(const Py_buffer *ranges, runs *found) {
          at += (Py_ssize_t)sizeof(range)) {
         range one;
         memcpy(&one, (const char *)ranges->buf + at, sizeof one);
-        err = look_at(pagemap, one, found);
+        err = look_at_range(pagemap, one, found);
     }
     close(pagemap);
     return err;
@@ -108,7 +108,7 @@ look(const Py_buffer *ranges, runs *found) {
 /* Memory that can't be written, such as code, refuses the first and takes the
  * second. */
 static uint64_t
-copy(range run) {
+copy_run(range run) {
     void *start = (void *)(uintptr_t)run.address;
     return madvise(start, (size_t)run.size, MADV_POPULATE_WRITE) == 0 ||
                    madvise(start, (size_t)run.size, MADV_POPULATE_READ) == 0
@@ -125,13 +125,13 @@ typedef struct {
 } runs;
 
 static int
-look(const Py_buffer *ranges, runs *found) {
+look_at_ranges(const Py_buffer *ranges, runs *found) {
     (void)ranges, (void)found;
     return 0;
 }
 
 static uint64_t
-copy(range run) {
+copy_run(range run) {
     (void)run;
     return 0;
 }
@@ -144,7 +144,7 @@ pages_with(PyObject *ranges, uint64_t mask, uint64_t wanted) {
     if (PyObject_GetBuffer(ranges, &view, PyBUF_SIMPLE) != 0)
         return NULL;
     PyObject *result =
-        look(&view, &found) == 0
+        look_at_ranges(&view, &found) == 0
             ? PyBytes_FromStringAndSize((const char *)found.items,
                                         (Py_ssize_t)(found.count * sizeof(range)))
             : PyErr_NoMemory();
@@ -176,7 +176,7 @@ copy_pages(PyObject *module, PyObject *wanted) {
          at += (Py_ssize_t)sizeof(range)) {
         range one;
         memcpy(&one, (const char *)view.buf + at, sizeof one);
-        bytes += copy(one);
+        bytes += copy_run(one);
     }
     PyBuffer_Release(&view);
     return PyLong_FromUnsignedLongLong(bytes);

@@ -28,7 +28,7 @@ typedef struct tally { /* hfi_tally of kernel/workers/worker.h */
 } tally;
 
 static int
-unread(const int fds[2], uint64_t ret_unread[2]) {
+count_unread(const int fds[2], uint64_t ret_unread[2]) {
     for (int i = 0; i < 2; i++) {
         int count = 0;
         if (ioctl(fds[i], FIONREAD, &count) != 0)
@@ -40,12 +40,12 @@ unread(const int fds[2], uint64_t ret_unread[2]) {
 
 /* 0 with the counts, 1 if another look is due, -1 and errno. */
 static int
-look(tally *shared, const int fds[2], uint64_t ret_written[2]) {
+count_written(tally *shared, const int fds[2], uint64_t ret_written[2]) {
     uint64_t waiting[2], before[2];
     uint32_t turn = atomic_load(&shared->turn);
     for (int i = 0; i < 2; i++)
         before[i] = atomic_load(&shared->read[i]);
-    if (unread(fds, waiting) != 0)
+    if (count_unread(fds, waiting) != 0)
         return -1;
     if (turn & 1 || turn != atomic_load(&shared->turn))
         return 1;
@@ -64,7 +64,7 @@ look_until_sure(tally *shared, const int fds[2], uint64_t ret_written[2]) {
             nanosleep(&pause, NULL);
             Py_END_ALLOW_THREADS
         }
-        found = look(shared, fds, ret_written);
+        found = count_written(shared, fds, ret_written);
     }
     return found;
 }
@@ -85,7 +85,7 @@ pipes_written(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
             return NULL;
         fds[i] = (int)fd;
     }
-    if (unread(fds, counts) != 0)
+    if (count_unread(fds, counts) != 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     if (counts[0] == 0 && counts[1] == 0)
         Py_RETURN_NONE;

@@ -175,7 +175,7 @@ has_large_regions(PyObject *module, PyObject *session) {
 }
 
 static PyObject *
-means(PyObject *module, PyObject *session) {
+prefill_means(PyObject *module, PyObject *session) {
     hfi_attachment *attachment = hfi_attachment_of(module, session);
     uint64_t huge_size;
     int way;
@@ -201,7 +201,7 @@ reshare_region(PyObject *module, PyObject *args) {
 /* ---- blocks for new data ------------------------------------------------------- */
 
 static PyObject *
-taken(PyObject *module, PyObject *session) {
+taken_sizes(PyObject *module, PyObject *session) {
     hfi_attachment *attachment = hfi_attachment_of(module, session);
     if (!attachment)
         return NULL;
@@ -234,7 +234,7 @@ with_sizes(PyObject *module, PyObject *args, size_t ret_sizes[HFI_TAKEN_MAX],
 }
 
 static PyObject *
-preallocate(PyObject *module, PyObject *args) {
+preallocate_sizes(PyObject *module, PyObject *args) {
     size_t sizes[HFI_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
@@ -251,7 +251,7 @@ preallocate(PyObject *module, PyObject *args) {
 }
 
 static PyObject *
-prefill(PyObject *module, PyObject *args) {
+prefill_sizes(PyObject *module, PyObject *args) {
     size_t sizes[HFI_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
@@ -287,7 +287,7 @@ PyMethodDef hfi_preparation_functions[] = {
      "_has_large_regions(session): whether memory of a MiB or more in one piece lies "
      "in "
      "the session and is mapped here."},
-    {"_means", means, METH_O,
+    {"_means", prefill_means, METH_O,
      "_means(session): the size of huge pages, or 0; how written pages are found (1: "
      "PAGEMAP_SCAN, 2: pagemap, 3: comparing them)."},
     {"_compare_pages", compare_pages, METH_O,
@@ -309,14 +309,14 @@ PyMethodDef hfi_preparation_functions[] = {
     {"_copied", copied_bytes, METH_VARARGS,
      "_copied(session, address): how many bytes of the region there are private "
      "copies, and its size; zeros where it isn't a committed one."},
-    {"_taken", taken, METH_O,
+    {"_taken", taken_sizes, METH_O,
      "_taken(session): the sizes of the new blocks that were asked for since the last "
      "call, as native 64-bit words."},
-    {"_preallocate", preallocate, METH_VARARGS,
+    {"_preallocate", preallocate_sizes, METH_VARARGS,
      "_preallocate(session, sizes): have blocks of these sizes ready; how many bytes "
      "there "
      "are."},
-    {"_prefill", prefill, METH_VARARGS,
+    {"_prefill", prefill_sizes, METH_VARARGS,
      "_prefill(session, sizes): begin to give free space memory for blocks of these "
      "sizes, or end it where there are none."},
     {"_prefill_some", prefill_some, METH_VARARGS,

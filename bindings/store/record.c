@@ -31,24 +31,25 @@ enum { ROOM_FIRST = 16 };
 /* ---- the table ------------------------------------------------------------------ */
 
 static Py_hash_t
-hash_of(PyObject *key) {
+hash_of_key(PyObject *key) {
     Py_hash_t known = ((PyASCIIObject *)key)->hash; /* a str keeps it, and can't fail */
     return known != -1 ? known : PyObject_Hash(key);
 }
 
 /* Most keys are the very object that the namespace has. */
 static int
-same_key(PyObject *one, PyObject *other, Py_hash_t hash) {
-    return one == other || (hash_of(one) == hash && PyUnicode_Compare(one, other) == 0);
+is_key(PyObject *one, PyObject *other, Py_hash_t hash) {
+    return one == other ||
+           (hash_of_key(one) == hash && PyUnicode_Compare(one, other) == 0);
 }
 
 /* The slot of the index that leads to `key`, or the free one where it would stand. */
 static uint32_t *
-slot_of(const hfi_records *records, PyObject *key, Py_hash_t hash) {
+slot_of_key(const hfi_records *records, PyObject *key, Py_hash_t hash) {
     uint32_t at = (uint32_t)((size_t)hash & records->mask);
     while (records->index[at]) {
         const hfi_record *item = &records->items[records->index[at] - 1];
-        if (item->key && same_key(item->key, key, hash))
+        if (item->key && is_key(item->key, key, hash))
             break;
         at = (at + 1) & records->mask;
     }
@@ -59,13 +60,13 @@ hfi_record *
 hfi_records_find(const hfi_records *records, PyObject *key) {
     if (!records->live)
         return NULL;
-    uint32_t place = *slot_of(records, key, hash_of(key));
+    uint32_t place = *slot_of_key(records, key, hash_of_key(key));
     return place ? &records->items[place - 1] : NULL;
 }
 
 /* Lay the table out anew for `room` records, without the places that were given up. */
 static int
-resize(hfi_records *records, size_t room) {
+resize_table(hfi_records *records, size_t room) {
     size_t slots = 2 * ROOM_FIRST;
     while (2 * slots < 3 * room)
         slots *= 2;
@@ -86,7 +87,7 @@ resize(hfi_records *records, size_t room) {
     hfi_record *item;
     for (size_t position = 0; (item = hfi_records_next(records, &position));) {
         fresh.items[fresh.count] = *item;
-        *slot_of(&fresh, item->key, hash_of(item->key)) = ++fresh.count;
+        *slot_of_key(&fresh, item->key, hash_of_key(item->key)) = ++fresh.count;
     }
     fresh.live = fresh.count;
     free(records->items);
@@ -99,7 +100,7 @@ int
 hfi_records_reserve(hfi_records *records, size_t more) {
     if (more <= records->room - records->count)
         return 0;
-    return resize(records, records->live + more);
+    return resize_table(records, records->live + more);
 }
 
 static void
@@ -117,7 +118,7 @@ drop_regions(hfi_record_rest *rest) {
  * it may run a finalizer, which may move the records. All else runs no code of
  * Python. */
 static PyObject *
-empty(hfi_record *record) {
+empty_record(hfi_record *record) {
     hfi_record_rest *rest = record->rest;
     PyObject *held = record->is_held ? record->bound : NULL;
     *record = (hfi_record){.key = record->key};
@@ -134,13 +135,13 @@ hfi_record *
 hfi_records_put(hfi_records *records, PyObject *key) {
     if (records->count == records->room) {
         size_t room = records->live < ROOM_FIRST ? ROOM_FIRST : records->live * 2;
-        if (resize(records, room) < 0)
+        if (resize_table(records, room) < 0)
             return NULL;
     }
-    uint32_t *slot = slot_of(records, key, hash_of(key));
+    uint32_t *slot = slot_of_key(records, key, hash_of_key(key));
     if (*slot) {
         hfi_record *known = &records->items[*slot - 1];
-        PyObject *held = empty(known);
+        PyObject *held = empty_record(known);
         if (!held)
             return known;
         Py_DECREF(held);
@@ -158,7 +159,7 @@ hfi_records_remove(hfi_records *records, PyObject *key) {
     hfi_record *record = hfi_records_find(records, key);
     if (!record)
         return;
-    PyObject *held = empty(record);
+    PyObject *held = empty_record(record);
     Py_CLEAR(record->key); /* the index goes on leading past it */
     records->live--;
     Py_XDECREF(held);
@@ -211,7 +212,7 @@ hfi_records_fini(hfi_records *records) {
     hfi_records gone = *records;
     *records = (hfi_records){.items = NULL};
     for (uint32_t i = 0; i < gone.count; i++) {
-        Py_XDECREF(empty(&gone.items[i]));
+        Py_XDECREF(empty_record(&gone.items[i]));
         Py_CLEAR(gone.items[i].key);
     }
     free(gone.items);
@@ -273,7 +274,7 @@ hfi_record_set_classes_consume(hfi_record *record, PyObject *classes) {
 
 /* For that many regions, none of which is there yet. */
 static int
-make_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
+make_region_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
     if (record->rest)
         drop_regions(record->rest);
     if (!count)
@@ -291,7 +292,7 @@ make_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
 }
 
 static int
-take_digest(hfi_record *record, hfi_entry_sink *sink, uint32_t codec) {
+take_sink_digest(hfi_record *record, hfi_entry_sink *sink, uint32_t codec) {
     if (!rest_of(record))
         return -1;
     record->baseline = HFI_BY_DIGEST;
@@ -305,8 +306,8 @@ hfi_record_take(hfi_record *record, hfi_attachment *attachment, hfi_entry_sink *
     record->codec = (uint16_t)codec;
     record->state = HFI_BOUND;
     record->baseline = HFI_BY_OWN;
-    if ((hfi_entry_sink_is_large(sink) && take_digest(record, sink, codec) < 0) ||
-        make_room(record, attachment, sink->buffer_count) < 0)
+    if ((hfi_entry_sink_is_large(sink) && take_sink_digest(record, sink, codec) < 0) ||
+        make_region_room(record, attachment, sink->buffer_count) < 0)
         return -1;
     for (uint32_t i = 0; i < sink->buffer_count; i++)
         if (sink->buffers[i].region)
@@ -319,13 +320,13 @@ hfi_record_take_digest(hfi_record *record, hfi_attachment *attachment,
                        hfi_entry_sink *sink, uint32_t codec) {
     if (hfi_record_take(record, attachment, sink, codec) < 0)
         return -1;
-    return take_digest(record, sink, codec);
+    return take_sink_digest(record, sink, codec);
 }
 
 int
 hfi_record_keep_regions(hfi_record *record, hfi_attachment *attachment,
                         const hfi_entry_source *source) {
-    if (make_room(record, attachment, source->base.buffer_count) < 0)
+    if (make_region_room(record, attachment, source->base.buffer_count) < 0)
         return -1;
     for (uint32_t i = 0; i < source->base.buffer_count; i++)
         if (source->regions[i])

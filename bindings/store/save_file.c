@@ -58,7 +58,7 @@ check_program(const work *at, const hf_value *value, hf_error *reterr) {
 }
 
 static hf_status
-take_value(void *context, const hf_value *value, hf_error *reterr) {
+put_saved(void *context, const hf_value *value, hf_error *reterr) {
     work *at = context;
     hf_status status = HF_OK;
     if (!is_state(value->key))
@@ -70,7 +70,7 @@ take_value(void *context, const hf_value *value, hf_error *reterr) {
 }
 
 static int
-remove_key(void *context, const hf_entry *entry) {
+remove_listed(void *context, const hf_entry *entry) {
     work *at = context;
     if (is_state(entry->key))
         return 0;
@@ -86,11 +86,11 @@ prepare_load(work *at, hf_session *session, const char *path, hf_save_info *ret_
     if (status == HF_OK)
         status = hf_commit_begin(session, &at->commit, reterr);
     if (status == HF_OK)
-        status = hf_snapshot_each(at->snapshot, remove_key, at, reterr);
+        status = hf_snapshot_each(at->snapshot, remove_listed, at, reterr);
     if (status == HF_OK && at->failed)
         status = hf_error_set(reterr, HF_E_CORRUPT, "a name can't be removed");
     if (status == HF_OK)
-        status = hf_save_read(path, session, take_value, at, ret_info, reterr);
+        status = hf_save_read(path, session, put_saved, at, ret_info, reterr);
     if (status == HF_OK)
         status = hf_commit_prepare_consume(at->commit, ret_prepared, reterr);
     else

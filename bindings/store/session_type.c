@@ -550,7 +550,7 @@ list_session(void *context, const hf_session_info *info) {
 }
 
 static PyObject *
-sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+list_sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
     PyObject *list = PyList_New(0);
     hf_error error = HF_ERROR_INIT;
     hf_status status = list ? hf_session_list(list_session, list, &error) : HF_E_NOMEM;
@@ -562,7 +562,7 @@ sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
 }
 
 static PyObject *
-collect(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+collect_sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
     uint32_t count = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
@@ -602,6 +602,6 @@ PyDoc_STRVAR(collect_doc, "collect($module, /)\n"
                           "    Shared memory can't be listed.");
 
 PyMethodDef hfi_session_functions[] = {
-    {"sessions", sessions, METH_NOARGS, sessions_doc},
-    {"collect", collect, METH_NOARGS, collect_doc},
+    {"sessions", list_sessions, METH_NOARGS, sessions_doc},
+    {"collect", collect_sessions, METH_NOARGS, collect_doc},
     {NULL, NULL, 0, NULL}};

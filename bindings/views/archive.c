@@ -22,8 +22,9 @@ static _Thread_local bool is_reading;
 static OTF2_ErrorCallback recorders;
 
 static OTF2_ErrorCode
-keep_error(void *user_data, const char *file, uint64_t line, const char *function,
-           OTF2_ErrorCode code, const char *format, va_list arguments) {
+keep_reader_error(void *user_data, const char *file, uint64_t line,
+                  const char *function, OTF2_ErrorCode code, const char *format,
+                  va_list arguments) {
     char detail[160] = "";
     if (!is_reading)
         return recorders
@@ -38,8 +39,8 @@ keep_error(void *user_data, const char *file, uint64_t line, const char *functio
 
 void
 hfi_archive_begin_reading(void) {
-    OTF2_ErrorCallback former = OTF2_Error_RegisterCallback(keep_error, NULL);
-    if (former != keep_error)
+    OTF2_ErrorCallback former = OTF2_Error_RegisterCallback(keep_reader_error, NULL);
+    if (former != keep_reader_error)
         recorders = former;
     last_error[0] = '\0';
     is_reading = true;

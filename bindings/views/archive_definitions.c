@@ -48,7 +48,7 @@ string_of(hfi_archive *archive, uint32_t string) {
 }
 
 static const char *
-text_of(const hfi_archive *archive, uint32_t string) {
+string_text(const hfi_archive *archive, uint32_t string) {
     uint32_t id = hfi_number_mapped(&archive->strings, string);
     return id == HFI_NUMBER_UNKNOWN
                ? ""
@@ -57,7 +57,7 @@ text_of(const hfi_archive *archive, uint32_t string) {
 
 /* One item more behind `*array`, or NULL, and then it has failed. */
 static void *
-append(hfi_archive *archive, void **array, size_t *count, size_t item_size) {
+append_item(hfi_archive *archive, void **array, size_t *count, size_t item_size) {
     void *grown = *array;
     if ((*count & (*count - 1)) == 0) /* 0, or a power of two: full */
         grown = realloc(*array, (*count ? *count * 2 : 1) * item_size);
@@ -86,7 +86,7 @@ on_clock(void *context, uint64_t resolution, uint64_t offset, uint64_t length,
 
 /* How many bytes the character at `text` has; 0: it isn't UTF-8. */
 static size_t
-character_size(const unsigned char *text) {
+utf8_size(const unsigned char *text) {
     size_t size = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : 3;
     size += text[0] >= 0xF0 ? 1 : 0;
     for (size_t i = 1; i < size; i++)
@@ -107,7 +107,7 @@ on_string(void *context, OTF2_StringRef self, const char *text) {
     char *valid = strdup(text);
     archive->failed = valid ? HF_OK : HF_E_NOMEM;
     for (size_t at = 0, size; valid && valid[at]; at += size) {
-        size = character_size((const unsigned char *)valid + at);
+        size = utf8_size((const unsigned char *)valid + at);
         if (!size) {
             valid[at] = '?';
             size = 1;
@@ -158,8 +158,8 @@ on_region(void *context, OTF2_RegionRef self, OTF2_StringRef name,
     else if (role == OTF2_REGION_ROLE_ARTIFICIAL)
         kind = HFI_REGION_ARTIFICIAL;
     archive->failed = hfi_definitions_add_region(
-        archive->definitions, text_of(archive, name),
-        file == OTF2_UNDEFINED_STRING ? "" : text_of(archive, file),
+        archive->definitions, string_text(archive, name),
+        file == OTF2_UNDEFINED_STRING ? "" : string_text(archive, file),
         first == OTF2_UNDEFINED_UINT32 ? 0 : first, kind, &id);
     if (archive->failed == HF_OK)
         archive->failed = map_number(&archive->regions, self, id);
@@ -175,7 +175,7 @@ on_node(void *context, OTF2_SystemTreeNodeRef self, OTF2_StringRef name,
     hfi_archive *archive = context;
     void *array = archive->nodes;
     hfi_node_definition *made =
-        append(archive, &array, &archive->node_count, sizeof *made);
+        append_item(archive, &array, &archive->node_count, sizeof *made);
     archive->nodes = array;
     if (made)
         *made = (hfi_node_definition){self, string_of(archive, name)};
@@ -190,7 +190,7 @@ on_group(void *context, OTF2_LocationGroupRef self, OTF2_StringRef name,
     hfi_archive *archive = context;
     void *array = archive->processes;
     hfi_process_definition *made =
-        append(archive, &array, &archive->process_count, sizeof *made);
+        append_item(archive, &array, &archive->process_count, sizeof *made);
     archive->processes = array;
     if (made)
         *made = (hfi_process_definition){self, string_of(archive, name), parent};
@@ -212,7 +212,7 @@ on_location(void *context, OTF2_LocationRef self, OTF2_StringRef name,
     hfi_archive *archive = context;
     void *array = archive->locations;
     hfi_archive_location *made =
-        append(archive, &array, &archive->location_count, sizeof *made);
+        append_item(archive, &array, &archive->location_count, sizeof *made);
     archive->locations = array;
     if (made)
         *made = (hfi_archive_location){self, events, find_process(archive, group),

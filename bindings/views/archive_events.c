@@ -45,7 +45,7 @@ leave_last(passage *self, uint64_t time) {
 
 /* The time to be handed on: time doesn't step back. False: it is past the window. */
 static bool
-advance(passage *self, uint64_t *time) {
+advance_time(passage *self, uint64_t *time) {
     if (*time < self->last)
         *time = self->last;
     self->last = *time;
@@ -55,11 +55,11 @@ advance(passage *self, uint64_t *time) {
 }
 
 static OTF2_CallbackCode
-on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
-         void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
+pass_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+           void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
     (void)location, (void)position, (void)attributes;
     passage *self = context;
-    if (!advance(self, &time))
+    if (!advance_time(self, &time))
         return OTF2_CALLBACK_INTERRUPT;
     uint32_t known = hfi_number_mapped(&self->archive->regions, region);
     if (known == HFI_NUMBER_UNKNOWN)
@@ -81,11 +81,11 @@ on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
 }
 
 static OTF2_CallbackCode
-on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
-         void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
+pass_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+           void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
     (void)location, (void)position, (void)attributes;
     passage *self = context;
-    if (!advance(self, &time))
+    if (!advance_time(self, &time))
         return OTF2_CALLBACK_INTERRUPT;
     uint32_t known = hfi_number_mapped(&self->archive->regions, region);
     size_t at = self->depth;
@@ -97,14 +97,14 @@ on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
 }
 
 static OTF2_CallbackCode
-on_flush(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
-         void *context, OTF2_AttributeList *attributes, OTF2_TimeStamp stop) {
+pass_flush(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+           void *context, OTF2_AttributeList *attributes, OTF2_TimeStamp stop) {
     (void)location, (void)position, (void)attributes;
     passage *self = context;
     uint64_t begin = time;
-    if (!advance(self, &begin))
+    if (!advance_time(self, &begin))
         return OTF2_CALLBACK_INTERRUPT;
-    bool is_within = advance(self, &stop);
+    bool is_within = advance_time(self, &stop);
     if (is_within && begin >= self->sink->from && self->sink->flush)
         self->sink->flush(self->sink->context, begin, stop);
     return is_within ? OTF2_CALLBACK_SUCCESS : OTF2_CALLBACK_INTERRUPT;
@@ -115,9 +115,9 @@ read_events(passage *self, OTF2_EvtReader *events, uint64_t *ret_events) {
     OTF2_EvtReaderCallbacks *callbacks = OTF2_EvtReaderCallbacks_New();
     if (!callbacks)
         return OTF2_ERROR_MEM_ALLOC_FAILED;
-    OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, on_enter);
-    OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, on_leave);
-    OTF2_EvtReaderCallbacks_SetBufferFlushCallback(callbacks, on_flush);
+    OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, pass_enter);
+    OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, pass_leave);
+    OTF2_EvtReaderCallbacks_SetBufferFlushCallback(callbacks, pass_flush);
     OTF2_ErrorCode bad = OTF2_EvtReader_SetCallbacks(events, callbacks, self);
     OTF2_EvtReaderCallbacks_Delete(callbacks);
     if (!bad)

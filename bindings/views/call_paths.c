@@ -24,7 +24,7 @@ typedef struct children {
 } children;
 
 static int
-longest_first(const void *left, const void *right) {
+longest_path_first(const void *left, const void *right) {
     const timed *a = left, *b = right;
     if (a->inclusive != b->inclusive)
         return a->inclusive > b->inclusive ? -1 : 1;
@@ -32,7 +32,7 @@ longest_first(const void *left, const void *right) {
 }
 
 static size_t
-preorder(const hfi_calltree *tree, const children *of, hfi_call_path *ret_paths) {
+list_preorder(const hfi_calltree *tree, const children *of, hfi_call_path *ret_paths) {
     size_t made = 0;
     uint32_t at = of->first[0], depth = 0;
     while (at) {
@@ -65,14 +65,14 @@ hfi_call_paths_order(const hfi_profile *profile, size_t paths_max,
         goto out;
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = (timed){i + 1, hfi_calltree_get(profile->tree, i + 1)->inclusive};
-    qsort(sorted, count, sizeof *sorted, longest_first);
+    qsort(sorted, count, sizeof *sorted, longest_path_first);
     for (size_t i = kept; i-- > 0;) {
         uint32_t node = sorted[i].node;
         uint32_t parent = hfi_calltree_get(profile->tree, node)->parent;
         of.next[node] = of.first[parent];
         of.first[parent] = node;
     }
-    *ret_count = preorder(profile->tree, &of, paths);
+    *ret_count = list_preorder(profile->tree, &of, paths);
     *ret_paths = paths;
     paths = NULL;
     status = HF_OK;

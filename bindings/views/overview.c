@@ -43,7 +43,7 @@ typedef struct reading {
 } reading;
 
 static void
-on_enter(void *context, uint64_t time, uint32_t region) {
+enter_region(void *context, uint64_t time, uint32_t region) {
     reading *self = context;
     /* Without memory the call is counted as one of its caller's. */
     (void)!hfi_calltree_enter(self->tree, region, time);
@@ -53,7 +53,7 @@ on_enter(void *context, uint64_t time, uint32_t region) {
 }
 
 static void
-on_leave(void *context, uint64_t time) {
+leave_region(void *context, uint64_t time) {
     reading *self = context;
     hfi_calltree_leave(self->tree, time);
     if (self->slices)
@@ -61,7 +61,7 @@ on_leave(void *context, uint64_t time) {
 }
 
 static void
-on_flush(void *context, uint64_t begin, uint64_t end) {
+add_flush(void *context, uint64_t begin, uint64_t end) {
     reading *self = context;
     hfi_calltree_add_flush(self->tree, end - begin);
     if (self->slices) {
@@ -96,8 +96,8 @@ share_of(const hfi_archive *archive, size_t location, size_t slices_max) {
 /* The calls of a location become a row, unless there are none, and a part of the
  * profile. */
 static hf_status
-keep(hfi_overview *overview, hfi_archive *archive, size_t location, reading *read,
-     uint64_t events) {
+keep_location(hfi_overview *overview, hfi_archive *archive, size_t location,
+              reading *read, uint64_t events) {
     hfi_overview_row *row = &overview->rows[overview->row_count];
     *row = (hfi_overview_row){.location = hfi_archive_get_location(archive, location),
                               .events = events,
@@ -133,8 +133,8 @@ read_location(hfi_overview *overview, hfi_archive *archive, size_t location,
               const overview_window *window, uint32_t flush, hfi_calltree_room *room,
               hf_error *reterr) {
     reading read = {.flush = flush};
-    hfi_archive_sink sink = {on_enter, on_leave,     on_flush,
-                             &read,    window->from, window->to};
+    hfi_archive_sink sink = {enter_region, leave_region, add_flush,
+                             &read,        window->from, window->to};
     uint64_t events = 0;
     hf_status status = hfi_calltree_create(room, &read.tree);
     if (status == HF_OK && window->slices_max)
@@ -144,7 +144,7 @@ read_location(hfi_overview *overview, hfi_archive *archive, size_t location,
     if (status == HF_OK)
         status = hfi_archive_read(archive, location, &sink, &events, reterr);
     if (status == HF_OK)
-        status = keep(overview, archive, location, &read, events);
+        status = keep_location(overview, archive, location, &read, events);
     hfi_slices_close(read.slices);
     hfi_calltree_close(read.tree);
     return status;

@@ -108,7 +108,7 @@ hfi_slices_create(uint64_t from, uint64_t to, size_t slices_max,
 /* Give this resolution up, and the finer ones. The coarsest stays, whatever it takes:
  * its size is bounded by the depth. */
 static void
-give_up(hfi_slices *slices, size_t at) {
+drop_levels(hfi_slices *slices, size_t at) {
     while (slices->level_count > at)
         resolution_fini(&slices->levels[--slices->level_count]);
 }
@@ -117,7 +117,7 @@ static void
 add_slice(hfi_slices *slices, size_t at, const hfi_slice *slice) {
     resolution *level = &slices->levels[at];
     if (level->count >= slices->slices_max && at > 0) {
-        give_up(slices, at);
+        drop_levels(slices, at);
         return;
     }
     if (level->count == level->capacity) {
@@ -151,7 +151,7 @@ close_block(hfi_slices *slices, size_t at, uint32_t depth) {
 }
 
 static void
-vote(block *open, uint32_t region, uint64_t time) {
+vote_region(block *open, uint32_t region, uint64_t time) {
     time++; /* a call that took no tick counts, too */
     if (open->region == region) {
         open->weight += time;
@@ -185,7 +185,7 @@ add_call(hfi_slices *slices, size_t at, const hfi_slice *call) {
     if (call->length > open->longest)
         open->longest = call->length;
     open->calls++;
-    vote(open, call->region, call->length);
+    vote_region(open, call->region, call->length);
 }
 
 void

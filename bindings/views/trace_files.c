@@ -43,7 +43,7 @@ typedef struct output {
 
 /* The text as JSON has it, in quotes; NULL: no memory. */
 static char *
-quote(const char *text) {
+quote_text(const char *text) {
     char *made = NULL;
     size_t size;
     FILE *file = open_memstream(&made, &size);
@@ -96,7 +96,8 @@ output_init(output *self, const hfi_archive *archive, FILE *file) {
     bool complete = self->names != NULL;
     for (uint32_t i = 0; complete && i < count; i++) {
         const hfi_region *region = hfi_definitions_get_region(definitions, i);
-        self->names[i] = quote(hfi_definitions_get_string(definitions, region->name));
+        self->names[i] =
+            quote_text(hfi_definitions_get_string(definitions, region->name));
         complete = self->names[i] != NULL;
     }
     if (complete)
@@ -106,7 +107,7 @@ output_init(output *self, const hfi_archive *archive, FILE *file) {
 }
 
 static void
-push(output *self, uint64_t ns, uint32_t region) {
+push_call(output *self, uint64_t ns, uint32_t region) {
     if (self->depth == self->capacity) {
         size_t capacity = self->capacity ? self->capacity * 2 : 256;
         open_call *grown = realloc(self->stack, capacity * sizeof *grown);
@@ -125,7 +126,7 @@ push(output *self, uint64_t ns, uint32_t region) {
 static void
 chrome_enter(void *context, uint64_t time, uint32_t region) {
     output *self = context;
-    push(self, hfi_archive_ns(self->archive, time), region);
+    push_call(self, hfi_archive_ns(self->archive, time), region);
 }
 
 static void
@@ -235,7 +236,7 @@ speedscope_event(output *self, char kind, uint64_t time, uint32_t region) {
 static void
 speedscope_enter(void *context, uint64_t time, uint32_t region) {
     output *self = context;
-    push(self, 0, region);
+    push_call(self, 0, region);
     if (!self->failed)
         speedscope_event(self, 'O', time, region);
 }

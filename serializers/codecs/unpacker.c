@@ -28,7 +28,7 @@ hfi_unpacker_init(hfi_unpacker *unpacker, const void *data, size_t size) {
 
 /* Take `width` bytes as a big-endian number. */
 static int
-take_number(hfi_unpacker *unpacker, unsigned width, uint64_t *ret_number) {
+take_big_endian(hfi_unpacker *unpacker, unsigned width, uint64_t *ret_number) {
     uint64_t number = 0;
 
     if ((size_t)(unpacker->end - unpacker->at) < width)
@@ -122,7 +122,7 @@ take_long(hfi_unpacker *unpacker, unsigned head, hfi_item *item) {
     unsigned width = widths[head - 0xc4];
     uint64_t number;
 
-    if (take_number(unpacker, width, &number) < 0)
+    if (take_big_endian(unpacker, width, &number) < 0)
         return HF_AGAIN;
     if (head <= 0xc6)
         return take_body(unpacker, HFI_ITEM_BIN, number, item);

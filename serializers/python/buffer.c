@@ -43,7 +43,7 @@ static const char *const kind_names[] = {"",          "numpy.ndarray", "bytes",
                                          "bytearray", "array.array",   "memoryview"};
 
 static kind
-kind_of(PyObject *value) {
+buffer_kind(PyObject *value) {
     PyTypeObject *type = Py_TYPE(value);
     if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
         type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type)
@@ -64,7 +64,7 @@ kind_of(PyObject *value) {
 static int
 buffer_accepts(const hf_codec *codec, void *value) {
     (void)codec;
-    kind which = kind_of(value);
+    kind which = buffer_kind(value);
     if (which == KIND_NONE)
         return 0;
     if (which != KIND_ARRAY) {
@@ -269,7 +269,7 @@ exporter_encode(PyObject *value, kind which, hf_sink *sink, hf_error *reterr) {
 static hf_status
 buffer_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
     (void)codec;
-    kind which = kind_of(value);
+    kind which = buffer_kind(value);
     return which == KIND_ARRAY ? array_encode(value, sink, reterr)
                                : exporter_encode(value, which, sink, reterr);
 }

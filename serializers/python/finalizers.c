@@ -54,7 +54,7 @@ is_entered(PyObject *object) {
 }
 
 static int
-visit(PyObject *object, void *context) {
+visit_object(PyObject *object, void *context) {
     walk *at = context;
     int new;
 
@@ -80,14 +80,14 @@ hfi_finalizers_find(PyObject *value) {
     int collecting = PyGC_Disable(); /* a list that grows must not start a collection */
     walk at = {.failed = !found};
 
-    visit(value, &at);
+    visit_object(value, &at);
     while (at.depth && !at.failed) {
         PyObject *object = at.stack[--at.depth];
         if (has_callback(object) ||
             (has_own_del(Py_TYPE(object)) && !PyObject_GC_IsFinalized(object)))
             at.failed = PyList_Append(found, object) < 0;
         if (!at.failed)
-            Py_TYPE(object)->tp_traverse(object, visit, &at);
+            Py_TYPE(object)->tp_traverse(object, visit_object, &at);
     }
     if (collecting)
         PyGC_Enable();

@@ -76,7 +76,7 @@ raw_decode(const hf_codec *codec, hf_source *source, void **ret_value,
 
 /* unpackb(payload, strict_map_key=False): any key that Python can hash. */
 static PyObject *
-unpack(PyObject *module, const hf_source *source) {
+unpack_payload(PyObject *module, const hf_source *source) {
     PyObject *function = PyObject_GetAttrString(module, "unpackb");
     PyObject *arguments = Py_BuildValue("(y#)", source->payload ? source->payload : "",
                                         (Py_ssize_t)source->payload_size);
@@ -97,7 +97,7 @@ msgpack_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     if (source->buffer_count)
         return hf_error_set(reterr, HF_E_CODEC, "a value of msgpack has no buffers");
     PyObject *module = hfi_imported("msgpack");
-    PyObject *value = module ? unpack(module, source) : NULL;
+    PyObject *value = module ? unpack_payload(module, source) : NULL;
     Py_XDECREF(module);
     if (!value)
         return hfi_error_from_python(HF_E_CODEC, reterr);

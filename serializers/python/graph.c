@@ -63,7 +63,7 @@
 
 /* The target of a weak reference, borrowed, or NULL. */
 static PyObject *
-referent(PyObject *reference) {
+weakref_target(PyObject *reference) {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *object;
     if (PyWeakref_GetRef(reference, &object) <= 0) {
@@ -82,7 +82,7 @@ referent(PyObject *reference) {
 static void
 join_weak(hfi_graph_walk *at) {
     for (size_t i = 0; i < at->weak_count && !at->failed; i++) {
-        PyObject *object = referent(at->weak[i].reference);
+        PyObject *object = weakref_target(at->weak[i].reference);
         if (!object || PyType_Check(object))
             continue;
         int new;

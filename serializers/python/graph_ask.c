@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 static void
-hold(hfi_graph_walk *at, PyObject *object) {
+hold_object(hfi_graph_walk *at, PyObject *object) {
     hfi_graph_walk_hold_consume(at, Py_NewRef(object));
 }
 
@@ -31,11 +31,11 @@ static void
 hold_all(hfi_graph_walk *at) {
     for (; at->notes_held < at->note_count && !at->failed; at->notes_held++)
         if (at->notes[at->notes_held].object)
-            hold(at, at->notes[at->notes_held].object);
+            hold_object(at, at->notes[at->notes_held].object);
     for (; at->weak_held < at->weak_count && !at->failed; at->weak_held++)
-        hold(at, at->weak[at->weak_held].reference);
+        hold_object(at, at->weak[at->weak_held].reference);
     for (; at->codes_held < at->graph->code_count && !at->failed; at->codes_held++)
-        hold(at, at->graph->codes[at->codes_held].object);
+        hold_object(at, at->graph->codes[at->codes_held].object);
     at->last_class = NULL; /* in no list: it may be gone */
 }
 
@@ -102,7 +102,7 @@ ask_elements(PyObject *array) {
 }
 
 static void
-ask(hfi_graph_walk *at, hfi_graph_question *question) {
+ask_question(hfi_graph_walk *at, hfi_graph_question *question) {
     PyObject *answer = NULL;
     switch (question->topic) {
     case HFI_ASK_TYPE:
@@ -133,7 +133,7 @@ hfi_graph_ask(hfi_graph_walk *at) {
     at->question_count = at->question_room = 0;
     hold_all(at);
     for (size_t i = 0; i < count && !at->failed; i++)
-        ask(at, &questions[i]);
+        ask_question(at, &questions[i]);
     int collects = PyGC_Disable(); /* what runs here may have turned it on or off */
     for (size_t i = 0; i < count; i++)
         hfi_graph_walk_answered(at, &questions[i]);

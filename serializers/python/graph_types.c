@@ -15,7 +15,7 @@
 #include <string.h>
 
 static int
-named(const PyTypeObject *type, const char *name) {
+has_base_named(const PyTypeObject *type, const char *name) {
     for (; type; type = type->tp_base)
         if (strcmp(type->tp_name, name) == 0)
             return 1;
@@ -74,14 +74,15 @@ is_value(const PyTypeObject *type) {
                                          "datetime.timedelta", "datetime.date",
                                          "datetime.tzinfo",    "decimal.Decimal"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (named(type, values[i]))
+        if (has_base_named(type, values[i]))
             return 1;
     return 0;
 }
 
 static int
 has_zone(const PyTypeObject *type) {
-    return named(type, "datetime.datetime") || named(type, "datetime.time");
+    return has_base_named(type, "datetime.datetime") ||
+           has_base_named(type, "datetime.time");
 }
 
 hfi_treatment
@@ -113,20 +114,20 @@ hfi_graph_treatment(PyTypeObject *type) {
     if (type == Py_TYPE(Py_Ellipsis) || type == Py_TYPE(Py_NotImplemented) ||
         type == &PyComplex_Type)
         return HFI_ATOM;
-    if (named(Py_TYPE(type), "EnumType"))
+    if (has_base_named(Py_TYPE(type), "EnumType"))
         return HFI_MEMBER;
-    if (named(Py_TYPE(type), "numpy._DTypeMeta"))
+    if (has_base_named(Py_TYPE(type), "numpy._DTypeMeta"))
         return HFI_ATOM;
-    if (named(
+    if (has_base_named(
             type,
             "numpy.void")) /* a row looks into its array (libraries/numpy/arrays.py) */
         return HFI_LEAF;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
-        if (named(type, atoms[i]))
+        if (has_base_named(type, atoms[i]))
             return HFI_ATOM;
     if (!may_hold_others(type) && (has_zone(type) || is_value(type)))
         return has_zone(type) ? HFI_DATED : HFI_ATOM;
-    if (named(type, "numpy.ndarray"))
+    if (has_base_named(type, "numpy.ndarray"))
         return HFI_ARRAY;
     return PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) && type->tp_traverse ? HFI_WALK
                                                                             : HFI_LEAF;
@@ -191,7 +192,7 @@ hfi_graph_is_transparent(PyTypeObject *type) {
 PyObject *
 hfi_graph_zone_of(PyObject *object) {
     (void)PyDateTimeAPI; /* of the header's, which nothing here calls */
-    PyObject *zone = named(Py_TYPE(object), "datetime.time")
+    PyObject *zone = has_base_named(Py_TYPE(object), "datetime.time")
                          ? PyDateTime_TIME_GET_TZINFO(object)
                          : PyDateTime_DATE_GET_TZINFO(object);
     return zone == Py_None ? NULL : zone;
@@ -295,7 +296,7 @@ hfi_graph_is_notebook_class(PyObject *object) {
 
 /* The module of this name, or NULL without an exception. */
 static PyObject *
-imported(PyObject *name) {
+imported_module(PyObject *name) {
     PyObject *module = name && PyUnicode_Check(name) ? PyImport_GetModule(name) : NULL;
     PyErr_Clear();
     return module;
@@ -304,14 +305,14 @@ imported(PyObject *name) {
 int
 hfi_graph_is_imported_module(PyObject *module) {
     PyObject *name = PyDict_GetItemString(PyModule_GetDict(module), "__name__");
-    PyObject *found = imported(name);
+    PyObject *found = imported_module(name);
     Py_XDECREF(found);
     return found == module;
 }
 
 int
 hfi_graph_is_module_dict(PyObject *dict) {
-    PyObject *module = imported(PyDict_GetItemString(dict, "__name__"));
+    PyObject *module = imported_module(PyDict_GetItemString(dict, "__name__"));
     int is_its = module && PyModule_Check(module) && PyModule_GetDict(module) == dict;
     Py_XDECREF(module);
     return is_its;
@@ -325,7 +326,7 @@ hfi_graph_is_imported_class(PyObject *object) {
     PyObject *name = PyDict_GetItemString(type->tp_dict, "__module__");
     if (!name || !PyUnicode_Check(name))
         return 1; /* C's code made it */
-    PyObject *module = imported(name);
+    PyObject *module = imported_module(name);
     Py_XDECREF(module);
     return module != NULL;
 }
@@ -338,7 +339,7 @@ hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace) {
     if (!function->func_module || !PyUnicode_Check(function->func_module) ||
         PyUnicode_CompareWithASCIIString(function->func_module, "__main__") == 0)
         return 0;
-    PyObject *module = imported(function->func_module);
+    PyObject *module = imported_module(function->func_module);
     Py_XDECREF(module);
     if (!module)
         return 0;

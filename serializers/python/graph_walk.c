@@ -61,7 +61,8 @@ find_mark(hfi_graph_walk *at, PyObject *object) {
 
 /* Room for one more in an array of things of `size` bytes; the array, or NULL. */
 static void *
-make_room(hfi_graph_walk *at, void *array, size_t count, size_t *room, size_t size) {
+make_item_room(hfi_graph_walk *at, void *array, size_t count, size_t *room,
+               size_t size) {
     if (count < *room)
         return array;
     size_t larger = *room * 2 + 64;
@@ -78,8 +79,8 @@ add_number(hfi_graph_walk *at, uint64_t value) {
     hfi_graph *graph = at->graph;
     if (graph->number_count == NUMBERS_MAX)
         return;
-    void *numbers = make_room(at, graph->numbers, graph->number_count,
-                              &at->numbers_room, sizeof *graph->numbers);
+    void *numbers = make_item_room(at, graph->numbers, graph->number_count,
+                                   &at->numbers_room, sizeof *graph->numbers);
     if (!numbers)
         return;
     graph->numbers = numbers;
@@ -109,7 +110,7 @@ is_atom(hfi_graph_walk *at, PyObject *object) {
 
 /* A treatment, and HFI_OPAQUE; HFI_UNKNOWN: nobody was asked yet. */
 static unsigned
-kind_of(hfi_graph_walk *at, PyObject *object) {
+object_kind(hfi_graph_walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (type == &PyList_Type || type == &PyDict_Type)
         return HFI_WALK;
@@ -135,7 +136,7 @@ kind_of(hfi_graph_walk *at, PyObject *object) {
 }
 
 static int
-push(hfi_graph_walk *at, PyObject *object) {
+push_object(hfi_graph_walk *at, PyObject *object) {
     if (at->depth == at->room) {
         size_t room = at->room ? at->room * 2 : 1024;
         PyObject **stack = realloc(at->stack, room * sizeof *stack);
@@ -153,8 +154,8 @@ push(hfi_graph_walk *at, PyObject *object) {
 void
 hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *roots = make_room(at, graph->roots, graph->count, &at->roots_room,
-                            sizeof *graph->roots);
+    void *roots = make_item_room(at, graph->roots, graph->count, &at->roots_room,
+                                 sizeof *graph->roots);
     if (!roots)
         return;
     graph->roots = roots;
@@ -165,10 +166,10 @@ hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
 
 /* A function or class of the notebook behind the current root. */
 static void
-add_code(hfi_graph_walk *at, PyObject *object) {
+add_root_code(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *codes = make_room(at, graph->codes, graph->code_count, &at->codes_room,
-                            sizeof *graph->codes);
+    void *codes = make_item_room(at, graph->codes, graph->code_count, &at->codes_room,
+                                 sizeof *graph->codes);
     if (!codes)
         return;
     graph->codes = codes;
@@ -185,8 +186,8 @@ hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
     if (!*ret_new)
         return &at->notes[*index];
     *index = (uint32_t)at->note_count;
-    void *notes =
-        make_room(at, at->notes, at->note_count, &at->note_room, sizeof *at->notes);
+    void *notes = make_item_room(at, at->notes, at->note_count, &at->note_room,
+                                 sizeof *at->notes);
     if (!notes)
         return NULL;
     at->notes = notes;
@@ -218,14 +219,14 @@ visit_class(hfi_graph_walk *at, PyObject *object) {
             at->failed = HFI_NO_MEMORY;
     }
     if (new)
-        add_code(at, object);
+        add_root_code(at, object);
     return at->failed;
 }
 
 void
 hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object) {
-    void *held =
-        make_room(at, at->held, at->held_count, &at->held_room, sizeof(PyObject *));
+    void *held = make_item_room(at, at->held, at->held_count, &at->held_room,
+                                sizeof(PyObject *));
     if (held) {
         at->held = held;
         at->held[at->held_count++] = object;
@@ -236,9 +237,9 @@ hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object) {
 
 /* Ask about an object when the stack is empty. */
 static int
-wonder(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
-    void *questions = make_room(at, at->questions, at->question_count,
-                                &at->question_room, sizeof *at->questions);
+add_question(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
+    void *questions = make_item_room(at, at->questions, at->question_count,
+                                     &at->question_room, sizeof *at->questions);
     if (!questions)
         return at->failed;
     at->questions = questions;
@@ -252,7 +253,7 @@ wonder(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
 
 /* An object that is met for the first time. */
 static int
-enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
+enter_object(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     hfi_graph_root *root = &at->graph->roots[at->root];
     at->graph->visited++;
     if (kind & HFI_OPAQUE)
@@ -260,13 +261,13 @@ enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     if (hfi_graph_is_weakly_held(object))
         root->is_open = root->is_held = 1;
     if (kind == HFI_FUNCTION)
-        add_code(at, object);
-    return (kind & ~(unsigned)HFI_OPAQUE) == HFI_LEAF ? 0 : push(at, object);
+        add_root_code(at, object);
+    return (kind & ~(unsigned)HFI_OPAQUE) == HFI_LEAF ? 0 : push_object(at, object);
 }
 
 /* 1 if the walk ends here. */
 static int
-spend(hfi_graph_walk *at, size_t references) {
+spend_references(hfi_graph_walk *at, size_t references) {
     if (at->left < references && !at->failed)
         at->failed = HFI_TOO_LARGE;
     at->left -= at->left < references ? at->left : references;
@@ -285,7 +286,7 @@ is_leaf(hfi_graph_walk *at, PyObject *object) {
     for (Py_ssize_t i = 0; i < count; i++)
         if (!items[i] || !is_atom(at, items[i]))
             return 0;
-    spend(at, (size_t)count);
+    spend_references(at, (size_t)count);
     return 1;
 }
 
@@ -294,12 +295,12 @@ is_leaf(hfi_graph_walk *at, PyObject *object) {
 static int
 visit_zone(hfi_graph_walk *at, PyObject *object) {
     PyObject *zone = hfi_graph_zone_of(object);
-    unsigned kind = zone ? kind_of(at, zone) : HFI_ATOM;
+    unsigned kind = zone ? object_kind(at, zone) : HFI_ATOM;
     if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_ATOM)
         return at->failed;
     int before = at->counting;
     at->counting = 0;
-    int status = kind == HFI_UNKNOWN ? wonder(at, zone, HFI_ASK_TYPE)
+    int status = kind == HFI_UNKNOWN ? add_question(at, zone, HFI_ASK_TYPE)
                                      : visit_noted(at, zone, kind);
     at->counting = before;
     return status;
@@ -308,7 +309,7 @@ visit_zone(hfi_graph_walk *at, PyObject *object) {
 static int
 visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     if (kind == HFI_UNKNOWN)
-        return wonder(at, object, HFI_ASK_TYPE);
+        return add_question(at, object, HFI_ASK_TYPE);
     if (kind == HFI_ATOM || (kind & ~(unsigned)HFI_OPAQUE) == HFI_ATOM)
         return at->failed;
     if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_CLASS)
@@ -330,7 +331,7 @@ visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     /* Only what is walked now holds it: nothing joins here. */
     if (Py_REFCNT(object) == at->counting && !hfi_graph_has_weak_reference(object)) {
         if (!is_leaf(at, object))
-            return enter(at, object, kind);
+            return enter_object(at, object, kind);
         at->graph->visited++;
         return at->failed;
     }
@@ -347,7 +348,7 @@ visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     found->count += at->counting;
     if (new) {
         found->object = object;
-        return enter(at, object, kind);
+        return enter_object(at, object, kind);
     }
     if (found->root != at->root)
         hfi_graph_join(at->graph, found->root, at->root);
@@ -355,7 +356,7 @@ visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind) {
 }
 
 static int
-visit(PyObject *object, void *context) {
+visit_reference(PyObject *object, void *context) {
     hfi_graph_walk *at = context;
     if (!object)
         return 0;
@@ -364,7 +365,8 @@ visit(PyObject *object, void *context) {
         add_number(at, (uint64_t)(uintptr_t)object);
         return at->failed;
     }
-    return spend(at, 1) ? 1 : visit_kind(at, object, kind_of(at, object));
+    return spend_references(at, 1) ? 1
+                                   : visit_kind(at, object, object_kind(at, object));
 }
 
 /* A visit that stands for no reference of the current object's own. */
@@ -372,7 +374,7 @@ static void
 visit_uncounted(hfi_graph_walk *at, PyObject *object) {
     int before = at->counting;
     at->counting = 0;
-    visit(object, at);
+    visit_reference(object, at);
     at->counting = before;
 }
 
@@ -382,12 +384,12 @@ walk_function(hfi_graph_walk *at, PyObject *function) {
     if (parts->func_globals == at->input->skip)
         at->graph->roots[at->root].namespace_refs++;
     else if (!hfi_graph_is_module_dict(parts->func_globals))
-        visit(parts->func_globals, at);
-    visit(parts->func_closure, at);
-    visit(parts->func_defaults, at);
-    visit(parts->func_kwdefaults, at);
-    visit(parts->func_dict, at);
-    visit(parts->func_annotations, at);
+        visit_reference(parts->func_globals, at);
+    visit_reference(parts->func_closure, at);
+    visit_reference(parts->func_defaults, at);
+    visit_reference(parts->func_kwdefaults, at);
+    visit_reference(parts->func_dict, at);
+    visit_reference(parts->func_annotations, at);
 }
 
 /* The elements of an array of objects. If they are no block, NumPy is asked. */
@@ -395,20 +397,20 @@ static void
 walk_elements(hfi_graph_walk *at, PyObject *array) {
     size_t count = hfi_array_size(array);
     PyObject **elements;
-    if (spend(at, count))
+    if (spend_references(at, count))
         return;
     int block = hfi_array_elements(array, &elements, &count);
     for (size_t i = 0; block > 0 && i < count && !at->failed; i++)
         visit_uncounted(at, elements[i]);
     if (block <= 0)
-        wonder(at, array, HFI_ASK_ELEMENTS);
+        add_question(at, array, HFI_ASK_ELEMENTS);
     PyErr_Clear();
 }
 
 static void
 add_weak(hfi_graph_walk *at, PyObject *reference) {
     void *weak =
-        make_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
+        make_item_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
     if (!weak)
         return;
     at->weak = weak;
@@ -430,10 +432,10 @@ static void
 walk_array(hfi_graph_walk *at, PyObject *array) {
     PyObject *base = hfi_array_base(array);
     if (base && base != Py_None)
-        visit(base, at); /* the array keeps it alive */
+        visit_reference(base, at); /* the array keeps it alive */
     /* Its own memory may be another library's as well (torch.from_numpy). */
     if (base && !hfi_array_check(base))
-        wonder(at, array, HFI_ASK_MEMORY);
+        add_question(at, array, HFI_ASK_MEMORY);
     Py_XDECREF(base);
     PyErr_Clear();
     int plain = hfi_array_is_plain(array);
@@ -442,7 +444,7 @@ walk_array(hfi_graph_walk *at, PyObject *array) {
     if (plain == 0)
         walk_elements(at, array);
     if (Py_TYPE(array)->tp_traverse)
-        Py_TYPE(array)->tp_traverse(array, visit, at);
+        Py_TYPE(array)->tp_traverse(array, visit_reference, at);
 }
 
 /* A list's or tuple's items lie side by side, but each is an object somewhere, and the
@@ -454,7 +456,7 @@ walk_items(hfi_graph_walk *at, PyObject *object) {
     for (Py_ssize_t i = 0; i < count && !at->failed; i++) {
         if (i + AHEAD < count)
             __builtin_prefetch(items[i + AHEAD]);
-        visit(items[i], at);
+        visit_reference(items[i], at);
     }
 }
 
@@ -465,7 +467,7 @@ static void
 walk_inline_dict(hfi_graph_walk *at, PyObject *object) {
     PyObject *dict = hfi_graph_inline_dict(object);
     if (dict && Py_REFCNT(dict) > 1)
-        visit(dict, at);
+        visit_reference(dict, at);
     if (!hfi_graph_is_inline_dict(object))
         return;
     PyObject *value;
@@ -480,7 +482,7 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
         walk_items(at, object);
         return;
     }
-    switch (kind_of(at, object) & ~(unsigned)HFI_OPAQUE) {
+    switch (object_kind(at, object) & ~(unsigned)HFI_OPAQUE) {
     case HFI_FUNCTION:
         walk_function(at, object);
         break;
@@ -489,15 +491,15 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
         break;
     case HFI_WEAK:
         add_weak(at, object);
-        type->tp_traverse(object, visit, at);
+        type->tp_traverse(object, visit_reference, at);
         break;
     case HFI_SHARING:
-        wonder(at, object, HFI_ASK_SHARES);
+        add_question(at, object, HFI_ASK_SHARES);
         if (type->tp_traverse)
-            type->tp_traverse(object, visit, at);
+            type->tp_traverse(object, visit_reference, at);
         break;
     default:
-        type->tp_traverse(object, visit, at);
+        type->tp_traverse(object, visit_reference, at);
         if (PyMemoryView_Check(object))
             visit_uncounted(at, PyMemoryView_GET_BASE(object));
         break;
@@ -509,7 +511,7 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
 }
 
 static void
-drain(hfi_graph_walk *at) {
+drain_stack(hfi_graph_walk *at) {
     while (at->depth && !at->failed)
         walk_object(at, at->stack[--at->depth]);
 }
@@ -520,13 +522,13 @@ hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index) {
     at->root = index;
     at->counting = 1;
     if (root->is_class) {
-        PyType_Type.tp_traverse(root->object, visit, at);
+        PyType_Type.tp_traverse(root->object, visit_reference, at);
     } else {
         at->counting += at->input->caller_refs;
-        visit(root->object, at);
+        visit_reference(root->object, at);
         at->counting = 1;
     }
-    drain(at);
+    drain_stack(at);
 }
 
 /* The question's own reference is given up first: most of these objects have one other
@@ -563,10 +565,10 @@ hfi_graph_walk_answered(hfi_graph_walk *at, hfi_graph_question *question) {
     at->root = question->root;
     at->counting = question->counting;
     if (question->topic == HFI_ASK_TYPE)
-        visit_kind(at, object, kind_of(at, object));
+        visit_kind(at, object, object_kind(at, object));
     at->counting = 1;
     take_answer(at, question);
-    drain(at);
+    drain_stack(at);
 }
 
 void

@@ -20,7 +20,7 @@ enum { DEPTH_MAX = 31 }; /* msgpack-c's embedded stack holds 32 */
 /* A map with a hole would be a whole one of other keys: after a failure nothing more is
  * written. */
 static int
-append(void *context, const char *data, size_t size) {
+append_bytes(void *context, const char *data, size_t size) {
     hfi_meta_writer *writer = context;
     writer->failed =
         writer->failed || msgpack_sbuffer_write(&writer->buffer, data, size) != 0;
@@ -30,7 +30,7 @@ append(void *context, const char *data, size_t size) {
 void
 hfi_meta_writer_init(hfi_meta_writer *writer, size_t pairs) {
     msgpack_sbuffer_init(&writer->buffer);
-    msgpack_packer_init(&writer->packer, writer, append);
+    msgpack_packer_init(&writer->packer, writer, append_bytes);
     writer->failed = 0;
     msgpack_pack_map(&writer->packer, pairs);
 }

@@ -104,7 +104,7 @@ number_at(const unsigned char *at, unsigned size) {
 
 /* A number for what was read last. */
 static int
-remember(reader *from) {
+remember_token(reader *from) {
     if (from->count == from->room) {
         size_t room = from->room * 2 + 64;
         token *memo = realloc(from->memo, room * sizeof *memo);
@@ -142,7 +142,7 @@ read_argument(reader *from, unsigned char op, token *ret_token) {
 
 /* A token as it is compared; what it leaves behind for a MEMOIZE. */
 static int
-resolve(reader *from, token *one) {
+resolve_token(reader *from, token *one) {
     static const token object = {OBJECT, NULL, 0, 0};
     switch (one->kind) {
     case 'C':
@@ -180,7 +180,7 @@ next_token(reader *from, token *ret_token) {
         unsigned char op = *from->at++;
         if (op == MEMOIZE) {
             int is_object = from->last.kind == OBJECT;
-            if (remember(from) < 0)
+            if (remember_token(from) < 0)
                 return FAILED;
             if (!is_object)
                 continue;
@@ -188,7 +188,7 @@ next_token(reader *from, token *ret_token) {
         if (read_argument(from, op, ret_token) < 0)
             return FAILED;
         if (op != FRAME)
-            return resolve(from, ret_token) < 0 ? FAILED : 1;
+            return resolve_token(from, ret_token) < 0 ? FAILED : 1;
     }
     return 0;
 }

@@ -50,7 +50,7 @@ enum { BATCH = 64 }; /* keys and values together */
 /* ---- opening a container -------------------------------------------------------- */
 
 static hf_status
-frame_push(hfi_decoder *d, PyObject *object, int kind, size_t left) {
+push_container(hfi_decoder *d, PyObject *object, int kind, size_t left) {
     if (d->depth == d->capacity) {
         size_t capacity = d->capacity ? 2 * d->capacity : 16;
         hfi_decoder_frame *frames = realloc(d->frames, capacity * sizeof *frames);
@@ -131,7 +131,7 @@ expect_places(hfi_decoder *d, const hfi_item *placed) {
 
 /* Begin the container whose head is next: pushed, or finished where it is empty. */
 static hf_status
-open_container(hfi_decoder *d, PyObject **ret_value) {
+begin_container(hfi_decoder *d, PyObject **ret_value) {
     int kind = FRAME_DICT;
     hfi_item head, placed = {.size = 0};
     hf_status status = hfi_unpacker_next(&d->unpacker, &head);
@@ -166,7 +166,7 @@ open_container(hfi_decoder *d, PyObject **ret_value) {
         *ret_value = object;
         return HF_OK;
     }
-    status = frame_push(d, object, kind, left);
+    status = push_container(d, object, kind, left);
     return status || !placed.size ? status : expect_places(d, &placed);
 }
 
@@ -183,7 +183,7 @@ is_tracked(PyObject *item) {
 /* Each fills the container on top: HF_OK when it is complete, HF_STOP if another one
  * begins in it. */
 static hf_status
-fill_items(hfi_decoder *d, hfi_decoder_frame *top) {
+fill_sequence(hfi_decoder *d, hfi_decoder_frame *top) {
     PyObject **items = PySequence_Fast_ITEMS(top->object);
     Py_ssize_t end = top->index + (Py_ssize_t)top->left, at = top->index;
     hf_status status = HF_OK;
@@ -313,7 +313,7 @@ fill_set(hfi_decoder *d, hfi_decoder_frame *top) {
 }
 
 static hf_status
-fill(hfi_decoder *d, hfi_decoder_frame *top) {
+fill_container(hfi_decoder *d, hfi_decoder_frame *top) {
     switch (top->kind) {
     case FRAME_DICT:
         return fill_dict(d, top);
@@ -321,13 +321,13 @@ fill(hfi_decoder *d, hfi_decoder_frame *top) {
     case HFI_PLAIN_FROZENSET:
         return fill_set(d, top);
     default:
-        return fill_items(d, top);
+        return fill_sequence(d, top);
     }
 }
 
 /* Put a finished container into the one on top. Consumes it. */
 static hf_status
-place(hfi_decoder *d, hfi_decoder_frame *top, PyObject *value) {
+place_value(hfi_decoder *d, hfi_decoder_frame *top, PyObject *value) {
     PyObject *pair[2] = {top->key, value};
 
     top->left--;
@@ -414,16 +414,16 @@ decode_all(hfi_decoder *d, PyObject **ret_value) {
     hf_status status = hfi_read_atom(d, &value);
 
     if (status == HF_STOP)
-        status = open_container(d, &value);
+        status = begin_container(d, &value);
     while (!status && d->depth > 0) {
         if (value) {
-            status = place(d, &d->frames[d->depth - 1], value);
+            status = place_value(d, &d->frames[d->depth - 1], value);
             value = NULL;
         }
         if (!status)
-            status = fill(d, &d->frames[d->depth - 1]);
+            status = fill_container(d, &d->frames[d->depth - 1]);
         if (status == HF_STOP)
-            status = open_container(d, &value);
+            status = begin_container(d, &value);
         else if (!status)
             status = close_container(d, &value);
     }

@@ -23,7 +23,7 @@ enum { SHORT = 16 }; /* items */
 /* ---- the stack ----------------------------------------------------------------- */
 
 static hf_status
-frame_push(hfi_plain_encoder *e, PyObject *object, PyObject *iterator) {
+push_frame(hfi_plain_encoder *e, PyObject *object, PyObject *iterator) {
     if (e->depth == e->capacity) {
         size_t capacity = e->capacity ? 2 * e->capacity : 16;
         hfi_plain_encoder_frame *frames = realloc(e->frames, capacity * sizeof *frames);
@@ -149,7 +149,7 @@ encode_set(hfi_plain_encoder *e, PyObject *object) {
     iterator = PyObject_GetIter(object);
     if (!iterator)
         return hfi_error_from_python(HF_E_CODEC, e->reterr);
-    return frame_push(e, object, iterator);
+    return push_frame(e, object, iterator);
 }
 
 /* The atoms that a short list or tuple begins with are written at once, which is often
@@ -165,7 +165,7 @@ encode_items(hfi_plain_encoder *e, PyObject *object, Py_ssize_t count) {
             done++;
     if (done == count)
         return HF_OK;
-    status = frame_push(e, object, NULL);
+    status = push_frame(e, object, NULL);
     if (!status)
         e->frames[e->depth - 1].position = done;
     return status;
@@ -211,7 +211,7 @@ encode_container(hfi_plain_encoder *e, PyObject *object, PyTypeObject *type) {
         return encode_set(e, object);
     if (type == &PyDict_Type) {
         hfi_pack_map(e->packer, (size_t)count);
-        return count ? frame_push(e, object, NULL) : HF_OK;
+        return count ? push_frame(e, object, NULL) : HF_OK;
     }
     if (type == &PyTuple_Type)
         pack_kind(e->packer, HFI_PLAIN_TUPLE, (size_t)count);

@@ -143,7 +143,7 @@ dropped_mark(void) {
 }
 
 static int
-take_number(const unsigned char **at, const unsigned char *end, size_t *ret_number) {
+take_varint(const unsigned char **at, const unsigned char *end, size_t *ret_number) {
     unsigned shift = 0;
 
     *ret_number = 0;
@@ -159,13 +159,13 @@ take_number(const unsigned char **at, const unsigned char *end, size_t *ret_numb
 /* Put the items, borrowed, where they are said to be, and `mark` where one was dropped.
  * 1, 0 or -1 as hfi_set_place. */
 static int
-lay_out(setentry *table, size_t slots, PyObject *items, PyObject *mark,
-        const unsigned char *at, const unsigned char *end, size_t *ret_fill) {
+lay_out_table(setentry *table, size_t slots, PyObject *items, PyObject *mark,
+              const unsigned char *at, const unsigned char *end, size_t *ret_fill) {
     size_t slot = 0, number;
     Py_ssize_t next = 0;
 
     for (*ret_fill = 0; at < end; slot++, ++*ret_fill) {
-        if (!take_number(&at, end, &number) || number >> 1 >= slots - slot)
+        if (!take_varint(&at, end, &number) || number >> 1 >= slots - slot)
             return 0;
         slot += number >> 1;
         if (number & 1) {
@@ -237,7 +237,8 @@ hfi_set_place(PyObject *set, PyObject *items, const unsigned char *places,
         PyErr_NoMemory();
         return -1;
     }
-    int done = lay_out(table, slots, items, mark, places + 1, places + size, &fill);
+    int done =
+        lay_out_table(table, slots, items, mark, places + 1, places + size, &fill);
     if (done > 0 && fill * 5 >= (slots - 1) * 3)
         done = 0; /* no set is as full */
     for (size_t slot = 0; done > 0 && slot < slots; slot++)

@@ -35,7 +35,7 @@ first_place(const hfi_pointer_map *map, const void *key) {
 
 /* The slot of `key`, or the free one where it would go. */
 static struct hfi_pointer_slot *
-slot_of(const hfi_pointer_map *map, const void *key) {
+slot_of_pointer(const hfi_pointer_map *map, const void *key) {
     size_t at = first_place(map, key);
     while (map->slots[at].key && map->slots[at].key != key)
         at = (at + 1) & map->mask;
@@ -43,7 +43,7 @@ slot_of(const hfi_pointer_map *map, const void *key) {
 }
 
 static int
-grow(hfi_pointer_map *map) {
+grow_map(hfi_pointer_map *map) {
     size_t count = map->slots ? map->mask + 1 : 0;
     size_t larger = !count ? SLOTS_FIRST : count < SLOTS_SLOW ? 4 * count : 2 * count;
     hfi_pointer_map grown = {calloc(larger, sizeof *grown.slots), larger - 1,
@@ -52,7 +52,7 @@ grow(hfi_pointer_map *map) {
         return -1;
     for (size_t i = 0; i < count; i++)
         if (map->slots[i].key)
-            *slot_of(&grown, map->slots[i].key) = map->slots[i];
+            *slot_of_pointer(&grown, map->slots[i].key) = map->slots[i];
     free(map->slots);
     *map = grown;
     return 0;
@@ -72,9 +72,9 @@ hfi_pointer_map_expect(const hfi_pointer_map *map, const void *key) {
 
 uint32_t *
 hfi_pointer_map_put(hfi_pointer_map *map, const void *key, int *ret_new) {
-    if (3 * map->count >= 2 * map->mask && grow(map) < 0)
+    if (3 * map->count >= 2 * map->mask && grow_map(map) < 0)
         return NULL;
-    struct hfi_pointer_slot *slot = slot_of(map, key);
+    struct hfi_pointer_slot *slot = slot_of_pointer(map, key);
     *ret_new = slot->key == NULL;
     if (*ret_new) {
         slot->key = key;

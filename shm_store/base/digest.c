@@ -43,12 +43,12 @@ static const uint64_t odd_a = UINT64_C(0x9fb21c651e98df25);
 static const uint64_t odd_b = UINT64_C(0xc2b2ae3d27d4eb4f);
 
 static uint64_t
-turn(uint64_t value, int by) {
+rotate_bits(uint64_t value, int by) {
     return value << by | value >> (64 - by);
 }
 
 static uint64_t
-mix(uint64_t value) {
+mix_bits(uint64_t value) {
     value = (value ^ value >> 29) * odd_a;
     value = (value ^ value >> 32) * odd_b;
     return value ^ value >> 31;
@@ -57,12 +57,13 @@ mix(uint64_t value) {
 /* ---- whole blocks ---- */
 
 static void
-multiply(hfi_lanes *lanes, const char *data, size_t size) {
+multiply_lanes(hfi_lanes *lanes, const char *data, size_t size) {
     for (size_t at = 0; at < size; at += BLOCK) {
         hfi_lanes block;
         memcpy(&block, data + at, BLOCK);
         for (size_t i = 0; i < LANES; i++)
-            lanes->words[i] = turn((lanes->words[i] ^ block.words[i]) * odd_a, 29);
+            lanes->words[i] =
+                rotate_bits((lanes->words[i] ^ block.words[i]) * odd_a, 29);
     }
 }
 
@@ -118,7 +119,7 @@ add_blocks(hfi_lanes *lanes, const char *data, size_t size) {
         return;
     }
 #endif
-    multiply(lanes, data, size);
+    multiply_lanes(lanes, data, size);
 }
 
 /* The rest that is no whole block, with zeros behind it. */
@@ -148,13 +149,13 @@ hfi_lanes_add(hfi_lanes *lanes, const void *data, size_t size) {
 
 void
 hfi_lanes_finish(const hfi_lanes *lanes, size_t size, hf_digest *ret_digest) {
-    uint64_t low = mix(size + 1), high = ~low;
+    uint64_t low = mix_bits(size + 1), high = ~low;
     for (size_t i = 0; i < LANES; i++) {
-        low = turn((low ^ lanes->words[i]) * odd_a, 29);
-        high = turn((high ^ lanes->words[LANES - 1 - i]) * odd_b, 31);
+        low = rotate_bits((low ^ lanes->words[i]) * odd_a, 29);
+        high = rotate_bits((high ^ lanes->words[LANES - 1 - i]) * odd_b, 31);
     }
-    ret_digest->words[0] = mix(low);
-    ret_digest->words[1] = mix(high);
+    ret_digest->words[0] = mix_bits(low);
+    ret_digest->words[1] = mix_bits(high);
 }
 
 /* ---- parts ---- */

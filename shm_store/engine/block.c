@@ -117,7 +117,7 @@ hfi_cache_put(hf_session *session, hf_region *block) {
 
 /* Before a new block of so many bytes. Mutex held. */
 static void
-keep_bound(hfi_blocks *blocks, size_t mapped) {
+bound_cache(hfi_blocks *blocks, size_t mapped) {
     uint64_t used = blocks->own_bytes + mapped;
     uint64_t peak = used > blocks->own_peak ? used : blocks->own_peak;
     while (blocks->cache_bytes &&
@@ -281,7 +281,7 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
     if (is_cached)
         hfi_own_count(session, block->mapped);
     else if (!(how & HFI_RESERVE_SPARE))
-        keep_bound(session->blocks, mapped);
+        bound_cache(session->blocks, mapped);
     pthread_mutex_unlock(&session->mutex);
     *ret_zero = is_cached && block->is_zero;
     if (!is_cached) {

@@ -199,7 +199,7 @@ make_entry(hf_commit *commit, const hf_value *value, const hfi_buffer_head *head
 }
 
 static hf_status
-put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
+store_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     hfi_piece *pieces = NULL, payload = {0};
     hfi_buffer_head *heads = NULL;
     uint32_t piece_count = 0, chunk;
@@ -250,7 +250,7 @@ hf_commit_put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
         own.codec > UINT16_MAX)
         return hf_error_set(reterr, HF_E_INVALID,
                             "key, codec, meta or buffers are out of range");
-    status = put(commit, &own, reterr);
+    status = store_value(commit, &own, reterr);
     if (status) {
         commit->failed = 1;
         hf_error_prefix(reterr, "putting %.*s", (int)own.key_size, own.key);
@@ -322,7 +322,7 @@ hf_commit_abort(hf_commit *commit) {
 /* Prepare; what was written and held belongs to the session then, the rest of the
  * commit is still to be freed. */
 static hf_status
-prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
+prepare_commit(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
     hf_session *session = commit->session;
     hfi_prepared_state *p = session->prepared;
     if (commit->failed)
@@ -361,7 +361,7 @@ hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
     if (!ret_prepared)
         hf_commit_abort(commit);
     HFI_NEED(reterr, commit, ret_prepared);
-    hf_status status = prepare(commit, ret_prepared, reterr);
+    hf_status status = prepare_commit(commit, ret_prepared, reterr);
     if (status)
         hf_commit_abort(commit);
     else

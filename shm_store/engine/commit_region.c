@@ -30,7 +30,7 @@
 #define SAMPLES     8
 
 static void
-append(hfi_piece_list *list, hfi_piece piece) {
+append_piece(hfi_piece_list *list, hfi_piece piece) {
     if (piece.length == 0)
         return;
     hfi_piece *last = list->count ? &list->items[list->count - 1] : NULL;
@@ -53,21 +53,21 @@ append_old(hfi_piece_list *list, const hf_region *region, size_t from, size_t to
         if (end > to)
             end = to;
         if (begin < end)
-            append(list, (hfi_piece){piece->offset + (begin - at), end - begin,
-                                     piece->extent, 0});
+            append_piece(list, (hfi_piece){piece->offset + (begin - at), end - begin,
+                                           piece->extent, 0});
         at += piece->length;
     }
 }
 
 static void
-mix(hfi_piece_list *list, const hf_region *region, const hfi_page_runs *runs,
-    uint64_t new_offset, uint32_t new_extent) {
+mix_pieces(hfi_piece_list *list, const hf_region *region, const hfi_page_runs *runs,
+           uint64_t new_offset, uint32_t new_extent) {
     size_t page = region->session->page, at = 0;
     for (size_t i = 0; i < runs->count && !list->overflow; i++) {
         size_t first = runs->items[i].first * page,
                length = runs->items[i].count * page;
         append_old(list, region, at, first);
-        append(list, (hfi_piece){new_offset, length, new_extent, 0});
+        append_piece(list, (hfi_piece){new_offset, length, new_extent, 0});
         new_offset += length;
         at = first + length;
     }
@@ -81,8 +81,8 @@ piece_limit(const hf_commit *commit) {
 
 /* Write the changed pages to one new extent. */
 static hf_status
-write_runs(hf_commit *commit, const hf_region *region, const hfi_page_runs *runs,
-           uint32_t *ret_extent, hf_error *reterr) {
+write_page_runs(hf_commit *commit, const hf_region *region, const hfi_page_runs *runs,
+                uint32_t *ret_extent, hf_error *reterr) {
     size_t page = commit->session->page;
     struct iovec *parts = malloc(runs->count * sizeof *parts);
     if (!parts)
@@ -100,7 +100,7 @@ write_runs(hf_commit *commit, const hf_region *region, const hfi_page_runs *runs
 
 /* Keep the region (and so its pins) until the commit is settled. */
 static hf_status
-hold(hf_commit *commit, hf_region *region, hf_error *reterr) {
+hold_region(hf_commit *commit, hf_region *region, hf_error *reterr) {
     if (commit->region_count == commit->region_capacity) {
         size_t capacity = commit->region_capacity ? commit->region_capacity * 2 : 16;
         hf_region **regions = realloc(commit->regions, capacity * sizeof(hf_region *));
@@ -196,22 +196,22 @@ changed_region(hf_commit *commit, hf_region *region, const hfi_page_runs *runs,
     hf_status status;
     int whole = runs->pages * session->page * 2 > region->mapped;
     if (!whole) { /* the shape first: the extent's place doesn't change the count */
-        mix(list, region, runs, 0, HFI_NONE);
+        mix_pieces(list, region, runs, 0, HFI_NONE);
         whole = list->overflow || list->count > piece_limit(commit);
         memset(list, 0, sizeof *list);
     }
     if (!whole) {
-        if ((status = write_runs(commit, region, runs, &extent, reterr)))
+        if ((status = write_page_runs(commit, region, runs, &extent, reterr)))
             return status;
-        mix(list, region, runs, session->extents[extent].offset, extent);
+        mix_pieces(list, region, runs, session->extents[extent].offset, extent);
         commit->stats.bytes_shared += region->mapped - runs->pages * session->page;
     } else {
         status = hfi_commit_write_extent(commit, region->address, region->mapped,
                                          &extent, NULL, reterr);
         if (status)
             return status;
-        append(list,
-               (hfi_piece){session->extents[extent].offset, region->mapped, extent, 0});
+        append_piece(list, (hfi_piece){session->extents[extent].offset, region->mapped,
+                                       extent, 0});
         commit->stats.bytes_copied += region->mapped;
     }
     return note_next(commit, region, list, reterr);
@@ -247,7 +247,7 @@ hf_status
 hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list,
                       hf_error *reterr) {
     hf_session *session = commit->session;
-    hf_status status = hold(commit, region, reterr);
+    hf_status status = hold_region(commit, region, reterr);
     if (status || region->size == 0)
         return status;
     if (region->private_below && (status = finish_private(region, reterr)))
@@ -257,14 +257,15 @@ hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list
         if (hfi_extent_is_mine(session, extent, HFI_RESERVED) &&
             (status = hfi_list32_add(&commit->shared, extent, reterr)))
             return status;
-        append(list, (hfi_piece){region->own_piece.offset,
+        append_piece(list,
+                     (hfi_piece){region->own_piece.offset,
                                  hfi_round_up(region->size, session->page), extent, 0});
         commit->stats.bytes_shared += region->size;
         return HF_OK;
     }
     if (region->next_commit == commit->number) { /* put before, under another key */
         for (uint32_t i = 0; i < region->next_count; i++)
-            append(list, region->next_pieces[i]);
+            append_piece(list, region->next_pieces[i]);
         commit->stats.bytes_shared += region->size;
         return HF_OK;
     }

@@ -78,7 +78,7 @@ open_of_process(const hf_session *session, uint64_t pid) {
 }
 
 static int
-open_again(const hf_session *session) {
+reopen_object(const hf_session *session) {
     int fd = -1;
     if (session->name[0] && hfi_object_open(session->name, &fd) == 0) {
         if (is_same(fd, &session->object) == 1)
@@ -101,7 +101,7 @@ hfi_session_fd(hf_session *session) {
     int fd = atomic_load(&session->fd), same = is_same(fd, &session->object);
     if (same)
         return same > 0 ? fd : -1;
-    int again = open_again(session);
+    int again = reopen_object(session);
     if (again < 0)
         return -1;
     hfi_object_hold(again); /* the lock went with the last descriptor */

@@ -23,7 +23,7 @@ typedef struct diff {
 } diff;
 
 static hf_status
-report(diff *d, const hfi_entry_record *before, const hfi_entry_record *after) {
+report_change(diff *d, const hfi_entry_record *before, const hfi_entry_record *after) {
     if (before && after && before->generation == after->generation &&
         before->sequence == after->sequence)
         return HF_OK;
@@ -36,12 +36,6 @@ report(diff *d, const hfi_entry_record *before, const hfi_entry_record *after) {
                                                                        : HF_OK;
 }
 
-static int
-same_key(const hfi_entry_record *a, const hfi_entry_record *b) {
-    return a->key_size == b->key_size &&
-           memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
-}
-
 static hf_status
 against_pivot(void *context, const hfi_ref *ref, const hfi_entry_record *record,
               hf_error *reterr) {
@@ -50,11 +44,12 @@ against_pivot(void *context, const hfi_ref *ref, const hfi_entry_record *record,
     if (!record)
         return HF_OK;
     const hfi_entry_record *pivot = NULL;
-    if (d->pivot && same_key(d->pivot, record)) {
+    if (d->pivot && hfi_record_same_key(d->pivot, record)) {
         pivot = d->pivot;
         d->pivot_met = 1;
     }
-    return d->pivot_is_before ? report(d, pivot, record) : report(d, record, pivot);
+    return d->pivot_is_before ? report_change(d, pivot, record)
+                              : report_change(d, record, pivot);
 }
 
 /* One entry (or nothing, where `pivot` is NULL) against all entries below `ref`. */
@@ -68,7 +63,8 @@ diff_pivot(diff *d, const hfi_entry_record *pivot, int pivot_is_before,
         hfi_tree_each_at(d->session, ref, shift, against_pivot, d, d->reterr);
     if (status || !pivot || d->pivot_met)
         return status;
-    return pivot_is_before ? report(d, pivot, NULL) : report(d, NULL, pivot);
+    return pivot_is_before ? report_change(d, pivot, NULL)
+                           : report_change(d, NULL, pivot);
 }
 
 static hf_status diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift);
@@ -88,13 +84,13 @@ diff_lists(diff *d, const hfi_node *a, const hfi_node *b) {
                 status = hfi_record_load(d->session, &to->children[k], &y, d->reterr);
                 if (status)
                     return status;
-                if (same_key(x, y))
+                if (hfi_record_same_key(x, y))
                     met = y;
             }
             if (turn == 0)
-                status = report(d, x, met);
+                status = report_change(d, x, met);
             else if (!met)
-                status = report(d, NULL, x);
+                status = report_change(d, NULL, x);
         }
     }
     return status;
@@ -137,7 +133,9 @@ diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift) {
         return status;
     if (many->kind != HFI_KIND_NONE)
         return diff_pivot(d, pivot, a_is_one, many, shift);
-    return !pivot ? HF_OK : a_is_one ? report(d, pivot, NULL) : report(d, NULL, pivot);
+    return !pivot     ? HF_OK
+           : a_is_one ? report_change(d, pivot, NULL)
+                      : report_change(d, NULL, pivot);
 }
 
 hf_status

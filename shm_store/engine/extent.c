@@ -43,7 +43,8 @@ hfi_extent_bin(const hf_session *session, uint64_t size) {
 }
 
 static uint32_t *
-list_of(hf_session *session, const hfi_extent *extent, enum hfi_extent_state state) {
+list_of_state(hf_session *session, const hfi_extent *extent,
+              enum hfi_extent_state state) {
     switch (state) {
     case HFI_UNUSED:
         return &session->super->unused;
@@ -102,7 +103,7 @@ void
 hfi_extent_leave(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
     enum hfi_extent_state state = hfi_extent_state(extent);
-    uint32_t *head = list_of(session, extent, state);
+    uint32_t *head = list_of_state(session, extent, state);
     if (head)
         list_leave(session, index, head);
     hfi_extent_count_bytes(session, extent, state, -1);
@@ -113,7 +114,7 @@ hfi_extent_enter(hf_session *session, uint32_t index, enum hfi_extent_state stat
                  uint32_t slot) {
     hfi_extent *extent = &session->extents[index];
     hfi_extent_count_bytes(session, extent, state, 1);
-    uint32_t *head = list_of(session, extent, state);
+    uint32_t *head = list_of_state(session, extent, state);
     if (head)
         list_enter(session, index, head);
     atomic_store_explicit(&extent->state, hfi_state_word(state, slot),

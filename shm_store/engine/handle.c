@@ -62,7 +62,7 @@ hfi_space_error(hf_error *reterr, int err, const char *what) {
 
 /* Whether the object reaches to `end`. */
 static int
-is_there(hf_session *session, uint64_t end) {
+object_reaches(hf_session *session, uint64_t end) {
     if (end <= atomic_load_explicit(&session->file_size, memory_order_relaxed))
         return 1;
     uint64_t size =
@@ -79,7 +79,7 @@ hfi_window_at(hf_session *session, uint64_t offset, uint64_t size) {
     if (end > session->window_size)
         end = session->window_size;
     if (offset < HFI_ARENA_OFFSET || offset > end || size > end - offset ||
-        !is_there(session, offset + size))
+        !object_reaches(session, offset + size))
         return NULL;
     return session->window + offset;
 }

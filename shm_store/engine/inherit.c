@@ -80,7 +80,7 @@ pin_for_heir(hf_session *session, const hfi_piece *pieces, uint32_t count) {
 /* Everything that the parent's regions refer to, and what its snapshots read. The
  * parent's own pins and leases hold it meanwhile. */
 static void
-endow(hf_session *session) {
+endow_child(hf_session *session) {
     hfi_slot *slots = session->slots;
     hf_region *region = hfi_regions_above(session, NULL);
     for (; region; region = hfi_regions_above(session, region->address)) {
@@ -96,7 +96,7 @@ endow(hf_session *session) {
 }
 
 static void
-before(void) {
+lock_before_fork(void) {
     pthread_mutex_lock(&mutex);
     for (hf_session *session = sessions; session; session = session->heir->next) {
         pthread_mutex_lock(&session->mutex);
@@ -106,7 +106,7 @@ before(void) {
         /* If a mapping fails it stays shared: an heir gets that as an error. */
         session->heir->failed = privatize_all(session);
         if (makes_heir(session))
-            endow(session);
+            endow_child(session);
     }
 }
 
@@ -144,13 +144,13 @@ after_in_child(void) {
 }
 
 static void
-watch(void) {
-    (void)pthread_atfork(before, after_in_parent, after_in_child);
+register_fork_handlers(void) {
+    (void)pthread_atfork(lock_before_fork, after_in_parent, after_in_child);
 }
 
 void
 hfi_inherit_watch(hf_session *session) {
-    pthread_once(&once, watch);
+    pthread_once(&once, register_fork_handlers);
     pthread_mutex_lock(&mutex);
     session->heir->next = sessions;
     sessions = session;

@@ -90,7 +90,7 @@ typedef struct search {
 } search;
 
 static int
-look_at(void *context, const char *name) {
+look_at_session(void *context, const char *name) {
     search *at = context;
     hf_session *session;
     if (hfi_session_peek(name, &session, NULL))
@@ -128,7 +128,7 @@ hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *re
     char prefix[40];
     search found = {claim, "", 0};
     snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
-    int err = hfi_object_each(prefix, look_at, &found);
+    int err = hfi_object_each(prefix, look_at_session, &found);
     if (err)
         return hf_error_set_errno(reterr, err, "can't list shared memory");
     if (!found.name[0])

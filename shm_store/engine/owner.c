@@ -25,13 +25,13 @@
 #include "platform/process.h"
 
 static hfi_process
-owner_of(const hfi_superblock *super) {
+recorded_owner(const hfi_superblock *super) {
     return (hfi_process){super->owner, super->owner_start_time, super->owner_boot};
 }
 
 int
 hfi_owner_alive(const hfi_superblock *super) {
-    hfi_process owner = owner_of(super);
+    hfi_process owner = recorded_owner(super);
     return hfi_process_alive(&owner);
 }
 
@@ -49,7 +49,7 @@ hfi_owner_become(hf_session *session) {
 hf_status
 hfi_owner_check(const hf_session *session, hf_error *reterr) {
     const hfi_superblock *super = session->super;
-    hfi_process owner = owner_of(super),
+    hfi_process owner = recorded_owner(super),
                 self = hfi_slot_process(session, session->slot);
     if (!(super->flags & HFI_OWNER_PUBLISHES) || hfi_process_is_same(&owner, &self))
         return HF_OK;

@@ -39,7 +39,7 @@ hfi_session_taken(hf_session *session, size_t ret_sizes[HFI_TAKEN_MAX]) {
 
 /* A block that isn't in the cache yet. */
 static hf_status
-make(hf_session *session, size_t size, hf_region **ret_block, hf_error *reterr) {
+make_block(hf_session *session, size_t size, hf_region **ret_block, hf_error *reterr) {
     hf_region *block;
     int is_zero;
     hf_status status =
@@ -63,7 +63,7 @@ hfi_session_preallocate(hf_session *session, const size_t *sizes, size_t count,
     uint64_t bytes = 0;
     hf_status status = hfi_session_check(session, reterr);
     for (size_t i = 0; !status && i < count; i++) {
-        status = make(session, hfi_block_size(session, sizes[i]), &block, reterr);
+        status = make_block(session, hfi_block_size(session, sizes[i]), &block, reterr);
         if (status)
             break;
         bytes += block->mapped;

@@ -63,7 +63,7 @@ hfi_session_prefill(hf_session *session, const size_t *sizes, size_t count) {
 }
 
 static void
-hold(hfi_prefill *work, hf_region *block) {
+hold_block(hfi_prefill *work, hf_region *block) {
     block->cache_next = work->held;
     work->held = block;
 }
@@ -77,7 +77,7 @@ next_block(hf_session *session, hf_error *reterr) {
     hf_status status = hfi_block_map(
         session, size, HFI_RESERVE_RECYCLED | HFI_RESERVE_SPARE, &block, reterr);
     if (status == HF_OK)
-        hold(work, block);
+        hold_block(work, block);
     if (status != HF_NOT_FOUND)
         return status;
     status = hfi_block_map(session, size, HFI_RESERVE_BARE | HFI_RESERVE_SPARE, &block,
@@ -95,7 +95,7 @@ next_block(hf_session *session, hf_error *reterr) {
 
 /* Memory for so many more bytes of the open block. */
 static hf_status
-fill(hf_session *session, size_t bytes, hf_error *reterr) {
+fill_block(hf_session *session, size_t bytes, hf_error *reterr) {
     hfi_prefill *work = session->prefill;
     hf_region *block = work->open;
     hfi_extent *extent = &session->extents[block->own_piece.extent];
@@ -114,7 +114,7 @@ fill(hf_session *session, size_t bytes, hf_error *reterr) {
     if (work->filled == block->mapped) {
         extent->flags &= ~(uint32_t)HFI_EXTENT_HOLE;
         work->open = NULL;
-        hold(work, block);
+        hold_block(work, block);
     }
     return HF_OK;
 }
@@ -131,7 +131,7 @@ hfi_session_prefill_some(hf_session *session, size_t bytes, int *ret_more,
         }
         size_t left = work->open->mapped - work->filled;
         size_t part = left < bytes ? left : (size_t)hfi_round_up(bytes, session->page);
-        status = fill(session, part, reterr);
+        status = fill_block(session, part, reterr);
         bytes -= part < bytes ? part : bytes;
     }
     if (status)
@@ -142,7 +142,7 @@ hfi_session_prefill_some(hf_session *session, size_t bytes, int *ret_more,
 
 /* Let what has memory of the open block be a block of its own. Lock held. */
 static hf_status
-cut(hf_session *session, hf_error *reterr) {
+cut_block(hf_session *session, hf_error *reterr) {
     hfi_prefill *work = session->prefill;
     uint32_t index = work->open->own_piece.extent, rest;
     hfi_extent *extent = &session->extents[index];
@@ -189,12 +189,12 @@ hfi_session_prefill_end(hf_session *session) {
         const hfi_piece *piece = &open->own_piece;
         hfi_object_punch(hfi_session_fd(session), piece->offset + work->filled,
                          piece->length - work->filled);
-        hold(work, open);
+        hold_block(work, open);
     }
     if (!work->held || session->inherited || hfi_lock(session, &ignored))
         return;
     if (open && work->filled)
-        (void)cut(session, &ignored); /* else it is a hole with some memory */
+        (void)cut_block(session, &ignored); /* else it is a hole with some memory */
     work->open = NULL;
     hf_region *block;
     while ((block = work->held)) {

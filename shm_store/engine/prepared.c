@@ -65,7 +65,8 @@ check_manifest(hf_session *session, const hf_prepared *prepared,
 }
 
 static void
-apply(hf_session *session, const hfi_delta *delta, uint64_t generation, uint32_t slot) {
+apply_delta(hf_session *session, const hfi_delta *delta, uint64_t generation,
+            uint32_t slot) {
     hfi_extent *extent = &session->extents[delta->extent];
     enum hfi_extent_state state = hfi_extent_state(extent);
     if (state == HFI_PREPARED)
@@ -105,7 +106,7 @@ hf_session_publish(hf_session *session, const hf_prepared *prepared,
     generation++;
     const hfi_delta *deltas = (const hfi_delta *)(m + 1);
     for (uint32_t i = 0; i < m->delta_count; i++) {
-        apply(session, &deltas[i], generation, m->slot);
+        apply_delta(session, &deltas[i], generation, m->slot);
         hfi_step("publish:extent-moved");
     }
     hfi_root root = {.generation = generation,

@@ -26,29 +26,30 @@
 /* ---- the treap ---- */
 
 static hf_region *
-join(hf_region *a, hf_region *b) {
+join_treaps(hf_region *a, hf_region *b) {
     if (!a)
         return b;
     if (!b)
         return a;
     if (a->priority >= b->priority) {
-        a->right = join(a->right, b);
+        a->right = join_treaps(a->right, b);
         return a;
     }
-    b->left = join(a, b->left);
+    b->left = join_treaps(a, b->left);
     return b;
 }
 
 /* Split into what lies below `address` and the rest. */
 static void
-split(hf_region *t, const char *address, hf_region **ret_below, hf_region **ret_rest) {
+split_treap(hf_region *t, const char *address, hf_region **ret_below,
+            hf_region **ret_rest) {
     if (!t) {
         *ret_below = *ret_rest = NULL;
     } else if (t->address < address) {
-        split(t->right, address, &t->right, ret_rest);
+        split_treap(t->right, address, &t->right, ret_rest);
         *ret_below = t;
     } else {
-        split(t->left, address, ret_below, &t->left);
+        split_treap(t->left, address, ret_below, &t->left);
         *ret_rest = t;
     }
 }
@@ -59,17 +60,17 @@ hfi_regions_insert(hf_session *session, hf_region *region) {
     region->priority = (uint32_t)(x >> 32);
     region->left = region->right = NULL;
     hf_region *below, *rest;
-    split(session->regions->root, region->address, &below, &rest);
-    session->regions->root = join(join(below, region), rest);
+    split_treap(session->regions->root, region->address, &below, &rest);
+    session->regions->root = join_treaps(join_treaps(below, region), rest);
     session->regions->large += region->size >= HFI_LARGE;
 }
 
 static void
 remove_region(hf_session *session, hf_region *region) {
     hf_region *below, *rest, *self;
-    split(session->regions->root, region->address, &below, &rest);
-    split(rest, region->address + 1, &self, &rest);
-    session->regions->root = join(below, rest);
+    split_treap(session->regions->root, region->address, &below, &rest);
+    split_treap(rest, region->address + 1, &self, &rest);
+    session->regions->root = join_treaps(below, rest);
     session->regions->large -= region->size >= HFI_LARGE;
 }
 
@@ -83,7 +84,7 @@ hfi_session_has_large_regions(hf_session *session) {
 
 /* The region in which `address` lies, or NULL. */
 static hf_region *
-find(hf_session *session, const void *address) {
+find_in_treap(hf_session *session, const void *address) {
     const char *p = address;
     hf_region *t = session->regions->root, *best = NULL;
     while (t)
@@ -169,7 +170,7 @@ hf_region_find(hf_session *session, const void *address) {
     if (!session)
         return NULL;
     pthread_mutex_lock(&session->mutex);
-    hf_region *region = find(session, address);
+    hf_region *region = find_in_treap(session, address);
     if (region)
         atomic_fetch_add(&region->references, 1);
     pthread_mutex_unlock(&session->mutex);
@@ -186,7 +187,7 @@ hf_region_acquire(hf_region *region) {
 
 /* The last reference is gone, and so it is from the treap. Mutex held. */
 static void
-dispose(hf_region *region) {
+dispose_region(hf_region *region) {
     hf_session *session = region->session;
     hfi_region_drop_next(region);
     hfi_region_drop_was(region);
@@ -217,7 +218,7 @@ hf_region_release(hf_region *region) {
     pthread_mutex_lock(&session->mutex); /* hf_region_find may still take it */
     if (atomic_fetch_sub(&region->references, 1) == 1) {
         remove_region(session, region);
-        dispose(region);
+        dispose_region(region);
     }
     pthread_mutex_unlock(&session->mutex);
 }

@@ -50,7 +50,7 @@ alignment_of(const hf_session *session, uint64_t size) {
 
 /* Bytes to leave out at the beginning of an extent. */
 static uint64_t
-padding(const hf_session *session, uint64_t offset, uint64_t size) {
+padding_bytes(const hf_session *session, uint64_t offset, uint64_t size) {
     return (0 - offset) & (alignment_of(session, size) - 1);
 }
 
@@ -71,7 +71,7 @@ find_free(hf_session *session, uint64_t size, uint64_t limit, uint32_t hole) {
         hfi_extent *extent;
         for (int n = 0; n < SEARCH_MAX && (extent = hfi_extent_at(session, index));
              n++) {
-            if (extent->size >= size + padding(session, extent->offset, size) &&
+            if (extent->size >= size + padding_bytes(session, extent->offset, size) &&
                 extent->size <= limit && (extent->flags & HFI_EXTENT_HOLE) == hole &&
                 (best == HFI_NONE || extent->size < session->extents[best].size))
                 best = index;
@@ -85,7 +85,7 @@ find_free(hf_session *session, uint64_t size, uint64_t limit, uint32_t hole) {
 
 /* A free extent at the end of the arena that is large enough, without memory yet. */
 static hf_status
-grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) {
+grow_arena(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) {
     hfi_superblock *super = session->super;
     uint64_t end = atomic_load(&super->arena_end);
     hfi_extent *last = hfi_extent_at(session, super->last);
@@ -93,7 +93,7 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
     if (have > split_limit(size))
         have = 0;
     /* A free extent that sufficed would have been found. */
-    uint64_t more = size + padding(session, end - have, size) - have;
+    uint64_t more = size + padding_bytes(session, end - have, size) - have;
     if (end - HFI_ARENA_OFFSET > super->capacity ||
         more > super->capacity - (end - HFI_ARENA_OFFSET))
         return hf_error_set(
@@ -123,8 +123,8 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
 
 /* Cut a free extent in two; `ret_rest` is what comes after the first `size` bytes. */
 static hf_status
-split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
-      hf_error *reterr) {
+split_extent(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
+             hf_error *reterr) {
     hfi_extent *extent = &session->extents[index];
     uint64_t rest = extent->size - size;
     hfi_extent_leave(session, index);
@@ -149,7 +149,7 @@ used_bytes(const hfi_superblock *super) {
 
 /* How many bytes of free pages there would be too many, with so many fresh ones. */
 static uint64_t
-excess(const hfi_superblock *super, uint64_t fresh) {
+excess_bytes(const hfi_superblock *super, uint64_t fresh) {
     uint64_t used = used_bytes(super) + fresh;
     uint64_t most = (used > super->peak ? used : super->peak) + KEPT_MIN;
     uint64_t all = used + super->bytes[HFI_FREE] - super->hole_bytes;
@@ -171,7 +171,7 @@ punch_free(hf_session *session, uint32_t index) {
 
 /* One of the smallest free extents that have pages, or NONE. */
 static uint32_t
-smallest(hf_session *session) {
+smallest_free(hf_session *session) {
     for (unsigned bin = 0; bin < HFI_BIN_COUNT; bin++) {
         uint32_t index = session->super->bins[bin], guard = hfi_extent_count(session);
         hfi_extent *extent;
@@ -185,9 +185,9 @@ smallest(hf_session *session) {
 
 /* Before so many fresh pages are taken. */
 static void
-keep_bound(hf_session *session, uint64_t fresh) {
-    while (excess(session->super, fresh)) {
-        uint32_t index = smallest(session);
+bound_free_pages(hf_session *session, uint64_t fresh) {
+    while (excess_bytes(session->super, fresh)) {
+        uint32_t index = smallest_free(session);
         if (index == HFI_NONE || !punch_free(session, index))
             return;
         uint32_t before = session->extents[index].before;
@@ -205,35 +205,35 @@ find_recycled(hf_session *session, uint64_t size) {
         hfi_extent_reclaim(session);
         index = find_free(session, size, limit, 0);
     }
-    if (index == HFI_NONE && excess(session->super, size))
+    if (index == HFI_NONE && excess_bytes(session->super, size))
         index = find_free(session, size, UINT64_MAX, 0);
     return index;
 }
 
 static hf_status
-take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
-     hf_error *reterr) {
+take_extent(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
+            hf_error *reterr) {
     uint64_t limit = split_limit(size);
     uint32_t index = find_recycled(session, size);
     if (index == HFI_NONE && (flags & HFI_RESERVE_RECYCLED))
         return HF_NOT_FOUND;
     if (index == HFI_NONE)
-        keep_bound(session, size);
+        bound_free_pages(session, size);
     if (index == HFI_NONE)
         index = find_free(session, size, limit, HFI_EXTENT_HOLE);
     hf_status status = HF_OK;
     if (index == HFI_NONE)
-        status = grow(session, size, &index, reterr);
+        status = grow_arena(session, size, &index, reterr);
     if (status == HF_E_NOSPACE) /* then of a large one after all */
         index = find_free(session, size, UINT64_MAX, 0);
     if (status && index == HFI_NONE)
         return status;
-    uint64_t pad = padding(session, session->extents[index].offset, size);
+    uint64_t pad = padding_bytes(session, session->extents[index].offset, size);
     uint32_t rest;
-    if (pad && (status = split(session, index, pad, &index, reterr)))
+    if (pad && (status = split_extent(session, index, pad, &index, reterr)))
         return status;
     if (session->extents[index].size > size &&
-        (status = split(session, index, size, &rest, reterr)))
+        (status = split_extent(session, index, size, &rest, reterr)))
         return status;
     hfi_extent *extent = &session->extents[index];
     hfi_extent_leave(session, index);
@@ -273,7 +273,7 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;
-    status = take(session, size, flags, &index, reterr);
+    status = take_extent(session, size, flags, &index, reterr);
     hfi_unlock(session);
     if (status)
         return status;

@@ -27,8 +27,8 @@ typedef struct tally {
 } tally;
 
 static hf_status
-count(void *context, const hfi_ref *ref, const hfi_entry_record *record,
-      hf_error *reterr) {
+count_references(void *context, const hfi_ref *ref, const hfi_entry_record *record,
+                 hf_error *reterr) {
     const tally *t = context;
     hf_status status = hfi_delta_add(t->commit, ref->extent, t->sign,
                                      t->sign * (int64_t)ref->length, reterr);
@@ -41,7 +41,7 @@ static hf_status
 count_below(hf_commit *commit, const hfi_ref *ref, uint32_t shift, int sign,
             hf_error *reterr) {
     tally t = {commit, sign};
-    return hfi_tree_each_at(commit->session, ref, shift, count, &t, reterr);
+    return hfi_tree_each_at(commit->session, ref, shift, count_references, &t, reterr);
 }
 
 static hf_status

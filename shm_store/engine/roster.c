@@ -197,7 +197,7 @@ collect_one(void *context, const char *name) {
 }
 
 static hf_status
-each(int (*one)(void *, const char *), roster *r, hf_error *reterr) {
+each_name(int (*one)(void *, const char *), roster *r, hf_error *reterr) {
     char prefix[40];
     snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
     int err = hfi_object_each(prefix, one, r);
@@ -210,14 +210,14 @@ hf_status
 hf_session_list(hf_session_visit visit, void *context, hf_error *reterr) {
     HFI_NEED(reterr, visit);
     roster r = {visit, context, 0};
-    return each(list_one, &r, reterr);
+    return each_name(list_one, &r, reterr);
 }
 
 hf_status
 hf_session_collect(hf_session_visit visit, void *context, uint32_t *ret_count,
                    hf_error *reterr) {
     roster r = {visit, context, 0};
-    hf_status status = each(collect_one, &r, reterr);
+    hf_status status = each_name(collect_one, &r, reterr);
     if (!status && ret_count)
         *ret_count = r.count;
     return status;

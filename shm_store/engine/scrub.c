@@ -32,7 +32,7 @@
 /* Find where to go on: the extent in hand, else the next one without a checksum. Place
  * and size are copied to `ret_extent`. Lock held. */
 static int
-choose(hf_session *session, uint64_t generation, hfi_extent *ret_extent) {
+choose_extent(hf_session *session, uint64_t generation, hfi_extent *ret_extent) {
     uint32_t total = hfi_extent_count(session);
     for (uint32_t i = 0; i < total; i++) {
         uint32_t index = (session->scrub->extent + i) % total;
@@ -101,7 +101,7 @@ hf_session_scrub(hf_session *session, uint64_t budget_bytes, uint64_t *ret_bytes
         hfi_extent extent;
         if ((status = hfi_lock(session, reterr)))
             break;
-        int found = choose(session, snapshot->root.generation, &extent);
+        int found = choose_extent(session, snapshot->root.generation, &extent);
         hfi_unlock(session);
         if (!found)
             break;

@@ -232,7 +232,8 @@ choose_capacity(uint64_t wanted, int is_memfd, size_t page) {
 }
 
 static hf_status
-format(hf_session *session, const hf_session_options *options, hf_error *reterr) {
+format_superblock(hf_session *session, const hf_session_options *options,
+                  hf_error *reterr) {
     hfi_superblock *super = session->super;
     super->version = HFI_LAYOUT_VERSION;
     super->page_size = (uint32_t)session->page;
@@ -296,7 +297,7 @@ hf_session_create(const hf_session_options *options, hf_session **ret_session,
     hfi_step("create:allocated");
     if ((status = map_object(session, reterr)))
         goto out;
-    if ((status = format(session, &chosen, reterr)))
+    if ((status = format_superblock(session, &chosen, reterr)))
         goto out;
     if ((status = map_window(session, reterr)))
         goto out;

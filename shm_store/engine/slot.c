@@ -22,7 +22,7 @@
 #include "platform/lock.h"
 
 static hfi_process
-identity(const hfi_slot *slot, uint64_t owner) {
+slot_process(const hfi_slot *slot, uint64_t owner) {
     hfi_process process = {owner, atomic_load(&slot->start_time), slot->boot};
     return process;
 }
@@ -31,7 +31,8 @@ hfi_process
 hfi_slot_process(const hf_session *session, uint32_t slot) {
     if (slot >= HFI_SLOT_COUNT)
         return (hfi_process){0, 0, 0};
-    return identity(&session->slots[slot], atomic_load(&session->slots[slot].owner));
+    return slot_process(&session->slots[slot],
+                        atomic_load(&session->slots[slot].owner));
 }
 
 int
@@ -54,7 +55,7 @@ hfi_lock_holder_is_dead(void *context, uint64_t holder) {
         return 1; /* nobody writes such a word */
     if (slot < HFI_SLOT_COUNT) {
         uint64_t owner = atomic_load(&session->slots[slot].owner);
-        hfi_process process = identity(&session->slots[slot], owner);
+        hfi_process process = slot_process(&session->slots[slot], owner);
         int alive = hfi_process_alive(&process);
         if (owner && (uint32_t)owner == holder >> 32)
             return alive < 0 ? -1 : !alive;

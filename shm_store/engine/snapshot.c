@@ -24,7 +24,8 @@ hfi_snapshot_unused_lease(const hf_session *session) {
 }
 
 static hf_status
-lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *reterr) {
+lease_generation(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root,
+                 hf_error *reterr) {
     hfi_slot *slot = &session->slots[session->slot];
     hfi_superblock *super = session->super;
     uint64_t generation = atomic_load(&super->generation);
@@ -74,7 +75,7 @@ hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *r
         return status;
     pthread_mutex_lock(&session->mutex);
     do {
-        status = lease(session, &snapshot->lease, &snapshot->root, reterr);
+        status = lease_generation(session, &snapshot->lease, &snapshot->root, reterr);
         /* A shared lease may meet a root that moved on between the two reads. */
     } while (!status &&
              atomic_load(&session->slots[session->slot].leases[snapshot->lease]) !=

@@ -22,8 +22,8 @@
 #include "engine/extent.h"
 
 static const void *
-load(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,
-     hf_error *reterr) {
+load_ref(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,
+         hf_error *reterr) {
     const void *bytes = NULL;
     if (ref->kind == kind && ref->length >= least && ref->offset % 8 == 0)
         bytes = hfi_window_at(session, ref->offset, ref->length);
@@ -44,7 +44,8 @@ load(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,
 hf_status
 hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
               const hfi_node **ret_node, hf_error *reterr) {
-    const hfi_node *node = load(session, ref, HFI_KIND_NODE, sizeof(hfi_node), reterr);
+    const hfi_node *node =
+        load_ref(session, ref, HFI_KIND_NODE, sizeof(hfi_node), reterr);
     if (!node)
         return HF_E_CORRUPT;
     if (shift > HFI_LIST_SHIFT) /* so that no walk goes deeper than the hash's digits */
@@ -66,7 +67,7 @@ hf_status
 hfi_record_load(hf_session *session, const hfi_ref *ref,
                 const hfi_entry_record **ret_record, hf_error *reterr) {
     const hfi_entry_record *r =
-        load(session, ref, HFI_KIND_ENTRY, sizeof(hfi_entry_record), reterr);
+        load_ref(session, ref, HFI_KIND_ENTRY, sizeof(hfi_entry_record), reterr);
     if (!r)
         return HF_E_CORRUPT;
     int good = r->magic == HFI_RECORD_MAGIC && r->key_size >= 1 &&
@@ -180,8 +181,8 @@ hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
 }
 
 static hf_status
-walk(hf_session *session, const hfi_ref *ref, uint32_t shift, hfi_tree_visit visit,
-     void *context, hf_error *reterr) {
+walk_subtree(hf_session *session, const hfi_ref *ref, uint32_t shift,
+             hfi_tree_visit visit, void *context, hf_error *reterr) {
     hf_status status;
     if (ref->kind == HFI_KIND_ENTRY) {
         const hfi_entry_record *record;
@@ -195,7 +196,8 @@ walk(hf_session *session, const hfi_ref *ref, uint32_t shift, hfi_tree_visit vis
     if ((status = visit(context, ref, NULL, reterr)))
         return status;
     for (uint32_t i = 0; i < node->count && !status; i++)
-        status = walk(session, &node->children[i], shift + 5, visit, context, reterr);
+        status = walk_subtree(session, &node->children[i], shift + 5, visit, context,
+                              reterr);
     return status;
 }
 
@@ -210,7 +212,7 @@ hfi_tree_each_at(hf_session *session, const hfi_ref *ref, uint32_t shift,
                  hfi_tree_visit visit, void *context, hf_error *reterr) {
     if (ref->kind == HFI_KIND_NONE)
         return HF_OK;
-    return walk(session, ref, shift, visit, context, reterr);
+    return walk_subtree(session, ref, shift, visit, context, reterr);
 }
 
 /* ---- roots ---- */

@@ -165,7 +165,7 @@ quarantine_of(const hf_session *session) {
 }
 
 static uint32_t
-count_of(hfi_quarantine_area *quarantine) {
+quarantine_count(hfi_quarantine_area *quarantine) {
     uint32_t count = atomic_load_explicit(&quarantine->count, memory_order_acquire);
     return count < HFI_QUARANTINE_MAX ? count : HFI_QUARANTINE_MAX;
 }
@@ -173,7 +173,7 @@ count_of(hfi_quarantine_area *quarantine) {
 static hfi_quarantined *
 find_quarantined(hf_session *session, uint64_t key_hash, uint64_t generation) {
     hfi_quarantine_area *quarantine = quarantine_of(session);
-    for (uint32_t i = 0, n = count_of(quarantine); i < n; i++) {
+    for (uint32_t i = 0, n = quarantine_count(quarantine); i < n; i++) {
         hfi_quarantined *record = &quarantine->records[i];
         if (atomic_load(&record->key_hash) == key_hash &&
             atomic_load(&record->generation) == generation)
@@ -183,7 +183,7 @@ find_quarantined(hf_session *session, uint64_t key_hash, uint64_t generation) {
 }
 
 static uint64_t
-hash_of(const hf_entry *entry) {
+hash_of_entry(const hf_entry *entry) {
     return hfi_key_hash(entry->key, entry->key_size);
 }
 
@@ -222,10 +222,10 @@ uint32_t
 hf_session_quarantined(hf_session *session, const hf_entry *entry) {
     if (!session || !entry || !entry->key)
         return 0;
-    if (!count_of(quarantine_of(session)))
+    if (!quarantine_count(quarantine_of(session)))
         return 0;
     const hfi_quarantined *record =
-        find_quarantined(session, hash_of(entry), entry->generation);
+        find_quarantined(session, hash_of_entry(entry), entry->generation);
     return record ? (uint32_t)record->cause : 0;
 }
 
@@ -234,7 +234,8 @@ hf_session_readmit(hf_session *session, const hf_entry *entry) {
     if (!session || !entry || !entry->key)
         return;
     hfi_quarantined *record;
-    while ((record = find_quarantined(session, hash_of(entry), entry->generation))) {
+    while (
+        (record = find_quarantined(session, hash_of_entry(entry), entry->generation))) {
         atomic_store(&record->generation, 0);
         atomic_store(&record->key_hash, 0);
     }

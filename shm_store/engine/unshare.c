@@ -57,7 +57,7 @@ read_committed(const hf_region *region, size_t from, size_t to, char *ret_bytes)
 }
 
 static hf_status
-fill(hf_region *region, char *block, hf_error *reterr) {
+copy_committed(hf_region *region, char *block, hf_error *reterr) {
     hfi_page_runs runs = {0}; /* an own region that was published: all of it is there */
     hf_status status = HF_OK;
     if (!region->is_own && (status = hfi_region_scan(region, &runs, reterr)))
@@ -100,7 +100,7 @@ become_own(hf_region *region, const hfi_piece *piece) {
 static hf_status
 replace_by_block(hf_region *region, hf_region *block, hf_error *reterr) {
     hf_session *session = region->session;
-    hf_status status = fill(region, block->address, reterr);
+    hf_status status = copy_committed(region, block->address, reterr);
     hfi_step("unshare:filled");
     pthread_mutex_lock(&session->mutex);
     if (!status) {

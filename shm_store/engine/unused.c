@@ -32,13 +32,13 @@
 #define MIB (1ull << 20)
 
 static uint32_t
-milliseconds(void) {
+idle_clock_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint32_t)((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
 }
 
-uint32_t (*hfi_idle_now)(void) = milliseconds;
+uint32_t (*hfi_idle_now)(void) = idle_clock_ms;
 
 void
 hfi_extent_let_idle(hfi_extent *extent) {
@@ -66,7 +66,7 @@ is_empty(const hfi_extent *extent) {
 
 /* Whether there is something to give back. Without the lock it is a guess. */
 static int
-is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
+extent_is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
     uint32_t since = atomic_load(&extent->idle);
     if (since == HFI_IDLE_NOT || hfi_extent_state(extent) != HFI_RESERVED)
         return 0;
@@ -79,10 +79,10 @@ is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
 
 /* Take the block from its process, unless that has it again. Lock held. */
 static int
-seize(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
+seize_block(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
     int waits = 0;
     uint32_t since = atomic_load(&extent->idle);
-    if (!is_due(extent, now, unused_ms, &waits) ||
+    if (!extent_is_due(extent, now, unused_ms, &waits) ||
         (since != HFI_IDLE_EMPTIED &&
          !atomic_compare_exchange_strong(&extent->idle, &since, HFI_IDLE_EMPTIED)))
         return 0;
@@ -93,7 +93,7 @@ seize(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
 
 /* Give back up to so many bytes of it, whole MiB; how many. Lock held. */
 static uint64_t
-empty(hf_session *session, hfi_extent *extent, uint64_t budget) {
+empty_extent(hf_session *session, hfi_extent *extent, uint64_t budget) {
     uint64_t done = hfi_extent_emptied(extent), left = extent->size - done;
     uint64_t part = hfi_round_up(budget < left ? budget : left, MIB);
     if (part > left)
@@ -116,7 +116,7 @@ hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_by
     int waits = 0, is_locked = 0;
     for (uint32_t i = 0; i < count; i++) {
         hfi_extent *extent = &session->extents[i];
-        if (!is_due(extent, now, unused_ms, &waits))
+        if (!extent_is_due(extent, now, unused_ms, &waits))
             continue;
         if (bytes >= budget_bytes) {
             waits = 1;
@@ -125,8 +125,8 @@ hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_by
         if (!is_locked && (status = hfi_lock(session, reterr)))
             return status;
         is_locked = 1;
-        if (seize(extent, now, unused_ms)) {
-            bytes += empty(session, extent, budget_bytes - bytes);
+        if (seize_block(extent, now, unused_ms)) {
+            bytes += empty_extent(session, extent, budget_bytes - bytes);
             waits |= !is_empty(extent);
         }
     }

@@ -66,7 +66,7 @@ typedef struct writing {
 } writing;
 
 static void
-digest_parts(const writing *work, size_t at, size_t size) {
+digest_share(const writing *work, size_t at, size_t size) {
     const char *data = work->block->data;
     for (size_t i = at; work->parts && i < at + size; i += HFI_DIGEST_PART) {
         size_t left = at + size - i;
@@ -78,14 +78,14 @@ digest_parts(const writing *work, size_t at, size_t size) {
 static int
 write_share(const writing *work, size_t at, size_t size) {
     const hfi_block_write *block = work->block;
-    digest_parts(work, at, size);
+    digest_share(work, at, size);
     return hfi_object_write(work->fd, (const char *)block->data + at, size,
                             block->offset + at);
 }
 
 #ifdef __linux__
 static void
-copy(const writing *work, size_t at, size_t size) {
+copy_range(const writing *work, size_t at, size_t size) {
     const char *data = work->block->data;
     for (size_t i = at; i < at + size; i += HFI_DIGEST_PART) {
         size_t left = at + size - i;
@@ -111,7 +111,7 @@ copy_share(const writing *work, size_t at, size_t size, int is_there) {
         return -1;
     for (size_t i = 0; is_there && i < size; i += AROUND)
         (void)*(volatile char *)(to + i); /* one fault maps all of its window */
-    copy(work, at, size);
+    copy_range(work, at, size);
     madvise(to, size, MADV_DONTNEED);
     return 0;
 }
@@ -171,20 +171,20 @@ take_shares(writing *work, int is_helper) {
 }
 
 static void *
-help(void *context) {
+help_writing(void *context) {
     take_shares(context, 1);
     return NULL;
 }
 
 static int
-write_all(writing *work) {
+write_shares(writing *work) {
     const hfi_block_write *block = work->block;
     hfi_helpers helpers;
     if (block->size >= MIN)
         map_range(work);
     if (!work->address) /* in one go */
         return write_share(work, 0, block->size);
-    hfi_helpers_start(&helpers, 1, help, work);
+    hfi_helpers_start(&helpers, 1, help_writing, work);
     take_shares(work, 0);
     hfi_helpers_join(&helpers);
     hfi_object_unmap(work->address, block->size);
@@ -211,7 +211,7 @@ hfi_bulk_write(int fd, const hfi_block_write *block) {
     size_t parts = (block->size + HFI_DIGEST_PART - 1) / HFI_DIGEST_PART;
     if (block->ret_digest && !(work.parts = malloc((parts + 1) * sizeof *work.parts)))
         return ENOMEM;
-    int err = write_all(&work);
+    int err = write_shares(&work);
     if (work.parts && !err) {
         *block->ret_digest = (hf_digest){{0, 0}};
         join_parts(work.parts, block->size, block->ret_digest);
@@ -266,7 +266,7 @@ typedef struct reading {
 } reading;
 
 static void
-read_part(void *context, size_t from, size_t to) {
+read_block_part(void *context, size_t from, size_t to) {
     reading *work = context;
     int err =
         hfi_object_read(work->fd, work->data + from, to - from, work->offset + from);
@@ -277,6 +277,6 @@ read_part(void *context, size_t from, size_t to) {
 int
 hfi_bulk_read(int fd, void *data, size_t size, uint64_t offset) {
     reading work = {.fd = fd, .data = data, .offset = offset};
-    hfi_helpers_divide(size, PART, read_part, &work);
+    hfi_helpers_divide(size, PART, read_block_part, &work);
     return atomic_load(&work.err);
 }

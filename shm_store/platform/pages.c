@@ -231,8 +231,8 @@ by_comparison(const void *address, size_t size, size_t page, const void *origina
 }
 
 static int
-scan(enum hfi_pages_way way, int fd, const void *address, size_t size, size_t page,
-     size_t base, hfi_page_runs *runs) {
+scan_pages(enum hfi_pages_way way, int fd, const void *address, size_t size,
+           size_t page, size_t base, hfi_page_runs *runs) {
     if (way == HFI_PAGES_SCAN)
         return by_scan(fd, address, size, page, base, runs);
     if (way == HFI_PAGES_PAGEMAP)
@@ -257,8 +257,8 @@ static void
 scan_part(void *context, size_t from, size_t to) {
     scanning *work = context;
     work->parts[from / PART].err =
-        scan(work->way, work->fd, work->address + from, to - from, work->page,
-             work->base + from / work->page, &work->parts[from / PART].runs);
+        scan_pages(work->way, work->fd, work->address + from, to - from, work->page,
+                   work->base + from / work->page, &work->parts[from / PART].runs);
 }
 
 static int
@@ -299,7 +299,7 @@ hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t si
     scanning work = {way, fd, address, page, base, NULL};
     int err = is_long_work(fd, address, size, page)
                   ? scan_divided(&work, size, runs)
-                  : scan(way, fd, address, size, page, base, runs);
+                  : scan_pages(way, fd, address, size, page, base, runs);
     if (err == 0 || err == ENOMEM || !original)
         return err;
     runs->count = count; /* it failed half-way: begin again, the sure way */
@@ -376,7 +376,7 @@ huge_size(void) {
 
 /* Memory for the holes of a shared mapping, and page tables; 0 or an errno. */
 static int
-populate(void *address, size_t size) {
+populate_holes(void *address, size_t size) {
     while (madvise(address, size, MADV_POPULATE_WRITE) != 0)
         if (errno != EINTR && errno != EAGAIN)
             return errno;
@@ -385,11 +385,11 @@ populate(void *address, size_t size) {
 
 /* Tried, in time that counts; 1 if there are huge pages now. */
 static int
-collapse(char *address, size_t size, size_t huge, hfi_huge_budget *budget) {
+collapse_range(char *address, size_t size, size_t huge, hfi_huge_budget *budget) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t started = hfi_pages_clock();
     for (size_t at = 0; at + huge <= size; at += huge)
-        if (populate(address + at, page) != 0)
+        if (populate_holes(address + at, page) != 0)
             return 0;
     uint64_t first = hfi_pages_clock();
     int is_huge =
@@ -414,7 +414,7 @@ int
 hfi_pages_make_huge(void *address, size_t size, size_t huge, hfi_huge_budget *budget) {
     if (atomic_load(&budget->left_ns) < 0)
         return 0;
-    if (collapse(address, size, huge, budget))
+    if (collapse_range(address, size, huge, budget))
         return 1;
     atomic_store(&budget->left_ns, -1);
     return 0;
@@ -433,7 +433,7 @@ hfi_pages_allocate(void *address, size_t size, size_t huge) {
             break;
         made += part;
     }
-    return err ? err : populate((char *)address + made, size - made);
+    return err ? err : populate_holes((char *)address + made, size - made);
 }
 
 /* One byte is touched: if there is a huge page then, they are given. */

@@ -39,14 +39,14 @@ typedef struct filling {
 } filling;
 
 static void
-touch(const volatile char *p, size_t size, size_t stride) {
+touch_range(const volatile char *p, size_t size, size_t stride) {
     for (size_t i = 0; i < size; i += stride)
         (void)p[i];
     (void)p[size - 1]; /* its window begins between two of the others */
 }
 
 static int
-advise(char *address, size_t size, int write) {
+advise_range(char *address, size_t size, int write) {
 #ifdef __linux__
     return madvise(address, size, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 #else
@@ -58,16 +58,16 @@ advise(char *address, size_t size, int write) {
 static void
 fill_step(const filling *work, char *address, size_t size) {
     if (work->pagemap >= 0) {
-        touch(address, size, AROUND);
+        touch_range(address, size, AROUND);
         if (hfi_pages_all_present(work->pagemap, address, size))
             return;
     }
-    if (advise(address, size, work->write) != 0)
-        touch(address, size, work->page);
+    if (advise_range(address, size, work->write) != 0)
+        touch_range(address, size, work->page);
 }
 
 static void
-fill(void *context, size_t from, size_t to) {
+fill_range(void *context, size_t from, size_t to) {
     const filling *work = context;
     for (size_t at = from; at < to; at += STEP)
         fill_step(work, work->address + at, to - at < STEP ? to - at : STEP);
@@ -79,13 +79,13 @@ hfi_pages_populate(void *address, size_t size, int write) {
                     .page = (size_t)sysconf(_SC_PAGESIZE),
                     .write = write,
                     .pagemap = !write && size >= STEP ? hfi_pages_open() : -1};
-    hfi_helpers_divide(size, SHARE, fill, &work);
+    hfi_helpers_divide(size, SHARE, fill_range, &work);
     if (work.pagemap >= 0)
         close(work.pagemap);
 }
 
 static void
-drop(void *context, size_t from, size_t to) {
+drop_range(void *context, size_t from, size_t to) {
 #ifdef __linux__
     madvise((char *)context + from, to - from, MADV_DONTNEED);
 #else
@@ -95,5 +95,5 @@ drop(void *context, size_t from, size_t to) {
 
 void
 hfi_pages_drop(void *address, size_t size) {
-    hfi_helpers_divide(size, SHARE, drop, address);
+    hfi_helpers_divide(size, SHARE, drop_range, address);
 }

@@ -31,7 +31,7 @@
 
 #ifdef __linux__
 static int
-read_file(const char *path, char *text, size_t size) {
+read_proc_file(const char *path, char *text, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
@@ -57,7 +57,7 @@ read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     char path[64], text[1024];
     *ret_is_ending = false;
     snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
-    if (read_file(path, text, sizeof text) != 0)
+    if (read_proc_file(path, text, sizeof text) != 0)
         return errno == ENOENT || errno == ESRCH ? 0 : -1;
     const char *p = strrchr(text, ')'); /* the name may hold anything */
     char state = 0;
@@ -80,7 +80,7 @@ static uint64_t
 boot_hash(void) {
     static _Atomic uint64_t last;
     char text[64];
-    if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
+    if (read_proc_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
         return atomic_load(&last);
     uint64_t h = 0xcbf29ce484222325u;
     for (const char *p = text; *p && *p != '\n'; p++)
@@ -142,7 +142,7 @@ hfi_process_is_same(const hfi_process *one, const hfi_process *other) {
 }
 
 static int
-look(const hfi_process *process, bool *ret_is_ending) {
+look_at_process(const hfi_process *process, bool *ret_is_ending) {
     uint64_t boot = boot_hash(), start = 0;
     *ret_is_ending = false;
     if (!may_be_equal(boot, process->boot))
@@ -163,17 +163,17 @@ look(const hfi_process *process, bool *ret_is_ending) {
 int
 hfi_process_alive(const hfi_process *process) {
     bool is_ending;
-    return look(process, &is_ending);
+    return look_at_process(process, &is_ending);
 }
 
 int
 hfi_process_await_end(const hfi_process *process) {
     struct timespec moment = {0, 1000000};
     bool is_ending;
-    int alive = look(process, &is_ending);
+    int alive = look_at_process(process, &is_ending);
     for (int i = 0; i < 1000 && alive == 1 && is_ending; i++) {
         nanosleep(&moment, NULL);
-        alive = look(process, &is_ending);
+        alive = look_at_process(process, &is_ending);
     }
     return alive;
 }
