@@ -1,7 +1,7 @@
-"""Types that pickle would make something else of, and not say so: such a value stays in its process.
+"""Types whose values pickle would change without an error: such a value stays in its process.
 
-An iterator over a dict would be one over a copied list; a finalizer would do nothing; a temporary file would be deleted
-by the copy; an object would go on without who observes it. docs/not-carried.md has the whole list, and why.
+An iterator over a dict would become one over a copied list. The copy of a temporary file would delete the file at
+its end. docs/not-carried.md has the whole list, and the reasons.
 """
 
 from __future__ import annotations
