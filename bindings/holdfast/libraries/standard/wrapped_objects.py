@@ -1,6 +1,6 @@
 """Objects of the interpreter that show another one: mapping proxies, views of dicts.
 
-They show only the objects that the garbage collector sees of them, and go on showing the same dict.
+The dict has no name, but the garbage collector lists it among what they refer to. They go on showing the same dict.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Proxies(Codec):
 
 
 class _Views(Codec):
-    """Of a dict: `keys`, `values` and `items`."""
+    """The views of a dict: `keys`, `values` and `items`."""
 
     types = tuple(f"builtins.{kind}dict_{name}" for kind in ("", "o") for name in _VIEWS)
 
