@@ -11,8 +11,8 @@
  * exceeds the bytes left, since every item takes one byte at least. All forms of
  * msgpack are accepted, also those longer than needed.
  *
- * skip() walks without recursion: it keeps, for each open level, how many items it
- * still owes, and refuses a level beyond its small table.
+ * skip() works without recursion. It keeps for each open level how many items are still
+ * missing, and refuses a level beyond its small table.
  */
 #include "unpacker.h"
 
@@ -106,7 +106,7 @@ take_simple(unsigned head, hfi_item *item) {
     return HF_OK;
 }
 
-/* Heads 0xc4 to 0xdf: a number of 1 to 8 bytes, or of 2^n, follows the head. */
+/* Heads 0xc4 to 0xdf: a number of 1 to 8 bytes (or 2^n) follows the head. */
 static hf_status
 take_long(hfi_unpacker *unpacker, unsigned head, hfi_item *item) {
     /* bytes after the head that hold a size or a number */

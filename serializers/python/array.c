@@ -1,4 +1,4 @@
-/* array.c - where a NumPy array's memory is, without NumPy's headers.
+/* array.c - the memory of a NumPy array, without NumPy's headers.
  *
  * NumPy is optional when Holdfast is built and when it runs. So nothing here includes
  * its headers: an array is recognised by its type's name, and its data pointer, shape
@@ -38,8 +38,8 @@ hfi_array_check(PyObject *object) {
     return 0;
 }
 
-/* An attribute as numpy.ndarray has it, whatever a subclass has in its place: asking it
- * runs no code in Python. */
+/* An attribute as numpy.ndarray defines it, even if a subclass replaces it. This runs
+ * no code in Python. */
 static PyObject *
 ndarray_attribute(PyObject *array, const char *name) {
     PyTypeObject *type = Py_TYPE(array);
@@ -175,7 +175,8 @@ behind_strides(PyObject *object) {
     return base;
 }
 
-/* Follow the bases. Gives the owner (new reference) and the last array on the way. */
+/* Follow the bases. Returns the owner (new reference), and the last array on the way.
+ * */
 static PyObject *
 array_owner(PyObject *array, PyObject **ret_last) {
     PyObject *at = Py_NewRef(array);
@@ -228,7 +229,7 @@ whole_memory(hfi_array_view *view, PyObject *last) {
     return 0;
 }
 
-/* Asked from the array: the interface of structured ones leaves the flag out. */
+/* Read from the array: the interface of structured arrays doesn't have the flag. */
 static int
 is_writeable(PyObject *array) {
     PyObject *flags = ndarray_attribute(array, "flags");

@@ -1,9 +1,10 @@
 /* finalizers.c - find objects with a `__del__` and weak references with a callback, and
  * disarm them.
  *
- * CPython marks an object when its finalizer is called and never calls it again. The
- * mark is private, but PyObject_CallFinalizer() sets it: for that moment the type's
- * finalizer is one that does nothing. The GIL is held, and nothing else runs meanwhile.
+ * CPython marks an object when its finalizer is called, and never calls it again. The
+ * mark is private, but PyObject_CallFinalizer() sets it. During that call, the type's
+ * finalizer is replaced by one that does nothing. The GIL is held, and nothing else
+ * runs meanwhile.
  *
  * The walk follows the interpreter's own tp_traverse, with borrowed pointers on its
  * stack: neither tp_traverse nor anything else here runs Python code or frees an
@@ -25,7 +26,7 @@ typedef struct walk {
     int failed;
 } walk;
 
-/* Whether the nearest `__del__` of a class is a function in Python. */
+/* Whether the `__del__` that a class has is a function in Python. */
 static int
 has_own_del(PyTypeObject *type) {
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_finalize ||

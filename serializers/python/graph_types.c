@@ -1,13 +1,14 @@
 /* graph_types.c - what the walk over live objects does with an object, by its type.
  *
- * Two questions. How is it followed (hfi_graph_treatment)? And is it transparent: does
- * its tp_traverse show every reference that it holds, and is its content reachable
- * through such references alone? Only of transparent objects can it be said that nobody
- * else holds what is in them. Transparent are the built-in containers, NumPy's and
- * pandas' own types, and classes written in Python over such types. Everything else
- * that is written in C may share memory behind the interpreter's back (tensors, Arrow's
- * buffers, files) and is opaque: a list of known types errs on the side of looking
- * again, a list of the exceptions would err on the other.
+ * There are two questions. How is an object followed (hfi_graph_treatment)? And is it
+ * transparent: does its tp_traverse show every reference that it holds, and can its
+ * content be reached only by such references? Only for transparent objects it can be
+ * known that no other code holds what is in them. Transparent are the built-in
+ * containers, NumPy's and pandas' own types, and classes written in Python over such
+ * types. All other types written in C may share memory without the interpreter's
+ * knowledge (tensors, Arrow's buffers, files), and are opaque. An unknown type in a
+ * list of transparent types only costs a second look. In a list of opaque ones it would
+ * cause an error.
  */
 #include "graph_types.h"
 
@@ -22,7 +23,7 @@ has_base_named(const PyTypeObject *type, const char *name) {
     return 0;
 }
 
-/* tp_dealloc of every class that a class statement makes. */
+/* The tp_dealloc of each class that a class statement makes. */
 static destructor
 python_dealloc(void) {
     static destructor known;
@@ -42,7 +43,7 @@ begins_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Of a package, by what the type itself says: its metaclass isn't asked. */
+/* Whether the type says that it belongs to a package. Its metaclass isn't asked. */
 static int
 is_of_package(const PyTypeObject *type, const char *package) {
     const char *text = type->tp_name;
@@ -58,7 +59,7 @@ is_of_package(const PyTypeObject *type, const char *package) {
            (text[length] == '\0' || text[length] == '.');
 }
 
-/* A class statement made it, so that its objects may hold others: but for the classes
+/* A class statement made the type, so its objects may hold others. Exceptions: classes
  * of pandas, and pytz' time zones, which are one object for each name. */
 static int
 may_hold_others(PyTypeObject *type) {
@@ -67,7 +68,7 @@ may_hold_others(PyTypeObject *type) {
            !is_of_package(type, "pytz");
 }
 
-/* Numbers, dates and zones, which are equal by what they say. */
+/* Numbers, dates and zones, which are compared by their values. */
 static int
 is_value(const PyTypeObject *type) {
     static const char *const values[] = {"numpy.dtype",        "numpy.generic",
@@ -191,7 +192,7 @@ hfi_graph_is_transparent(PyTypeObject *type) {
 
 PyObject *
 hfi_graph_zone_of(PyObject *object) {
-    (void)PyDateTimeAPI; /* of the header's, which nothing here calls */
+    (void)PyDateTimeAPI; /* from the header; nothing here calls it */
     PyObject *zone = has_base_named(Py_TYPE(object), "datetime.time")
                          ? PyDateTime_TIME_GET_TZINFO(object)
                          : PyDateTime_DATE_GET_TZINFO(object);
@@ -283,7 +284,7 @@ hfi_graph_is_notebook_class(PyObject *object) {
     PyTypeObject *type = (PyTypeObject *)object;
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
         return 0;
-    /* `c_int * 3` and `POINTER(c_int)` are made where they are written, and belong to
+    /* `c_int * 3` and `POINTER(c_int)` are made by the expression itself, and belong to
      * ctypes. */
     const char *metaclass = Py_TYPE(type)->tp_name;
     if (strcmp(metaclass, "_ctypes.PyCArrayType") == 0 ||

@@ -1,17 +1,17 @@
 /* graph_walk.c - the walk from one root over everything behind it.
  *
- * Each reference is visited: what it leads to is noted, counted, joined to the root
- * that reached it before, or put on the stack to be walked in its turn. How an object
- * is walked follows from its type (graph_types.c) and is asked once for each type.
+ * Each reference is visited. Its target is noted, counted, joined to the root that
+ * reached it before, or put on the stack to be walked later. How an object is walked
+ * depends on its type (graph_types.c), which is looked up once.
  *
  * A visit by tp_traverse stands for a reference that the object holds, and counts. A
  * visit by hand (`visit_uncounted`) counts only if the object is known to hold that
- * reference. All is in one file because a visit is the inner loop of a save: a list of
- * a million passes here a million times.
+ * reference. All is in one file because a visit is the inner loop of a save: for a list
+ * of a million it runs a million times.
  *
- * Nothing here runs code in Python, for the pointers on the stack are borrowed, and
- * what a thread of the user's drops while such code runs would be gone. Facts that only
- * such code knows become questions, asked when the stack is empty (graph_ask.c).
+ * Nothing here runs Python code, since the pointers on the stack are borrowed: while
+ * such code runs, a thread of the user's could free their targets. Facts that only such
+ * code knows become questions, which are asked when the stack is empty (graph_ask.c).
  */
 #include "graph_walk.h"
 
@@ -25,13 +25,14 @@
 
 enum {
     EDGE_ROOT_BITS = 17, /* addresses have 47 */
-    LEAF_ITEMS = 16,     /* of a tuple or list that is looked at in passing */
-    AHEAD = 8,           /* items that are prefetched */
-    NUMBERS_MAX = 4096,  /* that are kept */
+    LEAF_ITEMS =
+        16,    /* so many items of a tuple or list are looked at without the stack */
+    AHEAD = 8, /* items that are prefetched */
+    NUMBERS_MAX = 4096, /* that are kept */
 };
 
-/* By the type alone; HFI_UNKNOWN where its codec is to be asked. The interpreter's own
- * types, by a name without a module, have none. */
+/* By the type alone. HFI_UNKNOWN if its codec is to be asked. The interpreter's own
+ * types, whose names have no module, have no codec. */
 static unsigned
 kind_of_new(PyTypeObject *type) {
     hfi_treatment how = hfi_graph_treatment(type);
@@ -50,8 +51,8 @@ find_plain_object(PyObject *object, void *ret_found) {
     return 0;
 }
 
-/* Each lru_cache holds the one object that separates arguments in its keys. By it all
- * of them would be one group, which something else holds, too. */
+/* Each lru_cache holds the same object, which separates arguments in its keys. It would
+ * join all of them in one group, which other code holds, too. */
 static void
 find_mark(hfi_graph_walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
@@ -108,7 +109,8 @@ is_atom(hfi_graph_walk *at, PyObject *object) {
     return hfi_graph_is_atom(object);
 }
 
-/* A treatment, and HFI_OPAQUE; HFI_UNKNOWN: nobody was asked yet. */
+/* A treatment, with HFI_OPAQUE if it is opaque. HFI_UNKNOWN: the codec isn't asked yet.
+ * */
 static unsigned
 object_kind(hfi_graph_walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
@@ -197,9 +199,9 @@ hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
 
 static int visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind);
 
-/* A class of the notebook is a root of its own, walked later; never joined from here.
- * One of a module that the notebook made and that isn't imported is an object like
- * others. */
+/* A class of the notebook is a root of its own, which is walked later, and never joined
+ * from here. A class of a module that the notebook made, and that isn't imported, is
+ * treated as any object. */
 static int
 visit_class(hfi_graph_walk *at, PyObject *object) {
     int new = 1;
@@ -231,7 +233,7 @@ hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object) {
         at->held = held;
         at->held[at->held_count++] = object;
     } else {
-        Py_DECREF(object); /* the walk has failed, and looks at nothing any more */
+        Py_DECREF(object); /* the walk has failed, and looks at nothing more */
     }
 }
 
@@ -274,7 +276,7 @@ spend_references(hfi_graph_walk *at, size_t references) {
     return at->failed != HFI_GOES_ON;
 }
 
-/* A short tuple or list of atoms, which has no reference to anything that matters. */
+/* A short tuple or list of atoms: none of its references matters. */
 static int
 is_leaf(hfi_graph_walk *at, PyObject *object) {
     if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object))
@@ -290,8 +292,9 @@ is_leaf(hfi_graph_walk *at, PyObject *object) {
     return 1;
 }
 
-/* Of a date or time: two that have one object are another distance apart than two that
- * have equal ones. Several may have the date that is visited, so it doesn't count. */
+/* The time zone of a date or time. The difference of two dates depends on whether they
+ * have the same zone object, or two equal ones. The date that is visited may have
+ * several owners, so the visit doesn't count. */
 static int
 visit_zone(hfi_graph_walk *at, PyObject *object) {
     PyObject *zone = hfi_graph_zone_of(object);
@@ -328,7 +331,7 @@ visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     }
     if (kind == HFI_FUNCTION && hfi_graph_is_imported_function(object, at->input->skip))
         return 0;
-    /* Only what is walked now holds it: nothing joins here. */
+    /* Only the object that is walked now holds it, so nothing is joined. */
     if (Py_REFCNT(object) == at->counting && !hfi_graph_has_weak_reference(object)) {
         if (!is_leaf(at, object))
             return enter_object(at, object, kind);
@@ -338,7 +341,7 @@ visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     return visit_noted(at, object, kind);
 }
 
-/* What others may refer to as well: all that do are joined. */
+/* An object to which others may refer, too: all roots that do are joined. */
 static int
 visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     int new;
@@ -360,7 +363,7 @@ visit_reference(PyObject *object, void *context) {
     hfi_graph_walk *at = context;
     if (!object)
         return 0;
-    if (object == at->input->skip) { /* by it all variables can be written */
+    if (object == at->input->skip) { /* all variables can be changed through it */
         at->graph->roots[at->root].namespace_refs += at->counting;
         add_number(at, (uint64_t)(uintptr_t)object);
         return at->failed;
@@ -417,7 +420,7 @@ add_weak(hfi_graph_walk *at, PyObject *reference) {
     at->weak[at->weak_count++] = (hfi_weak_edge){reference, at->root};
 }
 
-/* Memory that is no object of the interpreter's: all that name it are joined. */
+/* Memory that isn't an object of the interpreter. All roots that name it are joined. */
 static void
 visit_address(hfi_graph_walk *at, void *address) {
     int new;
@@ -433,7 +436,7 @@ walk_array(hfi_graph_walk *at, PyObject *array) {
     PyObject *base = hfi_array_base(array);
     if (base && base != Py_None)
         visit_reference(base, at); /* the array keeps it alive */
-    /* Its own memory may be another library's as well (torch.from_numpy). */
+    /* The array's own memory may belong to another library (torch.from_numpy). */
     if (base && !hfi_array_check(base))
         add_question(at, array, HFI_ASK_MEMORY);
     Py_XDECREF(base);
@@ -447,8 +450,8 @@ walk_array(hfi_graph_walk *at, PyObject *array) {
         Py_TYPE(array)->tp_traverse(array, visit_reference, at);
 }
 
-/* A list's or tuple's items lie side by side, but each is an object somewhere, and the
- * walk is mostly waiting for it. */
+/* The items of a list or tuple lie side by side, but each refers to an object anywhere
+ * in memory, and the walk mostly waits for these. */
 static void
 walk_items(hfi_graph_walk *at, PyObject *object) {
     PyObject **items = PySequence_Fast_ITEMS(object);
@@ -460,9 +463,9 @@ walk_items(hfi_graph_walk *at, PyObject *object) {
     }
 }
 
-/* Attributes that lie in the instance are visited there, and counted; so a
- * dict of them that somebody else knows, too, is followed without counting.
- * Alone it shows nothing. */
+/* Attributes that lie in the instance are visited there, and counted. So if other code
+ * knows a dict of them, too, that is followed without counting. By itself it shows
+ * nothing. */
 static void
 walk_inline_dict(hfi_graph_walk *at, PyObject *object) {
     PyObject *dict = hfi_graph_inline_dict(object);
@@ -531,8 +534,8 @@ hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index) {
     drain_stack(at);
 }
 
-/* The question's own reference is given up first: most of these objects have one other
- * and need no note. Objects that nobody else holds any more are kept. */
+/* Give up the question's own reference first: most of these objects have only one more,
+ * and need no note. Objects that nothing else holds any more are kept. */
 static PyObject *
 take_object(hfi_graph_walk *at, hfi_graph_question *question) {
     PyObject *object = question->object;
@@ -583,7 +586,7 @@ hfi_graph_walk_fini(hfi_graph_walk *at) {
     for (size_t i = 0; i < at->question_count; i++)
         Py_DECREF(at->questions[i].object);
     free(at->questions);
-    /* Last: what nobody else holds any more may run a finalizer. */
+    /* At the end: an object that nothing else holds any more may run a finalizer. */
     for (size_t i = 0; i < at->held_count; i++)
         Py_DECREF(at->held[i]);
     free(at->held);

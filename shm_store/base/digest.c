@@ -1,21 +1,21 @@
-/* digest.c - 128 bits that show whether bytes are those of last time.
+/* digest.c - 128 bits that show whether bytes are the same as last time.
  *
- * Data goes 64 bytes at a time through lanes: where the processor has AES instructions,
- * four lanes and one round a block of 16 bytes; else eight, and one multiplication and
- * rotation a word. All these steps are one-to-one, so a change in one place is never
- * missed. At the end the lanes are mixed into 128 bits. It needn't withstand an enemy:
- * who can choose a notebook's values can run code in it. The two ways give different
- * digests, so one is never kept longer than its process (and the forks of that, which
- * run on the same processor).
+ * Data goes 64 bytes at a time through lanes. With AES instructions these are four
+ * lanes, and one round for each block of 16 bytes. Without them they are eight lanes,
+ * and one multiplication and rotation for each word. All these steps are one-to-one, so
+ * a change in one place is never missed. At the end the lanes are mixed into 128 bits.
+ * The digest needn't withstand an attacker: a person who can choose a notebook's values
+ * can run code in it. The two ways give different digests, so a digest is never kept
+ * longer than its process (and the forks of that, which run on the same processor).
  *
- * A GiB takes 115 ms by multiplications and 38 to 52 by AES, which is what reading
- * takes. A copy takes about as long, and both together no longer than the copy: so a
- * caller that copies large data has its digest in passing (hfi_digest_copy). The copy
- * goes past the cache, since nobody reads so much again soon, and then needn't be read
- * before it is written.
+ * A GiB takes 115 ms by multiplications and 38 to 52 by AES, which is the time for
+ * reading it. A copy takes about as long, and a copy with a digest no longer than a
+ * copy alone. So a caller that copies large data gets its digest with the copy
+ * (hfi_digest_copy). The copy goes past the cache: nobody reads so much again soon, and
+ * the target needn't be read before it is written.
  *
- * Large data is cut in parts, each with a digest of its own, and those are digested in
- * their order: so several threads can take them (platform/bulk.c).
+ * Large data is cut into parts, each with a digest of its own, and these are digested
+ * in their order. So several threads can work on them (platform/bulk.c).
  *
  * Rejected: XXH3, whose steps aren't one-to-one; CRC-32C by the processor, of which 128
  * bits take four passes; 64-bit products in AVX-512, which few processors have.
@@ -122,7 +122,7 @@ add_blocks(hfi_lanes *lanes, const char *data, size_t size) {
     multiply_lanes(lanes, data, size);
 }
 
-/* The rest that is no whole block, with zeros behind it. */
+/* The rest, which isn't a whole block, with zeros behind it. */
 static void
 add_rest(hfi_lanes *lanes, const char *data, size_t size) {
     char block[BLOCK] = {0};

@@ -1,8 +1,9 @@
 /* struct_size.c - structs of callers that were compiled with another version.
  *
- * The rule is that of Linux's openat2 and clone3. A shorter struct has zeros where it
- * ends; a longer one is accepted if the caller set nothing that we don't know. So
- * either side can be the newer one, and no wish of a caller is ignored silently.
+ * The rule is that of Linux's openat2 and clone3. The members that a shorter struct
+ * doesn't have are zero. A longer struct is accepted if the members that we don't know
+ * are zero. So either side can be the newer one, and no setting of a caller is ignored
+ * silently.
  */
 #include "base/struct_size.h"
 

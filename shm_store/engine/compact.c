@@ -2,10 +2,10 @@
  *
  * Nodes, entries and small buffers of one commit share an extent, which stays until the
  * last of them is replaced. One long-lived name in each of a thousand commits would
- * keep a thousand extents. So when the dead part of such extents outweighs the living
- * one (and 4 MiB), the next commit walks the tree and opens whatever lives in an extent
- * that is less than half alive: it is written anew with the commit, and the old extents
- * retire. The walk is paid for by the commits that made the garbage.
+ * keep a thousand extents. So when the dead part of such extents is larger than the
+ * living one (and than 4 MiB), the next commit walks the tree. It opens all objects in
+ * extents that are less than half alive. These are written anew with the commit, and
+ * the old extents retire. So the commits that made the garbage pay for the walk.
  *
  * An entry that is moved keeps its generation and sequence: it hasn't changed.
  */

@@ -1,10 +1,10 @@
 /* diff.c - what differs between two generations.
  *
- * Both trees are walked side by side, and what they share by reference is skipped; so a
- * difference costs what differs, not what there is. Compaction rewrites an entry
- * without changing it: such a pair has the same generation and sequence, and is skipped
- * too. Two subtrees of different depth are compared entry by entry: a node that was
- * left with one entry is replaced by it.
+ * Both trees are walked side by side, and subtrees that they share by reference are
+ * skipped. So the cost grows with the differences, not with the trees. Compaction
+ * rewrites an entry without changing it: such a pair has the same generation and
+ * sequence, and is skipped, too. Two subtrees of different depth are compared entry by
+ * entry: a node with a single entry is replaced by that.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct diff {
     hf_diff_visit visit;
     void *context;
     const hfi_entry_record
-        *pivot; /* the one entry that stands against a whole subtree */
+        *pivot; /* the one entry that is compared with a whole subtree */
     int pivot_is_before, pivot_met;
     hf_error *reterr;
 } diff;

@@ -1,14 +1,14 @@
 /* overlay.c - the tree of a commit in preparation.
  *
  * Changed paths are copied from the committed tree into the session's pool, where they
- * can be changed any number of times; what isn't touched stays a reference. So a
- * commit of a thousand names writes each node once. Opening a committed node or
- * replacing a committed entry counts it out of its extent (a delta of -1); writer.c
- * counts everything in that it writes at the end. Entries that come and go within one
- * commit are never counted.
+ * can be changed any number of times. All else stays a reference. So a commit of a
+ * thousand names writes each node once. Opening a committed node or replacing a
+ * committed entry counts it out of its extent (a delta of -1). At the end writer.c
+ * counts in all that it writes. Entries that are put and removed within one commit are
+ * never counted.
  *
- * A node that is left with a single entry is replaced by it, so the shape of a tree
- * depends on its keys alone (an empty root aside), and trees can be compared side by
+ * A node with a single remaining entry is replaced by the entry. So the shape of a tree
+ * depends on its keys alone (but for an empty root), and trees can be compared side by
  * side.
  */
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "engine/tree.h"
 
 #define NODE_FULL                                                                      \
-    32 /* children of a node that isn't a list: most that grow get there */
+    32 /* children of a node that isn't a list: most nodes that grow get so many */
 
 static const hfi_ref nothing = {0};
 
@@ -121,7 +121,7 @@ replace_entry(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *re
     return status;
 }
 
-/* An entry in the way, with another key: a node in its place that holds it. */
+/* Another key's entry is in the place: put a node there that holds it. */
 static hf_status
 push_down(hf_commit *commit, hfi_child *child, uint64_t hash, uint32_t shift,
           hf_error *reterr) {
@@ -274,7 +274,7 @@ look_up_key(hf_commit *commit, const hfi_child *child, uint32_t shift, const cha
     const hfi_child *list =
         child->kind == HFI_CHILD_NODE ? child->as.node->children : child;
     if (child->kind == HFI_CHILD_REF && child->as.ref->kind == HFI_KIND_NODE)
-        /* Committed from here on, so what the base knows of the key is true. */
+        /* Committed data from here on, so what the base knows of the key holds. */
         return hfi_tree_find(commit->session, &commit->base->root.tree, key, key_size,
                              NULL, &r, reterr);
     for (uint32_t i = 0; i < n; i++) {

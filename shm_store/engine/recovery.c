@@ -1,9 +1,10 @@
-/* recovery.c - making the extent table true again after its writer died.
+/* recovery.c - correcting the extent table after its writer died.
  *
- * These are facts: the current root, and everything reachable from it; what living
- * processes reserved or prepared; what they lease or pin. All else follows from that.
- * So recovery walks the tree to count each extent's living objects, then gives every
- * record the state that these facts imply, and rebuilds lists and counters.
+ * These are facts: the current root, and all that is reachable from it; the extents
+ * that living processes have reserved or prepared; those that they lease or pin. All
+ * else follows from these. So recovery walks the tree to count each extent's living
+ * objects. Then it gives every record the state that follows, and rebuilds lists and
+ * counters.
  *
  * A publisher that died before it stored the generation may have moved some extents on:
  * a committed one that was born later than the current generation goes back to PREPARED

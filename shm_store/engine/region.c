@@ -1,15 +1,15 @@
-/* region.c - memory of the arena that is mapped here: found by address, shared, made
- * private.
+/* region.c - memory of the arena that is mapped here: find it by its address, share it,
+ * make it private.
  *
- * An own region is a block (block.c) that somebody asked for: one extent, mapped shared
- * and writable. A committed one is a list of pieces, mapped privately (region_map.c).
- * An own region becomes private when it was published or when this process forks:
- * hfi_region_privatize maps the same pages at the same addresses, so that later writes
- * reach nobody else.
+ * An own region is a block (block.c) that a caller asked for: one extent, mapped shared
+ * and writable. A committed region is a list of pieces, mapped privately
+ * (region_map.c). An own region becomes private when it was published, or when this
+ * process forks. For that hfi_region_privatize maps the same pages at the same
+ * addresses, so that no other process sees later writes.
  *
- * Regions are found by address in a treap: find, insert and remove are O(log n) without
- * a rotation to get wrong. A region holds a pin on each of its extents, an own one too,
- * so that its memory survives its being published.
+ * Regions are found by address in a treap. Find, insert and remove are O(log n),
+ * without rotations, in which errors are easy to make. A region holds a pin on each of
+ * its extents. An own region does, too, so that its memory stays when it is published.
  *
  * Rejected: a sorted array (a notebook with 100,000 arrays moves a megabyte per
  * insert).
@@ -185,7 +185,8 @@ hf_region_acquire(hf_region *region) {
     return region;
 }
 
-/* The last reference is gone, and so it is from the treap. Mutex held. */
+/* The last reference is gone, and the region isn't in the treap any more. Mutex held.
+ * */
 static void
 dispose_region(hf_region *region) {
     hf_session *session = region->session;
@@ -258,8 +259,8 @@ hf_region_is_committed(const hf_region *region) {
 
 /* ---- made private ---- */
 
-/* A block is larger than what its user asked for; what was published is not. From here
- * on the region stands for what was published, so the rest is no part of it. */
+/* A block may be larger than what its user asked for. Only that part is published. From
+ * here on the region stands for what was published, without the rest. */
 static void
 trim_to_size(hf_region *region) {
     size_t used = hfi_round_up(region->size ? region->size : 1, region->session->page);
@@ -282,7 +283,7 @@ hfi_region_privatize(hf_region *region) {
     if (!err) {
         region->is_own = 0;
         region->session->blocks->own_bytes -= region->mapped;
-        if (!done) /* else what it was is mapped, and stays pinned */
+        if (!done) /* else the old pieces are mapped, and stay pinned */
             hfi_region_drop_was(region);
         region->private_below = 0;
         trim_to_size(region);

@@ -6,8 +6,8 @@
  * snapshot's lease still keeps them: a reclaimer looks at leases first and at pins
  * second, so it sees one of the two.
  *
- * The kernel reports in one call which pages of the whole region were written. Only if
- * it can't are the pieces compared one by one with what was committed.
+ * The kernel reports in one call which pages of the whole region were written. If it
+ * can't, each piece is compared with what was committed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -142,8 +142,8 @@ pages_missing(const hfi_page_runs *all, const hfi_page_runs *some) {
     return missing;
 }
 
-/* Replace what the system reported by what a comparison finds, and count the pages that
- * it didn't report. 0 or ENOMEM. */
+/* Replace the pages that the system reported by those that a comparison finds. Count
+ * those that it didn't report. 0 or ENOMEM. */
 static int
 verify_runs(const hf_region *region, hfi_page_runs *runs) {
     hfi_page_runs found = {0};

@@ -1,31 +1,31 @@
-/* reservation.c - taking pages of the arena, and giving them back to the file system.
+/* reservation.c - getting pages of the arena, and giving them back to the file system.
  *
- * The smallest free extent that fits is split (a small request doesn't split a large
- * one, which is kept for its like). Those that have pages come first, retired ones that
- * nobody reads any more among them: fresh pages cost two to ten times a copy. Then come
+ * The smallest free extent that fits is split. (A small request doesn't split a large
+ * one, which is kept for large requests.) Extents with pages come first, also retired
+ * ones that nobody reads any more: fresh pages cost two to ten times a copy. Then come
  * holes, and at last the arena grows at its end. Under the writer lock an extent only
- * changes hands. Its memory is allocated after that, without the lock, since gigabytes
- * take tenths of a second and the extent is already ours. If the file system is
- * full, what only makes things faster is given back (the cache of blocks, retired
- * extents that nobody reads, the pages of free ones), then one yielded generation after
- * the other, the oldest first (yield.c), and it is tried again. When none is left it is
- * HF_E_NOSPACE.
+ * changes hands. Its memory is allocated after that, without the lock: gigabytes take
+ * tenths of a second, and the extent is already ours. If the file system is full,
+ * memory that only saves time is given back first: the cache of blocks, retired extents
+ * that nobody reads, the pages of free ones. Then the yielded generations go, one after
+ * the other, the oldest first (yield.c). After each the request is tried again. If none
+ * is left, the result is HF_E_NOSPACE.
  *
- * An extent that is written whole needs no allocation before: pwrite allocates what it
- * writes, in one go instead of two, and says ENOSPC as well. So it is reserved bare,
- * and is a HOLE until it was written. If that fails it is punched, and goes with the
- * rest of its commit.
+ * An extent that is written whole needn't be allocated before: pwrite allocates what it
+ * writes, in one call instead of two, and also reports ENOSPC. So it is reserved bare,
+ * and is a HOLE until it was written. If the write fails, the extent is punched, and
+ * dropped with the rest of its commit.
  *
- * Free extents keep their pages, but not more than somebody has use for: before fresh
- * pages are taken, free ones are given back until all that have memory, used and free,
- * are no more than the most that was in use at once since a trim, and 16 MiB. The
- * smallest go first, which fit the least; a large one is rather split.
+ * Free extents keep their pages, but only as many as are likely to be used. Before
+ * fresh pages are taken, free ones are given back. Those that have memory, used and
+ * free, may be no more than the maximum in use at once since a trim, and 16 MiB. The
+ * smallest go first, which fit the fewest requests. A large one is rather split.
  *
- * Trimming punches free extents and cuts the end of the file, so that a session which
- * was once large doesn't stay so.
+ * Trimming punches free extents and cuts the end of the file, so that a session that
+ * was large once doesn't stay so.
  *
  * Rejected: growing without allocating. The first write to a hole of a full tmpfs is a
- * SIGBUS in somebody's computation.
+ * SIGBUS in the middle of a computation.
  */
 #include "engine/reservation.h"
 
@@ -35,10 +35,11 @@
 #include "platform/bulk.h"
 #include "platform/object.h"
 
-#define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
-#define LARGE      (1u << 20)  /* what is smaller */
-#define SPLIT_MAX  (16u << 20) /* doesn't split what is larger */
-#define KEPT_MIN   (16ull << 20)
+#define SEARCH_MAX                                                                     \
+    64 /* so many extents are tried in the bin whose extents may be too small */
+#define LARGE     (1u << 20)  /* what is smaller */
+#define SPLIT_MAX (16u << 20) /* a small request doesn't split a larger extent */
+#define KEPT_MIN  (16ull << 20)
 
 /* If there are huge pages, an extent of the size of one or more begins at a multiple of
  * it. */
@@ -92,7 +93,7 @@ grow_arena(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *re
     uint64_t have = last && hfi_extent_state(last) == HFI_FREE ? last->size : 0;
     if (have > split_limit(size))
         have = 0;
-    /* A free extent that sufficed would have been found. */
+    /* A free extent that was large enough would have been found. */
     uint64_t more = size + padding_bytes(session, end - have, size) - have;
     if (end - HFI_ARENA_OFFSET > super->capacity ||
         more > super->capacity - (end - HFI_ARENA_OFFSET))
@@ -108,7 +109,7 @@ grow_arena(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *re
         return status;
     atomic_store_explicit(&super->arena_end, end + more, memory_order_release);
     hfi_step("grow:end-moved");
-    if (have) { /* one extent, of which a part has no memory */
+    if (have) { /* one extent, and a part of it has no memory */
         hfi_extent *extent = &session->extents[index];
         index = extent->before;
         extent = &session->extents[index];
@@ -140,14 +141,14 @@ split_extent(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_r
     return status;
 }
 
-/* Not what is kept of older generations: that is no reason to keep free pages, too. */
+/* Without memory of older generations: for these no free pages need be kept. */
 static uint64_t
 used_bytes(const hfi_superblock *super) {
     return super->bytes[HFI_RESERVED] + super->bytes[HFI_PREPARED] +
            super->bytes[HFI_COMMITTED];
 }
 
-/* How many bytes of free pages there would be too many, with so many fresh ones. */
+/* By how many bytes the free pages would exceed their limit with so many fresh ones. */
 static uint64_t
 excess_bytes(const hfi_superblock *super, uint64_t fresh) {
     uint64_t used = used_bytes(super) + fresh;
@@ -224,7 +225,7 @@ take_extent(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_in
     hf_status status = HF_OK;
     if (index == HFI_NONE)
         status = grow_arena(session, size, &index, reterr);
-    if (status == HF_E_NOSPACE) /* then of a large one after all */
+    if (status == HF_E_NOSPACE) /* then part of a large one after all */
         index = find_free(session, size, UINT64_MAX, 0);
     if (status && index == HFI_NONE)
         return status;
@@ -250,7 +251,7 @@ void
 hfi_extent_give_back(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
     hf_error ignored;
-    if (extent->flags & HFI_EXTENT_HOLE) /* some of its pages may be there */
+    if (extent->flags & HFI_EXTENT_HOLE) /* a part of its pages may exist */
         hfi_object_punch(hfi_session_fd(session), extent->offset, extent->size);
     if (hfi_lock(session, &ignored))
         return;
@@ -258,8 +259,7 @@ hfi_extent_give_back(hf_session *session, uint32_t index) {
     hfi_unlock(session);
 }
 
-/* Whether there can be pages where the extent lies: to touch what isn't in the object is
- * SIGBUS. */
+/* Whether the object reaches so far. A touch beyond its end is a SIGBUS. */
 static int
 is_in_object(hf_session *session, const hfi_extent *extent) {
     uint64_t size = hfi_object_size(hfi_session_fd(session));
@@ -278,7 +278,7 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
     if (status)
         return status;
     hfi_extent *extent = &session->extents[index];
-    /* Ours: nobody else looks at it now. */
+    /* It is ours: no other process looks at it now. */
     if (!is_in_object(session, extent)) /* the table is damaged */
         extent->flags |= HFI_EXTENT_HOLE;
     if ((extent->flags & HFI_EXTENT_HOLE) && !(flags & HFI_RESERVE_BARE)) {
@@ -376,7 +376,7 @@ hfi_extent_trim(hf_session *session) {
         uint32_t before = extent->before;
         if (hfi_extent_state(extent) == HFI_FREE) {
             const uint32_t empty = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;
-            if ((extent->flags & empty) != empty) /* a mere HOLE may have some */
+            if ((extent->flags & empty) != empty) /* a HOLE may have some pages */
                 punch_free(session, index);
             hfi_extent_join(session, index);
         }

@@ -1,10 +1,10 @@
 /* snapshot.c - one committed generation, leased and read without a lock.
  *
- * To take a lease, a reader writes the generation into its slot, then looks whether it
- * is still the current one. If so, every publisher that comes later sees the lease, and
- * frees nothing that this generation can reach. If not, it tries again with the new
- * one. Snapshots of one process on one generation share a lease; only their count is
- * under session->mutex, and no other process ever waits for it.
+ * To take a lease, a reader writes the generation into its slot, then checks that it is
+ * still the current one. If so, every later publisher sees the lease, and frees nothing
+ * that this generation can reach. If not, the reader tries again with the new
+ * generation. Snapshots of one process on one generation share a lease. Only their
+ * count is under session->mutex, and no other process ever waits for it.
  */
 #include "engine/snapshot.h"
 
@@ -76,7 +76,8 @@ hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *r
     pthread_mutex_lock(&session->mutex);
     do {
         status = lease_generation(session, &snapshot->lease, &snapshot->root, reterr);
-        /* A shared lease may meet a root that moved on between the two reads. */
+        /* The root may have been replaced between the two reads, while the lease is
+         * shared. */
     } while (!status &&
              atomic_load(&session->slots[session->slot].leases[snapshot->lease]) !=
                  snapshot->root.generation + 1);

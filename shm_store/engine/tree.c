@@ -1,15 +1,16 @@
 /* tree.c - the namespace as committed: a hash trie, read in place and checked.
  *
- * Keys are hashed to 64 bits; each node takes five of them and has up to 32 children,
+ * Keys are hashed to 64 bits. Each node uses five of them and has up to 32 children,
  * packed by a bitmap (a hash array mapped trie, Bagwell 2001). Nodes are immutable: a
  * commit writes new ones along the paths that it changes and shares the rest, so an old
- * root stays whole. A reference carries length and CRC-32C of what it refers to, so the
- * root's checksum vouches for the whole directory. The bits are used up at shift 65:
- * what still collides there is a plain list.
+ * root stays complete. A reference has the length and the CRC-32C of its target, so the
+ * root's checksum covers the whole directory. At shift 65 all bits are used. Keys that
+ * still collide there are in a plain list.
  *
- * Everything is read through the read-only window and is hostile until checked: place,
- * size, checksum, and that a record's inner sizes add up. After that, pointers into the
- * window are handed out; they stay valid while a lease keeps the extents.
+ * Everything is read through the read-only window, and isn't trusted until it was
+ * checked: place, size, checksum, and that a record's inner sizes add up. After that,
+ * pointers into the window are returned. They stay valid while a lease keeps the
+ * extents.
  *
  * Rejected: a B-tree by key (order isn't needed, comparisons of long keys are); one
  * array of entries rewritten by each commit (a commit must cost what it changes).

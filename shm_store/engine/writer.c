@@ -1,13 +1,14 @@
-/* writer.c - preparing: the draft becomes bytes of one extent.
+/* writer.c - preparing a commit: the draft becomes bytes of one extent.
  *
- * First every size is known: the packs are flushed, their pieces get their places, and
- * each draft node is measured. Then one extent is reserved for manifest, nodes and
- * entries, and the nodes are filled from children to parents, since a parent holds its
- * children's checksums. One pwrite puts all of it there: manifest and nodes from a
- * buffer that the session keeps (to map and unmap a fresh one for each commit took
- * longer than to fill it), the entries from where they were made (base/spool.c). The
- * manifest at the start names, for a publisher that may be another process, the new
- * root and what happens to each extent's count of living objects.
+ * First all sizes are determined: the packs are flushed, their pieces get their places,
+ * and each draft node is measured. Then one extent is reserved for manifest, nodes and
+ * entries. The nodes are filled from children to parents, since a parent has its
+ * children's checksums. One pwrite puts all of it there. Manifest and nodes come from a
+ * buffer that the session keeps: to map and unmap a fresh one for each commit took
+ * longer than to fill it. The entries come from the memory in which they were made
+ * (base/spool.c). The manifest at the start is for a publisher, which may be another
+ * process. It names the new root, and the change of each extent's count of living
+ * objects.
  *
  * Only then are the extents marked PREPARED, under the lock: a crash before that leaves
  * reserved extents of a dead process, which the reaper frees.
@@ -64,7 +65,8 @@ measure_child(hf_commit *commit, const hfi_child *child, size_t *size,
     return hfi_record_count(commit, record, 1, reterr);
 }
 
-/* Room for the next object, up to a multiple of ALIGNMENT; what is too much is zero. */
+/* Room for the next object, up to a multiple of ALIGNMENT. The gap is filled with
+ * zeros. */
 static char *
 take_room(writer *w, size_t length) {
     char *here = w->bytes + w->used;
@@ -133,7 +135,8 @@ list_extents(hf_commit *commit, hf_error *reterr) {
     return status;
 }
 
-/* The directory as it will lie in `w->extent`. May be done again for another one. */
+/* Fill in the directory for its place in `w->extent`. It may be done again for another
+ * extent. */
 static void
 fill_directory(writer *w, hfi_manifest *manifest) {
     hf_commit *commit = w->commit;

@@ -1,35 +1,35 @@
 /* bulk.c - large blocks written to an object, read from it and digested, by several
  * threads.
  *
- * pwrite holds the file's lock, so that two of them into one object take as long as
- * one. Memory that is mapped needs no such lock. So the shares of a block that has
- * memory are copied through a mapping, by the caller and a helper, with stores that go
- * past the cache: 50 to 60 ms a GiB into huge pages, where pwrite takes 130 and the two
- * together 85; into small ones what pwrite takes, since their page tables have to be
- * filled. Pages that were copied are taken out of those at once, where unmapping all of
- * it at the end would be work for one.
+ * pwrite holds the file's lock, so two of them into one object take as long as one
+ * after the other. Mapped memory needs no such lock. So if a block has memory, its
+ * shares are copied through a mapping, by the caller and a helper, with stores that go
+ * past the cache. Into huge pages this takes 50 to 60 ms a GiB, where pwrite takes 130,
+ * and two of them together 85. Into small pages it takes as long as pwrite, since their
+ * page tables must be filled. Pages that were copied are removed from the page tables
+ * at once. Otherwise unmapping all of them at the end would be work for one thread.
  *
- * A hole gets huge pages, each by the thread that copies to it: 105 to 145 ms a GiB,
- * where making all of them first and then copying took 125 to 210, and writing to small
- * ones 650 and more. As long as they are to be had, at least (pages.c). After that a
- * hole is written by pwrite, which needn't clear the pages that it fills, while the
- * helper gets memory for some of them and copies: together 0.7 of the time of pwrite.
+ * A hole gets huge pages, each by the thread that copies to it. That takes 105 to 145
+ * ms a GiB. To make all of them first and then copy took 125 to 210, and writing to
+ * small ones 650 and more. If there are no more huge pages (pages.c), a hole is written
+ * by pwrite, which needn't clear the pages that it fills. Meanwhile the helper gets
+ * memory for some of them and copies. Together they need 0.7 of pwrite's time.
  *
- * A thread that copies digests, too: each share has been read then, and a pass of its
- * own over the block took as long as the copy. The digest of a share is taken before or
- * while it is copied. If somebody writes meanwhile, what was copied may be newer than
- * the digest says, which costs a comparison, but it is never older.
+ * A thread that copies also computes the digest, since each share has been read then: a
+ * second pass over the block took as long as the copy. The digest of a share is
+ * computed before or during its copy. If another thread writes meanwhile, the copy may
+ * be newer than the digest, which costs a comparison. It is never older.
  *
- * A copy comes where a missing page would be a signal and not an error. So it asks
- * first: MADV_POPULATE_READ finds whether the source is there, MADV_POPULATE_WRITE gets
- * memory for a hole. If one of them fails, pwrite gets that share, and returns the
- * status.
+ * While copying, a missing page would be a signal and not an error. So it is tested
+ * first: MADV_POPULATE_READ shows whether the source exists, and MADV_POPULATE_WRITE
+ * gets memory for a hole. If one of them fails, pwrite writes that share, and returns
+ * the status.
  *
- * Reading takes no lock, so it is divided among helpers as it is.
+ * Reading takes no lock, so it is simply divided among helpers.
  *
- * Rejected: mapping small pages on both sides of a hole, a third slower than pwrite
- * alone: they are cleared first. fallocate ahead of the copies: it takes the file's
- * lock, too.
+ * Rejected: mapping small pages on both sides of a hole, which is a third slower than
+ * pwrite alone, since they are cleared first; fallocate ahead of the copies, which
+ * takes the file's lock, too.
  */
 #include "bulk.h"
 
@@ -51,7 +51,7 @@
 
 #define SHARE  HFI_DIGEST_PART    /* written at a time, if huge pages aren't larger */
 #define PART   ((size_t)16 << 20) /* read at a time */
-#define MIN    ((size_t)16 << 20) /* from here on a helper is worth its start */
+#define MIN    ((size_t)16 << 20) /* for so many bytes it is worth starting a helper */
 #define AROUND ((size_t)64 << 10) /* as in populate.c */
 
 typedef struct writing {
@@ -98,7 +98,7 @@ copy_range(const writing *work, size_t at, size_t size) {
     }
 }
 
-/* 0, or not: pwrite knows why. `is_there`: the share has memory. */
+/* 0, or -1: then pwrite returns the reason. `is_there`: the share has memory. */
 static int
 copy_share(const writing *work, size_t at, size_t size, int is_there) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -144,8 +144,8 @@ map_range(writing *work) {
 }
 #endif
 
-/* Write what shares are left, by copies as long as they can be had; to small pages that
- * aren't there yet only a helper copies. */
+/* Write the remaining shares, by copies as long as that is possible. Only a helper
+ * copies to small pages that don't exist yet. */
 static void
 take_shares(writing *work, int is_helper) {
     const hfi_block_write *block = work->block;
@@ -236,7 +236,7 @@ digest_range(void *context, size_t from, size_t to) {
                         &work->parts[at / HFI_DIGEST_PART]);
 }
 
-/* In sets of parts, so that no memory has to be asked for. */
+/* In sets of parts, so that no memory must be allocated. */
 void
 hf_digest_add(hf_digest *digest, const void *data, size_t size) {
     if (!digest || (!data && size))

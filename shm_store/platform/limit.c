@@ -1,16 +1,16 @@
 /* limit.c - how much memory and how many addresses this process may have.
  *
- * The size of a cache and the growth of an arena are bounded by shares of memory, and
- * in a container or a job that isn't the machine's: a process that goes past the limit
- * of a control group is killed, and shared memory counts as that of the process that
- * touched it first. A process may be in one tree of groups (version 2), in another for
- * each controller (version 1), or in both; each group on the way up may have a limit.
- * Their paths are in /proc/self/cgroup, and where they are mounted is convention. A
- * path that isn't there is a name from outside of a container, whose own group is then
- * the top of the mount.
+ * The size of a cache and the growth of an arena are limited to parts of the memory. In
+ * a container or a job that isn't the machine's memory: a process that exceeds the
+ * limit of a control group is killed, and shared memory counts to the process that
+ * touched it first. A process may be in one tree of groups (version 2), in another tree
+ * for each controller (version 1), or in both, and each group on the way up may have a
+ * limit. Their paths are in /proc/self/cgroup. The places where they are mounted are
+ * convention. A path that doesn't exist is a name from outside of a container. Then the
+ * container's group is the top of the mount.
  *
- * Addresses are limited by RLIMIT_AS (ulimit -v), on clusters as a rule. They are
- * cheap otherwise, so the store is generous with them (session.c).
+ * Addresses are limited by RLIMIT_AS (ulimit -v), mostly on clusters. Elsewhere they
+ * are cheap, so the store uses many (session.c).
  */
 #include "limit.h"
 

@@ -1,10 +1,10 @@
 /* process.c - the identity of processes.
  *
- * A pid alone is not an identity: pids are reused, and a shared-memory object may be
- * seen from another pid namespace (a container that shares /dev/shm). So a process is
- * named by pid, pid namespace, start time and boot id. An uncertain answer is -1, and
- * callers treat it as alive: the worst that a wrong "alive" does is keep memory; a
- * wrong "dead" would give somebody's memory away.
+ * A pid alone isn't an identity: pids are reused, and a shared-memory object may be
+ * visible in another pid namespace (a container that shares /dev/shm). So a process is
+ * identified by pid, pid namespace, start time and boot id. An uncertain answer is -1,
+ * and callers treat it as alive: a wrong "alive" only keeps memory, while a wrong
+ * "dead" would give the memory of a living process away.
  *
  * A process whose leader is a zombie has no memory any more, unless other threads of it
  * still run (the leader called pthread_exit): then field 20, the thread count, is
@@ -50,8 +50,9 @@ read_proc_file(const char *path, char *text, size_t size) {
 
 #define PF_EXITING 4u /* of the flags: the kernel's, and as old as they are */
 
-/* 1 and the start time, 0 if there is no such process (or only its corpse); negative if
- * that is unknown: one that has no descriptor left must not take others for dead. */
+/* 1 and the start time. 0 if there is no such process, or only a zombie. Negative if
+ * that is unknown: a process that has no descriptor left must not count others as dead.
+ * */
 static int
 read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     char path[64], text[1024];
@@ -59,7 +60,7 @@ read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
     if (read_proc_file(path, text, sizeof text) != 0)
         return errno == ENOENT || errno == ESRCH ? 0 : -1;
-    const char *p = strrchr(text, ')'); /* the name may hold anything */
+    const char *p = strrchr(text, ')'); /* the name may contain any character */
     char state = 0;
     long threads = 0;
     unsigned flags = 0;
@@ -74,8 +75,8 @@ read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     return !((state == 'Z' && threads <= 1) || state == 'X');
 }
 
-/* Neither of the two changes while a process lives: if it can't be read any more, it is
- * what it was. */
+/* Neither of the two changes while a process lives. If it can't be read any more, the
+ * old value holds. */
 static uint64_t
 boot_hash(void) {
     static _Atomic uint64_t last;

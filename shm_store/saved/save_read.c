@@ -1,14 +1,14 @@
-/* save_read.c - a saved session, read and not believed.
+/* save_read.c - reading a saved session, whose content isn't trusted.
  *
- * Every size in the file is a claim. A key, meta or list of sizes is read only within
- * its limit; a payload or a buffer is given memory only if the rest of the file
- * could hold it at lz4's best rate. Each block is checked by the checksum of what it
- * held, and all heads by one chain, which the end of the file repeats: so a file that
- * was cut short, patched together or damaged anywhere is recognized, at the
- * latest with the last read. The caller publishes nothing before that.
+ * No size in the file is trusted. A key, meta or list of sizes is read only within its
+ * limit. A payload or a buffer gets memory only if the rest of the file could hold it
+ * at lz4's best rate. Each block is compared with a checksum of its content, and all
+ * heads with a chain, which the end of the file repeats. So a file that was cut short,
+ * patched together or damaged anywhere is recognized, at the latest by the last read.
+ * The caller publishes nothing before that.
  *
- * Buffers of some size are expanded into own regions of the arena, which a commit
- * publishes by reference: one copy from the page cache to where they will stay.
+ * Large buffers are expanded into own regions of the arena, which a commit publishes by
+ * reference: one copy from the page cache to their final place.
  */
 #include "holdfast/save.h"
 
@@ -26,14 +26,14 @@
 #include "base/struct_size.h"
 #include "saved/save_format.h"
 
-#define RATE_MAX   256u         /* lz4 makes no more bytes of one */
+#define RATE_MAX   256u         /* lz4 expands a byte to no more bytes */
 #define REGION_MIN (256u << 10) /* smaller buffers are copied by the commit */
 
 typedef struct reading {
     FILE *file;
     const char *path;
     hf_session *session;
-    uint64_t left; /* bytes of the file that weren't read */
+    uint64_t left; /* the bytes of the file that aren't read yet */
     char *packed;  /* room for one block */
     uint32_t chain;
     uint64_t entries, data_bytes;

@@ -1,17 +1,16 @@
-/* save_write.c - a generation to a file, which appears whole or not at all.
+/* save_write.c - writing a generation to a file, which appears whole or not at all.
  *
- * The file is written beside its place under a name of its own, synced, and renamed; so
- * a full disk, a crash or an interrupt leaves the older file of that name as it was,
- * and a file of the right name is complete. Entries come in the order in which their
- * keys were first put: a process that binds them has its globals in the order of the
- * old one.
+ * The file is written next to its place under another name, synced, and renamed. So a
+ * full disk, a crash or an interrupt leaves an older file of that name as it was, and a
+ * file with the right name is complete. Entries come in the order in which their keys
+ * were first put: a process that binds them has its globals in the old order.
  *
  * Buffers are read through a mapping of their own, one at a time, and compressed block
  * by block: saving takes a few megabytes of memory, whatever the session holds.
  *
- * lz4's block format rather than its frames: frames know the size of what they hold
- * only from a head that is claimed, and bring a checksum that is slower than CRC-32C by
- * the processor. Threads that compress side by side were not needed: lz4 keeps up with
+ * lz4's block format was chosen, and not its frames: frames take the size of their
+ * content from a head that isn't checked, and have a checksum that is slower than the
+ * processor's CRC-32C. Compression by several threads isn't needed: lz4 is as fast as
  * the disks that we know.
  */
 #include "holdfast/save.h"
@@ -96,7 +95,7 @@ put_buffers(saving *s, hf_snapshot *snapshot, const hf_entry *entry, hf_error *r
     return status;
 }
 
-/* Sizes of the buffers; to be freed. */
+/* The sizes of the buffers. The caller frees the list. */
 static hf_status
 read_sizes(hf_snapshot *snapshot, const hf_entry *entry, uint64_t **ret_sizes,
            hf_error *reterr) {
@@ -214,7 +213,8 @@ put_all(saving *s, hf_snapshot *snapshot, hf_save_pause pause, void *context,
     return status ? status : write_file_bytes(s, &end, sizeof end, reterr);
 }
 
-/* The rename is on the disk when this is; a file system that can't say so is let be. */
+/* The rename is on the disk when this returns. A file system that can't report it is
+ * left alone. */
 static void
 sync_directory(const char *path) {
     char directory[4096];
@@ -253,8 +253,8 @@ open_beside(saving *s, char **ret_name, hf_error *reterr) {
     return system_error(s, err, reterr);
 }
 
-/* The file that a path names: behind links, which stay, and no device, which a rename
- * would replace. The caller frees. */
+/* The file that a path names, behind links, which stay. It isn't a device: a rename
+ * would replace that. The caller frees the text. */
 static hf_status
 find_target(const char *path, char **ret_target, hf_error *reterr) {
     struct stat st;
