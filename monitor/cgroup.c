@@ -1,19 +1,18 @@
-/* cgroup.c - control groups, versions 1 and 2: where they are, what they use and may
- * use.
+/* cgroup.c - control groups, versions 1 and 2: their directories, use and limits.
  *
- * Version 2 has one tree; version 1 has one for each controller, mounted beside each
- * other, and a process may be in another group of each. Both are found as
- * /proc/self/cgroup names them, under the usual places in /sys/fs/cgroup. A path of
- * version 1 that isn't there is a name from outside of a container: then the
- * controller's own top is the container's group.
+ * Version 2 has one tree. Version 1 has one for each controller, mounted beside each
+ * other, and a process may be in a different group of each. Both are found by
+ * /proc/self/cgroup, under the usual places in /sys/fs/cgroup. A path of version 1 that
+ * doesn't exist is a name from outside of a container. Then the controller's top is the
+ * container's group.
  *
- * A container is a process whose top group has limits: the machine's real top has none.
- * Then what the system uses is what that group uses, and not the host.
+ * A process is in a container if its top group has limits: the machine's real top has
+ * none. Then the use of the system is that of this group, and not the host's.
  *
- * Memory is what is charged to the group without the cached files that it could drop at
- * once, as container tools count it. A limit holds for a group and for all below it, so
- * the least one on the way up to the mount counts. Reading keeps files open. No state
- * beside them, any thread.
+ * Memory is what is charged to the group, without cached files that it could drop at
+ * once. Container tools count it so, too. A limit holds for a group and for all below
+ * it, so the lowest limit on the way up to the mount counts. Files stay open for
+ * reading. There is no other state; any thread.
  */
 #include "monitor/cgroup.h"
 

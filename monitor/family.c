@@ -1,39 +1,39 @@
-/* family.c - a set of processes with all that they start, and what they have used.
+/* family.c - a set of processes with all that they start, and the sum of their use.
  *
- * The use of all up to now is the sum of the living processes' reports, plus an offset.
- * The offset makes up for joining and leaving: a root joins with the use that it has
- * already, a cell's worker leaves with all of its use. So the sum never jumps, and the
- * difference of two readings is what was used between them.
+ * The use of all until now is the sum of the living processes' counters, plus an
+ * offset. The offset balances joining and leaving: a root joins with the use that it
+ * has already, and a cell's worker leaves with all of its use. So the sum never jumps,
+ * and the difference of two readings is the use between them.
  *
- * A child that is waited for hands its counters to its parent, in the kernel: so what a
- * child has used counts even where it came and went between two samples, or was never
- * seen. One that was seen and has vanished stays in the sum, with its last counters, by
- * as much as the others' counters of children haven't grown since: usually not at all.
- * The rest is kept until the next reading, since the process that waits for the child
- * may have been read just before that; then it is taken to have had no parent that
- * waits, and stays. Input and output have no counters of children alone, so there all
- * that the others have read and written pays for the vanished.
+ * When a process waits for a child, the kernel adds the child's counters to its own. So
+ * the use of a child counts even if it started and ended between two samples, or was
+ * never seen. A child that was seen and has vanished stays in the sum with its last
+ * counters, reduced by the growth of the others' counters for children. As a rule
+ * nothing of it remains. The remainder is kept until the next reading, since the
+ * process that waits for the child may have been read just before that. After that the
+ * child is taken to have no parent that waits, and the remainder stays in the sum. For
+ * input and output there are no counters of children alone. There all that the others
+ * have read and written reduces the remainder.
  *
- * The counters of children reach others in hundredths of a second, of user's and
- * of system's time, so up to two of those are paid late, when the next child's come. A
- * member that runs cells says at their begins and ends what its counters are exactly.
+ * The counters of children reach others in hundredths of a second, of user's and of
+ * system's time. So up to two of these are missing until the next child's come. A
+ * member that runs cells reports its exact counters at their begins and ends.
  *
- * Descendants are found by the lists of children that /proc has for each thread, and
- * looked for when the newest process number of the system has changed, at most once in
- * 20 ms: a walk costs as much as the rest of a sample, other people's processes change
- * that number all the time, and what a child uses before it is found isn't lost. A
- * child that a dead parent left to init is still known here, and counts; one whose parent
- * ended before it was found counts at its end, if somebody who waits for orphans says
- * what it has used. A user's
- * processes are found by the list of all instead; what else is said here holds for
- * them, too.
+ * Descendants are found by the lists of children that /proc has for each thread. They
+ * are looked for when the newest process number of the system has changed, at most once
+ * in 20 ms. A walk costs as much as the rest of a sample, other users' processes change
+ * that number all the time, and the use of a child before it is found isn't lost. A
+ * child whose parent died, and that init has adopted, is still known here and counts.
+ * If the parent ended before the child was found, the child counts at its end, if the
+ * process that waits for orphans reports its use. The processes of a user are found by
+ * the list of all processes. All else holds for them, too.
  *
- * Files of the first members stay open, since that halves the cost of a reading; those
- * beyond are opened each time, for descriptors are few.
+ * Files of the first members stay open, since that halves the cost of a reading. Those
+ * of further members are opened each time, because descriptors are limited.
  *
- * Memory is the sum of private pages, plus the largest share of files and shared
- * memory that one of them has: the workers of a notebook map the same store. One thread
- * at a time.
+ * Memory is the sum of private pages, plus the largest share of files and shared memory
+ * that one process has: the workers of a notebook map the same store. One thread at a
+ * time.
  */
 #include "monitor/usage.h"
 
@@ -53,7 +53,7 @@
 
 typedef struct member {
     hfi_process_use process;
-    pid_t root;      /* the one that was added, whose descendant it is */
+    pid_t root;      /* the process that was added, from which this one descends */
     hfi_usage usage; /* as it was read last */
     double children; /* ns that it has reported */
 } member;
@@ -89,8 +89,7 @@ struct hfi_family {
 
 hfi_family *
 hfi_family_create(void) {
-    hfi_family *family =
-        calloc(1, sizeof *family); /* pages that aren't used cost none */
+    hfi_family *family = calloc(1, sizeof *family); /* unused pages cost nothing */
     if (family != NULL) {
         family->self = getpid();
         family->births_file = (hfi_procfile)HFI_PROCFILE_INIT;
@@ -144,7 +143,7 @@ drop_member(hfi_family *family, size_t index) {
             (family->count - index) * sizeof *family->members);
 }
 
-/* By how much the counters have grown that can take up a child's. */
+/* The growth of the counters that may contain a child's. */
 static void
 add_growth(const hfi_usage *before, const hfi_usage *now, double *growth) {
     hfi_usage old = *before, new = *now;
@@ -153,7 +152,7 @@ add_growth(const hfi_usage *before, const hfi_usage *now, double *growth) {
     add_usage(&new, 1, growth);
 }
 
-/* Read all; the vanished are dropped. */
+/* Read all members. Those that have vanished are dropped. */
 static void
 refresh_members(hfi_family *family, double *growth, double *vanished) {
     for (size_t i = 0; i < family->count;) {
@@ -185,7 +184,7 @@ pay_debt(double *debt, double *growth) {
     }
 }
 
-/* Bring all up to date; the sums of all. */
+/* Update all members. Returns the sums of all. */
 static void
 add_up(hfi_family *family, double ret_sums[SUMS]) {
     double growth[SUMS] = {0}, vanished[SUMS] = {0};
@@ -281,7 +280,8 @@ join_member(hfi_family *family, pid_t pid, pid_t root) {
     return at;
 }
 
-/* The children of the members from `first` on, and theirs: the list grows under way. */
+/* Add the children of the members from `first` on, and their children: the list grows
+ * meanwhile. */
 static void
 search_from(hfi_family *family, size_t first) {
     pid_t children[CHILDREN_MAX];
@@ -348,7 +348,7 @@ hfi_family_remove(hfi_family *family, pid_t pid) {
     }
 }
 
-/* What is known of a process that has ended; it is forgotten. 0: nothing. */
+/* The use of a process that has ended. It is forgotten here. 0: nothing is known. */
 static int
 take_known(hfi_family *family, pid_t pid, hfi_usage *ret_usage) {
     size_t index = find_index(family, pid), lost = 0;
@@ -365,8 +365,7 @@ take_known(hfi_family *family, pid_t pid, hfi_usage *ret_usage) {
         return 0;
     *ret_usage = family->lost[lost].usage;
     family->lost[lost].pid = 0;
-    add_usage(ret_usage, -1,
-              family->offset); /* it is in the sum as one that vanished */
+    add_usage(ret_usage, -1, family->offset); /* it is in the sum as a vanished one */
     return 1;
 }
 

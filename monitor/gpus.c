@@ -1,13 +1,13 @@
-/* gpus.c - what the GPUs do, asked in a thread of its own.
+/* gpus.c - the use of the GPUs, asked for in a thread of its own.
  *
- * A driver takes as long as it likes: its library seconds to load where the GPU sleeps,
- * a question up to forever where the GPU is ill. Neither the frontend nor the samples
- * wait for that: a thread asks, not more often than the driver measures and than costs
- * a twentieth of a core, and the sampler takes its last reading.
+ * A driver may be slow: its library takes seconds to load if the GPU sleeps, and a
+ * question may take for ever if the GPU has a fault. Neither the frontend nor the
+ * samples wait for that. A thread asks, no more often than the driver measures, and
+ * using at most a twentieth of a core. The sampler takes its last reading.
  *
  * The lock covers the last reading, and is never held while the driver is asked. A
- * program that ends waits a second for the thread; one that is still in the driver then
- * frees everything itself, should it ever come back.
+ * program that ends waits a second for the thread. If the thread is still in the
+ * driver, it frees everything itself if it ever returns.
  */
 #include "monitor/gpus.h"
 
@@ -17,7 +17,7 @@
 #include "monitor/thread.h"
 
 #define BETWEEN_NS  50000000LL /* two questions */
-#define SHARE       19         /* how many times its cost must pass between them */
+#define SHARE       19 /* so many times its cost must pass between two questions */
 #define PATIENCE_NS 1000000000LL
 
 struct hfi_gpus {
@@ -25,7 +25,7 @@ struct hfi_gpus {
     pthread_cond_t changed; /* wanted, quit or done did */
     pthread_t thread;
     int wanted, quit, done;
-    int left; /* by its owner: the thread frees it */
+    int left; /* the owner has closed it: the thread frees it */
     hfi_gpus_reading last;
 };
 

@@ -223,8 +223,8 @@ note_pids(const hfi_sampler *sampler, hf_monitor_cell *cell) {
             cell->pids[cell->pid_count++] = pids[i];
 }
 
-/* A reading as it would have been when the cell's process said that; `used` is what
- * that had used by the reading. */
+/* Correct a reading to the moment of the cell process's report. `used` is what that
+ * process had used by the reading. */
 static void
 correct_reading(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *used) {
     if (word->time_ns <= 0 || used->cpu <= 0)
@@ -245,7 +245,7 @@ correct_reading(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *us
     }
 }
 
-/* A reading at a cell's begin or end; what its process had used by then. */
+/* Take a reading at a cell's begin or end, and what its process had used by then. */
 static hfi_usage
 read_cell(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readings) {
     hfi_family *family = hfi_levels_family(sampler->levels);

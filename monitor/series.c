@@ -1,27 +1,28 @@
 /* series.c - the monitor's tables of samples, and its log of cells, in shared memory.
  *
  * A level's rows lie column by column, oldest first, without gaps. A new row is written
- * behind the last and then counted, so a reader that has read the count may read all
- * rows before it: nothing moves under him but by compaction, which is rare and shows in
- * `moves`.
+ * behind the last and then counted. So a reader that has read the count may read all
+ * rows before it. Nothing moves meanwhile except by compaction, which is rare and shows
+ * in `moves`.
  *
  * Compaction keeps the memory bounded however long a notebook lives. When a table is
  * full, neighbours in its older half are joined until an eighth of it is free: first
- * those whose sum is no wider than twice the narrowest row, then four times, and so on.
- * So the older half has rows of about one width, which grows with the time that they
- * cover, and the newer half is as it was sampled. To always join the oldest was
- * rejected: after some hundred times the first row would stand for nearly everything.
+ * those whose sum is at most twice as wide as the narrowest row, then four times, and
+ * so on. So the rows of the older half have about the same width, which grows with the
+ * time that they cover. The newer half is as it was sampled. Rejected: always joining
+ * the oldest rows. After some hundred times the first row would cover nearly
+ * everything.
  *
- * A joined row's amounts are sums, its gauges are means by width, its low and high are
- * the least and the greatest of both. So totals, means, least and greatest of a whole
- * table are exact for ever, and those of a stretch as exact as the rows at its ends.
+ * A joined row's amounts are sums, its gauges means weighted by width, its low and high
+ * the least and the greatest of both. So totals, means, least and greatest values of a
+ * whole table stay exact. Those of a period are as exact as the rows at its ends.
  *
- * The columns of GPUs come last. There is room for the most that are counted, but they
- * are shown, and written, only once it is known how many there are: asking takes long.
- * Values that aren't known are NaN.
+ * The columns of GPUs come last. There is room for the highest number, but they are
+ * shown and written only when the number is known: asking takes long. Unknown values
+ * are NaN.
  *
- * Memory is touched as it is used: a monitor that is never started takes two pages.
- * One writer; hostile bytes are the readers' matter (view.c).
+ * Memory is touched only when it is used: a monitor that is never started takes two
+ * pages. There is one writer. Readers check for damage (view.c).
  */
 #include "monitor/series.h"
 
@@ -62,7 +63,7 @@ column_count(const hfi_series_shape *shape) {
     return HFI_COLUMN_CORE + shape->cores + 3 * HF_MONITOR_GPUS_MAX;
 }
 
-/* Cores have no lows and highs: there are many of them, and nobody asks. */
+/* Cores have no lows and highs: there are many cores, and no view shows them. */
 static int
 is_ranged(const hfi_series_shape *shape, uint32_t column) {
     return column < HFI_COLUMN_CORE || column >= HFI_COLUMN_CORE + shape->cores;
@@ -239,7 +240,7 @@ hfi_series_show_gpus(hfi_series *series, uint32_t count) {
     }
 }
 
-/* Join the rows of a column as `target` says: row i becomes a part of row target[i]. */
+/* Join the rows of a column: row i becomes a part of row target[i]. */
 static void
 join_column(const hfi_layout_column *column, const hfi_series *series,
             const int64_t *widths, const uint16_t *target, size_t count) {
@@ -266,7 +267,7 @@ join_column(const hfi_layout_column *column, const hfi_series *series,
         else if (joined + width > 0)
             values[to] = (values[to] * joined + values[i] * width) / (joined + width);
         joined += width;
-        if (lows != NULL) { /* fmin and fmax pass over NaN */
+        if (lows != NULL) { /* fmin and fmax ignore NaN */
             lows[to] = fmin(lows[to], lows[i]);
             highs[to] = fmax(highs[to], highs[i]);
         }
@@ -355,7 +356,7 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
         if (column->kind == HF_MONITOR_AMOUNT && width_ns > 0)
             low = values[c] * 1e9 / (double)width_ns;
         if (narrow && (column->kind == HF_MONITOR_AMOUNT || c == HFI_COLUMN_CPU))
-            low = NAN; /* other gauges are of a moment, which is as good as any */
+            low = NAN; /* other gauges belong to one moment: any one is as good */
         doubles_at(series, column->value_at)[row] = values[c];
         if (column->low_at == 0)
             continue;

@@ -1,15 +1,14 @@
 /* slurm.c - the Slurm job that this process is in.
  *
- * Slurm describes a job in the environment of its processes. The job's use is in its
- * control group, which is named after it: job_J, or, since 26.05 and unless the site
- * says otherwise, by the job's unique name. As a rule this process is in it, or below
- * it, however the site names the groups above; only if it isn't, the places are looked
- * through that Slurm has:
+ * Slurm describes a job in the environment of its processes. The job's use is that of
+ * its control group, which is named after it: job_J, or, since 26.05 by default, by the
+ * job's unique name. Usually this process is in that group or below it, whatever names
+ * the site gives to the groups above. If it isn't, these places are searched:
  *
  *   version 2   SLICE/[NODE_]slurmstepd.scope/JOB       the slice is the site's choice
  *   version 1   CONTROLLER/slurm[_NODE]/uid_U/job_J
  *
- * If a site has no such groups (it follows processes by their parents), the job's
+ * If a site has no such groups (it tracks processes by their parents), the job's
  * processes are those of the user that have its number in their environment (family.c).
  * No state, any thread. Sources: cgroup.conf(5), sbatch(1).
  */
@@ -160,7 +159,8 @@ hfi_slurm_find_group(const char *root, const hfi_slurm *slurm, long uid,
 double
 hfi_slurm_memory(char *ret_source, size_t size) {
     static const struct {
-        const char *memory, *times; /* in MiB; of how many, or NULL */
+        const char *memory,
+            *times; /* the variable with MiB; the one with the count, or NULL */
     } given[] = {{"SLURM_MEM_PER_NODE", NULL},
                  {"SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"},
                  {"SLURM_MEM_PER_GPU", "SLURM_GPUS_ON_NODE"}};
@@ -171,7 +171,7 @@ hfi_slurm_memory(char *ret_source, size_t size) {
         double bytes = memory != NULL && times != NULL
                            ? strtod(memory, NULL) * strtod(times, NULL) * 1048576
                            : 0;
-        if (bytes <= 0) /* 0 is all that the machine has */
+        if (bytes <= 0) /* 0 stands for all memory of the machine */
             continue;
         snprintf(ret_source, size, "%s%s%s", given[i].memory,
                  given[i].times != NULL ? " for each of " : "",

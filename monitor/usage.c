@@ -1,19 +1,19 @@
-/* usage.c - what one process has used, as the system reports it.
+/* usage.c - the use of one process, as the system reports it.
  *
- * On Linux: processor time by the process's own clock, which counts nanoseconds where
- * /proc has hundredths of a second; that of the children that it has waited for from
- * stat; memory from statm; input and output from io, which has those of waited-for
- * children too. Memory is what is resident: private pages, and those of files and
- * shared memory. The kernel keeps these counts per processor and adds them up roughly,
- * to some hundred KiB. PSS and USS are exact, from smaps_rollup, and take a millisecond
- * a gigabyte and more: a caller that wants them says so.
+ * On Linux, processor time comes from the process's own clock, which counts nanoseconds
+ * where /proc has hundredths of a second. The time of children that it has waited for
+ * comes from stat, memory from statm, input and output from io, which includes
+ * waited-for children. Memory is resident memory: private pages, and those of files and
+ * shared memory. The kernel keeps these counts per processor, and the sum is exact to
+ * some hundred KiB. PSS and USS, from smaps_rollup, are exact, and take a millisecond a
+ * gigabyte and more: only callers that ask get them.
  *
- * Input and output are what system calls asked for, cached or not; what came from
- * storage is counted beside it. A process that may not be looked at (it has changed
- * its user) has no io, which then is 0.
+ * Input and output are the bytes that system calls moved, cached or not. What came from
+ * storage is counted separately. A process that may not be read (it has changed its
+ * user) has no io, so it counts as 0.
  *
- * On macOS proc_pid_rusage reports the same but for the calls. Descriptors are kept
- * open; no other state. Any thread.
+ * On macOS proc_pid_rusage reports the same, except for the calls. Descriptors are kept
+ * open. No other state, any thread.
  */
 #include "monitor/usage.h"
 
@@ -108,7 +108,7 @@ hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage) {
         ticks = sysconf(_SC_CLK_TCK);
     if (read_process_file(process, &process->stat, "stat", text, sizeof text) <= 0)
         return 0;
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    const char *at = strrchr(text, ')'); /* the name may contain any character */
     if (at == NULL)
         return 0;
     double tick = 1e9 / (double)ticks;

@@ -1,13 +1,14 @@
 /* view.c - reading the monitor's shared memory.
  *
- * The writer waits for nobody, so a reader copies and then looks whether what he copied
- * was being changed: the counter that stands for it is even and the same before and
- * after. State and cells are small, and changed rarely; rows are only added, and moved
- * once in a thousand. A writer that died in the middle of a change leaves an odd
- * counter: after some thousand tries the reader gets HF_BUSY, and not kept for ever.
+ * The writer doesn't wait for readers. So a reader copies, and then checks that the
+ * copied data wasn't changed meanwhile: its counter is even, and the same before and
+ * after. State and cells are small, and changed rarely. Rows are only added, and moved
+ * once in a thousand. If a writer died in the middle of a change, the counter stays
+ * odd: after some thousand tries the reader gets HF_BUSY, and doesn't wait for ever.
  *
- * Every place and count is checked against the size of the mapping before it is used:
- * what stands there may be anything. The mapping is read-only. No locks, any thread.
+ * Every place and count is checked against the size of the mapping before it is used,
+ * since the memory may have any content. The mapping is read-only. No locks, any
+ * thread.
  */
 #include "monitor/layout.h"
 
@@ -91,7 +92,8 @@ place_in_view(const hf_monitor_view *view, uint64_t at) {
     return (const char *)view->base + at;
 }
 
-/* Begin to read under a counter: 0 if the writer is at work, which is waited for. */
+/* Begin to read under a counter. 0 if the writer is in the middle of a change; then it
+ * also waits a little. */
 static int
 begin_reading(const _Atomic uint64_t *counter, uint64_t *ret_seen) {
     *ret_seen = atomic_load_explicit(counter, memory_order_acquire);
@@ -112,7 +114,8 @@ end_text(char *text, size_t size) {
     text[size - 1] = '\0';
 }
 
-/* Shared memory may hold anything: make sure that texts end and counts are in range. */
+/* Shared memory may have any content: make sure that texts end and counts are in range.
+ * */
 static void
 make_sound(hf_monitor_state *state, hf_monitor_facts *facts) {
     end_text(facts->memory_limit_source, sizeof facts->memory_limit_source);

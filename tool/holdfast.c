@@ -1,4 +1,4 @@
-/* holdfast.c - the command-line tool: what sessions exist, and what is in them.
+/* holdfast.c - the command-line tool: lists sessions, and shows what is in them.
  *
  *   holdfast ls [--json]                       sessions of this user
  *   holdfast info [SESSION]                    sizes and processes of one
@@ -9,12 +9,12 @@
  *   holdfast demo [--run]                      python -m holdfast.demo [--run]
  *   holdfast doctor [--json] [--import]        python -m holdfast.doctor, the same
  *
- * SESSION may be left out where there is one session only, or one that has NAME. The
- * tool uses the store's public headers, and the codecs' descriptions. It exits with 0,
- * with 1 if something was not found or failed, and with 2 where it was called
- * wrongly. Text from a session is made printable first: names and meta are bytes that a
+ * SESSION may be left out if there is only one session, or only one that has NAME. The
+ * tool uses the store's public headers, and the codecs' describers. It exits with 0;
+ * with 1 if something was not found or failed; with 2 if the command line is wrong.
+ * Text from a session is made printable first: names and meta are any bytes that a
  * notebook chose. Keys that begin with byte 0 or 1 are Holdfast's own (groups, process
- * state), and those such as _json:indent are a notebook's settings: both are left out
+ * state), and those such as _json:indent are a notebook's settings. Both are left out
  * unless --all is given.
  */
 #include <errno.h>
@@ -72,7 +72,7 @@ format_size(uint64_t bytes, char text[16]) {
     return text;
 }
 
-/* Bytes as text: control characters are escaped, UTF-8 is left alone. */
+/* Print bytes as text. Control characters are escaped, UTF-8 isn't. */
 static void
 print_text(const void *data, size_t size) {
     const unsigned char *p = data;
@@ -170,7 +170,7 @@ command_ls(int json) {
     return 0;
 }
 
-/* The sessions that may be meant: all, or those that have a name. */
+/* The sessions that the user may mean: all, or those that have a name. */
 typedef struct choice {
     const char *key; /* NULL: any session */
     int all;         /* sessions that exist */
@@ -209,7 +209,7 @@ consider_session(void *context, const hf_session_info *info) {
     char *line = c->list + used;
     snprintf(line, sizeof c->list - used, "  %s  %s",
              info->name + (info->name[0] == '/'), info->label);
-    for (; *line; line++) /* a label is anybody's bytes */
+    for (; *line; line++) /* a label may have any bytes */
         if ((unsigned char)*line < 0x20 || *line == 0x7f)
             *line = '?';
     if (line + 1 < c->list + sizeof c->list)
@@ -217,8 +217,8 @@ consider_session(void *context, const hf_session_info *info) {
     return 0;
 }
 
-/* The only session, or the only one with the name `key`. 0: there isn't exactly one,
- * and the user knows. */
+/* Find the only session, or the only one with the name `key`. 0: there isn't exactly
+ * one, and the user got a message. */
 static int
 choose_session(const char *key, char ret_name[HF_SESSION_NAME_SIZE]) {
     hf_error error = HF_ERROR_INIT;
@@ -464,12 +464,12 @@ command_gc(int kept) {
     return 0;
 }
 
-/* Some commands belong to the Python package: the interpreter beside this program runs
- * the module, or else the first python3 in PATH. Returns only if there is none. */
+/* Some commands belong to the Python package. The interpreter beside this program runs
+ * their module, or else the first python3 in PATH. Returns only if there is none. */
 static int
 run_module(char *module, char **arguments) {
     char own[PATH_MAX], python[PATH_MAX + sizeof "/python3"];
-    /* -P: a file of the current directory isn't a module of Python's. */
+    /* -P: a file of the current directory doesn't hide a module of Python. */
     char *command[16] = {NULL, "-P", "-m", module};
     size_t count = 4;
     ssize_t size = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -480,7 +480,7 @@ run_module(char *module, char **arguments) {
     if (slash) {
         *slash = 0;
         snprintf(python, sizeof python, "%s/python3", own);
-        command[0] = python; /* by which it finds its environment */
+        command[0] = python; /* the interpreter finds its environment by this path */
         execv(python, command);
     }
     command[0] = "python3";
@@ -496,7 +496,7 @@ report_misuse(const char *what, const char *word) {
     return 2;
 }
 
-/* The words of a command whose number is wrong, or a command that doesn't exist. */
+/* Report a command that doesn't exist, or has a wrong number of words. */
 static int
 misuse_of(const char *command) {
     static const char *const known[] = {"ls", "gc", "save", "info", "show"};

@@ -11,10 +11,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* The instances behind `value` whose class has a `__del__` written in Python
- * that hasn't run yet, and the weak references with a callback: a new list, each once. Functions, classes and modules
- * aren't entered, and at most 2**20 objects are looked at. No Python code runs.
- * NULL with MemoryError. */
+/* The instances behind `value` whose class has a `__del__` written in Python that hasn't
+ * run yet, and the weak references with a callback: a new list, each once. Functions,
+ * classes and modules aren't entered, and at most 2**20 objects are looked at. No Python
+ * code runs. NULL with MemoryError. */
 PyObject *hfi_finalizers_find(PyObject *value);
 
 /* Disarm the object: its `__del__` won't run any more, as if it had run, and a weak

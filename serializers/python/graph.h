@@ -16,8 +16,8 @@ typedef struct hfi_graph_root {
         *object;     /* borrowed: the namespace, or a class's own references, hold it */
     uint32_t parent; /* union-find; read through hfi_graph_group() */
     int is_class;    /* a notebook class that the walk found, not a name */
-    int is_open; /* it can change without being named: other code holds it, or it is opaque. Without meaning for a class */
-    int is_held; /* other code holds a part of it */
+    int is_open;     /* it can change without being named: held elsewhere, or opaque */
+    int is_held;     /* other code holds a part of it */
     Py_ssize_t namespace_refs; /* its functions' references to `skip` */
 } hfi_graph_root;
 
@@ -56,8 +56,9 @@ typedef struct hfi_graph_input {
     PyObject *skip;           /* the namespace: never entered */
     PyObject *const *classes; /* of the notebook: roots, even if no value has them */
     size_t class_count;
-    PyObject *const *
-        others; /* objects with known references that aren't followed, once for each: IPython's memory of results */
+    /* Objects with known references that aren't followed, once for each: IPython's
+     * memory of results. */
+    PyObject *const *others;
     size_t other_count;
     int other_refs;  /* that each of `others` stands for */
     int caller_refs; /* references to each of `objects` besides the namespace's */

@@ -1,4 +1,4 @@
-/* plain_atoms.c - the plain codec's msgpack to values without parts, and references.
+/* plain_atoms.c - decoding the plain codec's atoms and references.
  *
  * The decoder itself reads the values that fill large containers (small numbers, short
  * ASCII texts, floats), inline; others, by their first byte, come here, where every
@@ -37,7 +37,8 @@ hfi_plain_remember(hfi_decoder *d, PyObject *object) {
     return HF_OK;
 }
 
-/* Give back `object` with an index. Consumes it on failure; NULL is an exception. */
+/* Return `object`, and give it an index. Consumes it on failure. NULL is an exception.
+ * */
 static hf_status
 finish_indexed(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     hf_status status;
@@ -61,8 +62,7 @@ finish_object(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     return HF_OK;
 }
 
-/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is, where its size is
- * wrong. */
+/* The number in a REF or OUTSIDE. SIZE_MAX, which is no index, if its size is wrong. */
 static size_t
 index_of_item(const hfi_item *item) {
     size_t index = 0;
@@ -138,8 +138,8 @@ decode_interned(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     return finish_indexed(d, text, ret_value);
 }
 
-/* Of the process that decodes. In none there is no notebook (a saved session's
- * listing). */
+/* The namespace of the process that decodes. It is None if there is no notebook (a
+ * saved session's listing). */
 static hf_status
 decode_namespace(hfi_decoder *d, PyObject **ret_value) {
     PyObject *namespace = hfi_plain_namespace();

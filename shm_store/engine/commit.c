@@ -23,10 +23,9 @@
 #include "engine/slot.h"
 #include "engine/tree.h"
 
-#define PACK_LIMIT (256u << 10) /* larger buffers get their own extent */
-#define META_MAX   (64u << 10)
-#define DRAFTS_KEPT                                                                    \
-    (1u << 20) /* so many bytes of each kind are kept for the next commit */
+#define PACK_LIMIT  (256u << 10) /* larger buffers get their own extent */
+#define META_MAX    (64u << 10)
+#define DRAFTS_KEPT (1u << 20) /* bytes of each kind, kept for the next commit */
 
 hf_status
 hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {

@@ -35,11 +35,10 @@
 #include "platform/bulk.h"
 #include "platform/object.h"
 
-#define SEARCH_MAX                                                                     \
-    64 /* so many extents are tried in the bin whose extents may be too small */
-#define LARGE     (1u << 20)  /* what is smaller */
-#define SPLIT_MAX (16u << 20) /* a small request doesn't split a larger extent */
-#define KEPT_MIN  (16ull << 20)
+#define SEARCH_MAX 64          /* tries in the bin whose extents may be too small */
+#define LARGE      (1u << 20)  /* what is smaller */
+#define SPLIT_MAX  (16u << 20) /* a small request doesn't split a larger extent */
+#define KEPT_MIN   (16ull << 20)
 
 /* If there are huge pages, an extent of the size of one or more begins at a multiple of
  * it. */

@@ -56,13 +56,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HUGE_MAX (32u << 20) /* larger ones would waste too much */
-#define PART                                                                           \
-    ((size_t)64 << 20) /* the least share of one thread, if several scan a range */
-#define SAMPLES 16
-#define STRETCH ((size_t)4 << 20) /* made huge at once */
-#define ALONE   4  /* the cost of a single page, in units of one of many pages */
-#define LEEWAY  64 /* bytes for each ns that huge pages may take longer */
+#define HUGE_MAX (32u << 20)        /* larger ones would waste too much */
+#define PART     ((size_t)64 << 20) /* least share of a thread that scans */
+#define SAMPLES  16
+#define STRETCH  ((size_t)4 << 20) /* made huge at once */
+#define ALONE    4  /* the cost of a single page, in units of one of many pages */
+#define LEEWAY   64 /* bytes for each ns that huge pages may take longer */
 
 /* Processor time: if other programs compute, that is no reason for small pages. */
 static uint64_t

@@ -27,10 +27,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define AROUND                                                                         \
-    ((size_t)64 << 10) /* fault_around_bytes, a setting that only root can read */
-#define STEP  ((size_t)2 << 20)  /* touched, then scanned */
-#define SHARE ((size_t)16 << 20) /* so many bytes a thread takes at a time */
+#define AROUND ((size_t)64 << 10) /* fault_around_bytes: only root can read it */
+#define STEP   ((size_t)2 << 20)  /* touched, then scanned */
+#define SHARE  ((size_t)16 << 20) /* so many bytes a thread takes at a time */
 
 typedef struct filling {
     char *address;
