@@ -1,12 +1,12 @@
-/* monitor_module.c - holdfast._monitor: reading what the monitor has sampled.
+/* monitor_module.c - holdfast._monitor: reads the monitor's samples.
  *
- * One type, View, over hf_monitor_view (holdfast/monitor.h). It returns copies: numbers
- * in dicts, and the columns of a table as bytes of native doubles and 64-bit integers,
- * which source.py casts to memoryviews. So nobody keeps the writer's memory mapped by
- * looking at it, and NumPy isn't needed.
+ * It has one type, View, over hf_monitor_view (holdfast/monitor.h). Its methods return
+ * copies: numbers in dicts, and the columns of a table as bytes of native doubles and
+ * 64-bit integers, which source.py casts to memoryviews. So a result doesn't keep the
+ * writer's memory mapped, and NumPy isn't needed.
  *
- * Copying a table takes no lock and no Python call, so the interpreter is detached
- * meanwhile. The view lives as long as the object; there is no state beside it.
+ * Copying a table takes no lock and calls no Python code, so the interpreter is
+ * detached meanwhile. The view lives as long as the object. There is no other state.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -292,7 +292,7 @@ static PyMethodDef view_methods[] = {
     {"rows", view_rows, METH_VARARGS,
      "rows(level, begin_ns, end_ns) -> (times, widths, columns), all as bytes."},
     {"cells", view_cells, METH_NOARGS, "The range of the cells that are kept."},
-    {"cell", view_cell, METH_O, "One of them; LookupError where it was dropped."},
+    {"cell", view_cell, METH_O, "One of them; LookupError if it was dropped."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot view_slots[] = {

@@ -1,13 +1,13 @@
 /* json_text.c - a long str as a string of JSON, for what a cell shows.
  *
- * A picture or an interactive plot is a text of megabytes in a message. The json
- * module looks at each character twice and copies them one by one; that took longer
- * than all else on the way to the client. Here eight bytes are looked at at once, and
- * what stands between two that need an escape is copied as a whole.
+ * A picture or an interactive plot is a text of megabytes in a message. The json module
+ * looks at each character twice and copies them one by one. That took longer than all
+ * else on the way to the client. Here eight bytes are looked at together, and the bytes
+ * between two that need an escape are copied at once.
  *
- * The result is what json.dumps(text, ensure_ascii=False) gives, in UTF-8: only the
- * quote, the backslash and what is below a space are escaped. A lone surrogate has no
- * UTF-8, and is the UnicodeEncodeError that it is in Python.
+ * The result is that of json.dumps(text, ensure_ascii=False), in UTF-8: only the quote,
+ * the backslash and control characters are escaped. A lone surrogate has no UTF-8, and
+ * raises UnicodeEncodeError, as in Python.
  */
 #include "module_functions.h"
 
@@ -17,7 +17,7 @@
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Nonzero where one of eight bytes is zero. */
+/* Nonzero if one of eight bytes is zero. */
 static uint64_t
 with_zero(uint64_t word) {
     return (word - EACH(1)) & ~word & EACH(0x80);

@@ -1,15 +1,16 @@
 /* names.c - one process's knowledge of the names in the store.
  *
- * For every key of the store there is a record (record.c), as of one generation, whose
- * snapshot is held. A save compares the namespace with the records and prepares a
- * commit of what differs; what will hold once it is published stands in `pending`. A
- * bind fills a namespace from the snapshot, and the records with what it bound.
+ * For every key of the store there is a record (record.c). The records are of one
+ * generation, whose snapshot is held. A save compares the namespace with the records
+ * and prepares a commit of what differs. The records that will hold after the
+ * publication are in `pending`. A bind fills a namespace from the snapshot, and the
+ * records with what it bound.
  *
- * A name is in one of three states: bound (what the namespace has was in the store),
- * skipped (it is in the store and was not decoded here; saving keeps it unless the user
- * bound the name anew), or unserializable (no codec carries its value; it lives in this
- * process only, and its reason is kept). Deleting a bound name removes it from the
- * store; deleting a skipped one is no event, since the namespace never had it.
+ * A name is in one of three states. Bound: the value in the namespace was in the store.
+ * Skipped: the name is in the store and was not decoded here. Saving keeps it unless
+ * the user bound the name anew. Unserializable: no codec encodes its value. It lives in
+ * this process only, and the reason is kept. Deleting a bound name removes it from the
+ * store. A skipped one can't be deleted, since the namespace never had it.
  */
 #include "names.h"
 

@@ -1,10 +1,10 @@
-/* names_code.c - which code is behind a name.
+/* names_code.c - the code behind a name.
  *
- * A name that no code reached can be passed over by the next save (names_scan.c), if it
- * is known which code can run. So a save reports the functions and classes behind each
- * value that it looked at, and those of them that somebody else holds, a library or a
- * thread, which may call them at any time. A bind reports the code behind what it
- * bound.
+ * The next save can skip a name that no code reached (names_scan.c). For that it must
+ * know which code can run. So a save reports the functions and classes behind each
+ * value that it looked at. It also reports those that other code holds, a library or a
+ * thread, which may call them at any time. A bind reports the code behind the values
+ * that it bound.
  */
 #include "names_code.h"
 

@@ -1,21 +1,21 @@
 /* names_commit.c - the commit of a save: what is put, what is removed.
  *
- * A value is put where its encoding differs from what its record says; the record that
- * will hold once the commit is published goes to `pending`. Nothing is changed in
- * `records`: a commit may be dropped after a good save, and then the next save starts
- * from the same place. Marking records as changed in place, and taking that back, was
- * rejected for that reason.
+ * A value is put if its encoding differs from its record. The record that will hold
+ * after the publication goes to `pending`. Nothing is changed in `records`: a commit
+ * may be dropped after a successful save, and then the next save starts from the same
+ * place. For that reason it was rejected to mark records as changed in place and to
+ * undo that.
  *
  * A small value is put with the interpreter attached, since the store then only copies
- * to memory of its own; what goes to the arena is written detached.
+ * to its own memory. Data for the arena is written detached.
  *
- * Removals. A bound name that the namespace lacks was deleted by the user. A skipped
- * one was never there, so its absence says nothing. Groups and classes have no name of
- * their own: they stay while a record that stays refers to them, directly or through
- * another class, and are swept when nothing does. Most saves have neither, and then
- * nothing is marked. Nothing else can refer to them, since an encoding's meta lists the
- * classes that it needs. Counting references instead would have to be right across
- * crashes and conflicts; marking starts from what is there.
+ * A bound name that the namespace lacks was deleted by the user. A skipped one was
+ * never there, so its absence means nothing. Groups and classes have no name of their
+ * own. They stay while a remaining record refers to them, directly or through another
+ * class, and are removed when none does. Most saves have neither, and then nothing is
+ * marked. Nothing else can refer to them, since an encoding's meta lists the classes
+ * that it needs. Reference counts would have to stay right through crashes and
+ * conflicts. Marking starts from the existing records.
  */
 #include "names_stages.h"
 
@@ -23,7 +23,7 @@
 
 #include "names_format.h"
 
-enum { DETACH_SIZE = 4096 }; /* payload from which putting may mean a system call */
+enum { DETACH_SIZE = 4096 }; /* putting a larger payload may need a system call */
 
 int
 hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names,
@@ -70,7 +70,8 @@ record_after(const hfi_changes *at, PyObject *key) {
     return current_record(at, key);
 }
 
-/* Not in a trial: a second commit of this process would drop the one that is prepared. */
+/* Begin the commit, but not in a trial: a second commit of this process would drop the
+ * prepared one. */
 static int
 begin_commit(hfi_changes *at) {
     if (at->commit)
@@ -104,7 +105,7 @@ put_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     return status;
 }
 
-/* Put the sink's encoding under `key`. Gives a new record, borrowed from pending. */
+/* Put the sink's encoding under `key`. Returns a new record, borrowed from pending. */
 static hfi_record *
 put_record(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
     if (at->is_trial)
@@ -133,7 +134,7 @@ put_record(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec)
     hfi_record *record = hfi_records_put(&at->names->pending, key);
     if (!record || hfi_record_take(record, at->names->attachment, sink, codec) < 0)
         return NULL;
-    if (codec != HF_CODEC_PICKLE) /* no other one's meta has classes */
+    if (codec != HF_CODEC_PICKLE) /* no other codec's meta has classes */
         return record;
     return hfi_record_set_classes_consume(record, hfi_sink_classes(sink, codec)) < 0
                ? NULL
@@ -233,7 +234,8 @@ remove_deleted(hfi_changes *at, const hfi_scan_request *wanted) {
     return forget_unserializable(at, wanted->namespace);
 }
 
-/* Mark what the records that stay refer to: groups, classes, and theirs in turn. */
+/* Mark the groups and classes to which the remaining records refer, and in turn theirs.
+ * */
 static int
 mark_record(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
     int kind = hfi_key_kind(key);

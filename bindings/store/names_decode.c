@@ -1,19 +1,19 @@
-/* names_decode.c - one entry of the store becomes a value, to be bound.
+/* names_decode.c - decoding one entry of the store to a value that is bound later.
  *
- * A name in a group decodes the whole group, once, and all of its names with it: half a
- * group would come apart at the next save. Values are collected in `bound` and reach
- * the namespace at the end of the bind, in the order of the names (names_bind.c). A
- * class that a pickle refers to is decoded while the pickle is: from its own entry, or
- * from the group that it is in.
+ * A name in a group decodes the whole group, once, with all of its names: half a group
+ * would be taken apart by the next save. Values are collected in `bound` and reach the
+ * namespace at the end of the bind, in the order of the names (names_bind.c). A class
+ * to which a pickle refers is decoded during the pickle: from its own entry, or from
+ * the group that it is in.
  *
  * A value that can't be decoded (a module is missing here) is reported as absent and
  * kept as skipped; the others are decoded all the same.
  *
- * Baselines. A value that was decoded is known again by the entry that it came from
- * (names_stored.c). For a class of the notebook that won't do: decoding its entry a
- * second time would set back the class that is there. So right after decoding, a class
- * is encoded again to learn the digest that this process's own encoding has, and with
- * it a group that has a class in it. Classes are small.
+ * At the next save a decoded value is compared with the entry from which it came
+ * (names_stored.c). For a class of the notebook that isn't possible: decoding its entry
+ * a second time would reset the existing class. So right after decoding, a class is
+ * encoded again, to get the digest of this process's own encoding. The same is done for
+ * a group with a class. Classes are small.
  */
 #include "names_decode.h"
 
@@ -126,8 +126,9 @@ hfi_decoding_set_record(hfi_decoding *at, PyObject *key, const hf_entry *entry,
 
 /* ---- values --------------------------------------------------------------------- */
 
-/* Does nobody else hold a part of what this codec just made? Of plain data and arrays
- * in regions of their own, yes; what unpickling calls may keep what it makes. */
+/* Whether no other code holds a part of what this codec just made. For plain data and
+ * arrays in regions of their own that is so. Functions that unpickling calls may keep
+ * what they make. */
 static int
 is_closed(hfi_decoding *at, uint32_t codec, PyObject *value) {
     if (codec == HF_CODEC_PLAIN || codec == HF_CODEC_MODULE)
@@ -141,15 +142,15 @@ is_closed(hfi_decoding *at, uint32_t codec, PyObject *value) {
     return own;
 }
 
-/* It could be decoded after all, by a second try for another name of its group. */
+/* A second try, for another name of its group, could decode it. */
 static int
 mark_present(hfi_decoding *at, PyObject *key) {
     int absent = PyDict_Contains(at->absent, key);
     return absent > 0 ? PyDict_DelItem(at->absent, key) : absent;
 }
 
-/* To be bound, and remembered with the regions that `source` mapped; NULL for one that
- * has none. `codec` is its own, or that of its group. */
+/* Note a value to be bound, with the regions that `source` mapped (NULL: none). `codec`
+ * is its own, or that of its group. */
 static int
 take_decoded(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
              PyObject *value, const hfi_entry_source *source) {
@@ -222,8 +223,8 @@ take_members(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *values
     return failed ? -1 : 0;
 }
 
-/* Some of its names have no value: the next one that is asked for decodes it again. The
- * exception that is set stays. */
+/* Some of its names have no value, so the next name that is asked for decodes it again.
+ * An exception that is set stays. */
 static void
 forget_decoded(hfi_decoding *at, PyObject *key) {
     PyObject *type, *error, *traceback;
@@ -233,7 +234,7 @@ forget_decoded(hfi_decoding *at, PyObject *key) {
     PyErr_Restore(type, error, traceback);
 }
 
-/* A group: its dict, new reference. */
+/* Decode a group: its dict, new reference. */
 static PyObject *
 decode_group(hfi_decoding *at, PyObject *key) {
     PyObject *values = Py_XNewRef(PyDict_GetItemWithError(at->decoded, key));
@@ -297,7 +298,7 @@ decode_key(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     return value;
 }
 
-/* Take the exception away: its words, or its type's name. New reference. */
+/* Clear the exception. Returns its text, or its type's name: a new reference. */
 static PyObject *
 take_reason(void) {
     PyObject *type, *value, *traceback;
@@ -320,11 +321,11 @@ set_absent(hfi_decoding *at, PyObject *key, const hf_entry *entry, PyObject *rea
                : 0;
 }
 
-/* Take the exception away and remember why `key` is absent. */
+/* Clear the exception and note why `key` is absent. */
 static int
 note_absent(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
-        return -1; /* KeyboardInterrupt and such: not the value's fault */
+        return -1; /* KeyboardInterrupt and the like aren't caused by the value */
     PyObject *reason = take_reason();
     int failed = !reason || set_absent(at, key, entry, reason) < 0;
     Py_XDECREF(reason);
@@ -346,7 +347,7 @@ bound_names(const hfi_decoding *at, PyObject *group) {
     return found;
 }
 
-/* The same for a group: the values that its names have here are older ones. */
+/* The same for a group: its names have older values here. */
 static int
 note_group_absent(hfi_decoding *at, PyObject *group, const hf_entry *entry) {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -402,7 +403,7 @@ hfi_names_load_class(PyObject *self, PyObject *identifier) {
 
 /* ---- baselines ------------------------------------------------------------------ */
 
-/* The classes among what was decoded go to `own`: 1 if there is one. */
+/* Put the decoded classes into `own`. 1 if there is one. */
 static int
 own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
     if (PySet_Clear(at->own) < 0)
@@ -444,8 +445,8 @@ take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
     return failed ? -1 : 0;
 }
 
-/* A value that can't be encoded again becomes unserializable at the next save, not
- * here. */
+/* A value that can't be encoded again becomes unserializable at the next save, not now.
+ * */
 static int
 take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *value) {
     if (!decoded_record(at, key) || hfi_graph_is_atom(value))
@@ -468,7 +469,7 @@ int
 hfi_decoding_take_baselines(hfi_decoding *at) {
     if (!PyDict_GET_SIZE(at->decoded))
         return 0;
-    /* A copy: encoding runs code that may decode another class. */
+    /* A copy, since encoding runs code that may decode another class. */
     PyObject *items = PyDict_Items(at->decoded);
     hfi_entry_sink sink;
     int failed = !items || hfi_decoding_enter(at) < 0;

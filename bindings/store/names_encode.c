@@ -1,6 +1,6 @@
 /* names_encode.c - encode the members of a save, or note them as unserializable.
  *
- * Two passes over the members:
+ * There are two passes over the members:
  *
  *   1. groups and classes, those with classes first: if a class is unserializable, so
  *      is each name that needs it, because it could not be decoded;
@@ -9,17 +9,18 @@
  *      of the old one's, whichever names share objects.
  *
  * If a codec fails on a value, for any reason, the value is unserializable, with the
- * codec's message. Running out of memory or space is different: it ends the save.
+ * codec's message. A lack of memory or space is different: it ends the save.
  *
- * A group that can't be carried as a whole is taken apart: the members that fail by
- * themselves are unserializable, the others go on as a smaller group. So one generator
- * doesn't keep the list that it reads from carrying on. The names of those that go on
- * are kept as `beside`: changes that come back for them are applied to the objects that
- * are here (names_bind.c), so that the unserializable values see the change.
+ * If a group can't be encoded as a whole, it is taken apart. The members that fail by
+ * themselves are unserializable. The others are encoded as a smaller group. So a
+ * generator doesn't keep the list that it reads from being carried. The names of those
+ * others are kept as `beside`: changes that come back for them are applied to the
+ * objects that are here (names_bind.c), so that the unserializable values see the
+ * change.
  *
- * The walk's results for a member go into the record that will hold, even if the value
- * is unchanged and the commit is dropped: it is about this process's objects at this
- * moment, not about the store.
+ * The walk's results for a member are noted in the record that will hold, even if the
+ * value is unchanged and the commit is dropped: they are about this process's objects
+ * now, not about the store.
  */
 #include "names_stages.h"
 
@@ -65,8 +66,8 @@ needs_lost_class(hfi_encoder *at, uint32_t codec) {
     return lost;
 }
 
-/* Encode into the sink; `subject` as for hfi_encode. HF_DECLINED with words in `error`;
- * negative with an exception. */
+/* Encode into the sink. `subject` as for hfi_encode. HF_DECLINED with a message in
+ * `error`; negative with an exception. */
 static hf_status
 encode_value(hfi_encoder *at, PyObject *value, PyObject *subject, uint32_t *ret_codec) {
     hf_error *reterr = &at->error;
@@ -97,7 +98,7 @@ put_encoding(hfi_encoder *at, PyObject *key, uint32_t codec, PyObject *group,
     return hfi_changes_put(at->changes, key, &at->sink, codec, group, ret_record);
 }
 
-/* Make the classes among these the ones that are encoded by value. */
+/* Note the classes among these as those that are encoded by value. */
 static int
 own_classes(hfi_encoder *at, hfi_member *const *list, size_t count) {
     if (PySet_GET_SIZE(at->own) && PySet_Clear(at->own) < 0)
@@ -118,8 +119,8 @@ decline_class(hfi_encoder *at, const hfi_member *one) {
     return failed ? -1 : 0;
 }
 
-/* The reason that is kept, where it is still about this object; else the search for
- * the part at fault. */
+/* The reason that is kept, if it is still about this object. Otherwise search for the
+ * part that is to blame. */
 static PyObject *
 reason_of(const hfi_names *names, const hfi_member *one, const char *why) {
     PyObject *known = PyDict_GetItemWithError(names->unserializable, one->key);
@@ -154,7 +155,7 @@ decline_member(hfi_encoder *at, hfi_member *one, const char *why) {
     return hfi_changes_drop(at->changes, one->key);
 }
 
-/* It is carried: forget why it wasn't before. */
+/* It is carried, so forget the reason why it wasn't. */
 static int
 accept_member(hfi_encoder *at, const hfi_member *one) {
     return one->is_class
@@ -164,7 +165,7 @@ accept_member(hfi_encoder *at, const hfi_member *one) {
 
 /* ---- one member ----------------------------------------------------------------- */
 
-/* Remember with the record that will hold what was learnt of a member. */
+/* Note the results for a member in the record that will hold. */
 static int
 remember_member(hfi_record *record, const hfi_member *one) {
     record->is_closed = one->is_closed;
@@ -207,8 +208,8 @@ save_member(hfi_encoder *at, hfi_member *one) {
 
 /* ---- one group ------------------------------------------------------------------ */
 
-/* A key that no group has. The next number may be taken: groups of a fork of this
- * process are adopted here, and the fork began to count at the same number. */
+/* A key that no group has. The next number may be in use: a fork of this process began
+ * to count at the same number, and its groups are adopted here. */
 static PyObject *
 new_group_key(hfi_names *names) {
     PyObject *key;
@@ -235,7 +236,7 @@ group_key(hfi_encoder *at, hfi_member *const *list, size_t count) {
     return key;
 }
 
-/* Do these names share objects with an unserializable value? */
+/* Whether these names share objects with an unserializable value. */
 static int
 note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) {
     PyObject *known = at->changes->names->beside;
@@ -248,8 +249,8 @@ note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) 
 
 static int save_group(hfi_encoder *at, hfi_member **list, size_t count);
 
-/* Not carried as a whole: members that fail alone are unserializable, the others go
- * on. */
+/* The group can't be encoded as a whole. Members that fail alone are unserializable,
+ * the others are encoded. */
 static int
 save_apart(hfi_encoder *at, hfi_member **list, size_t count) {
     size_t kept = 0;
@@ -289,8 +290,8 @@ member_values(hfi_member *const *list, size_t count) {
     return values;
 }
 
-/* Put the values of a group under one key, which its members then have. A name that is
- * alone waits for its turn in the order of names. */
+/* Put the values of a group under one key, and note it in its members. A name that is
+ * alone is put later, in the order of names. */
 static int
 save_group(hfi_encoder *at, hfi_member **list, size_t count) {
     if (count < 2)

@@ -1,9 +1,9 @@
 /* names_listing.c - the entries of a generation, in the order of their names.
  *
- * In that order names come as they came in the process that put them. Names.listing()
- * gives the same list to people, with what is known of an entry without decoding it,
- * and of this process's own names where the values live. _entries() does so for any
- * generation that somebody else holds.
+ * This is the order in which names were put in the process that put them.
+ * Names.listing() returns the list for people, with what is known of an entry without
+ * decoding it. For this process's own names it says where the values live. _entries()
+ * lists any generation that another process holds.
  */
 #include "names_type.h"
 
@@ -59,7 +59,7 @@ add_item(void *context, const hf_entry *entry) {
     return failed ? HF_STOP : 0;
 }
 
-/* Of the entries of a snapshot: a list of what `make` gives for each. */
+/* List the entries of a snapshot: what `make` returns for each. */
 static PyObject *
 list_snapshot(hfi_state *state, hf_snapshot *snapshot, listing *at) {
     hf_error error = HF_ERROR_INIT;
@@ -75,8 +75,8 @@ list_snapshot(hfi_state *state, hf_snapshot *snapshot, listing *at) {
     return at->items;
 }
 
-/* Whether what a name is bound to lies in the arena: all of its buffers do. Those of a
- * name in a group are the group's. */
+/* Whether the value of a name lies in the arena: all of its buffers do. A name in a
+ * group has the group's buffers. */
 static int
 lives_in_arena(const hfi_names *names, PyObject *key) {
     const hfi_record *record = hfi_names_record_of(names, key);
@@ -104,7 +104,7 @@ own_item(hfi_state *state, void *context, const hf_entry *entry, PyObject *key) 
     return item;
 }
 
-/* With the encoding of what is small and plain. */
+/* Add the encoding, if it is small and plain. */
 static PyObject *
 kept_item(hfi_state *state, void *context, const hf_entry *entry, PyObject *key) {
     const Py_ssize_t *most = context;

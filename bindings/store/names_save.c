@@ -2,11 +2,11 @@
  *
  *     namespace ── scan ──► members ── group ──► groups ── encode ──► sink ── commit
  *
- * Scan chooses the names to look at (names_scan.c); group finds out which of them share
- * objects (names_group.c); encode makes one encoding after the other, of groups, then
- * names (names_encode.c); commit compares each with what is stored and puts it where it
+ * Scan chooses the names to look at (names_scan.c). Group finds out which of them share
+ * objects (names_group.c). Encode makes one encoding after the other, of groups, then
+ * names (names_encode.c). Commit compares each with the store and puts it if it
  * differs, removes what is gone, and prepares (names_commit.c). Each stage knows those
- * before it by a plain struct only.
+ * before it only by a plain struct.
  *
  * On any failure the commit is aborted and `pending` dropped, so that the next save
  * starts from the same place.
@@ -53,7 +53,7 @@ saved_classes(const hfi_scan *scan) {
     return classes;
 }
 
-/* Of names that no record speaks of. */
+/* The names that have no record. */
 static Py_ssize_t
 count_unserializable_refs(const hfi_scan *scan) {
     Py_ssize_t count = 0;
@@ -112,7 +112,7 @@ report_save(const save *at, const hfi_names *names, PyObject *prepared,
         (unsigned long long)at->pages_overlooked, "seconds", seconds);
 }
 
-/* 0 with an exception. What was published, but not noted, is kept for the next try. */
+/* 0 with an exception. What was published but not noted is kept for the next try. */
 static int
 knows_current(hfi_state *state, hfi_names *names) {
     if (hfi_names_take_published(state, names) < 0)

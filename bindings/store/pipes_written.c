@@ -1,14 +1,16 @@
-/* pipes_written.c - how much was ever written to a worker's fds 1 and 2.
+/* pipes_written.c - counting all bytes that were ever written to a worker's fds 1 and
+ * 2.
  *
- * Each frame of a worker says so, and the frontend shows those bytes before it
- * (kernel/workers/worker.c). The system knows how many are unread, and a tally in
- * shared memory how many were read. Its `turn` is odd while the frontend reads: the
- * count is good if the tally was even and the same before and after.
+ * Each frame of a worker has these counts, and the frontend shows those bytes before it
+ * (kernel/workers/worker.c). The system knows how many bytes are unread, and a tally in
+ * shared memory how many were read. Its `turn` is odd while the frontend reads. The
+ * count is valid if the turn was even, and the same before and after.
  *
- * A frame is sent for each line of a loop that prints, so this is C: two system calls
- * if nothing is unread, as a rule. Then no count is needed, since the frontend shows
- * what it has read before it looks at the next frame. The interpreter is let go only to
- * wait, which happens where the frontend lost its processor between two instructions.
+ * A frame is sent for each line of a loop that prints, so this is written in C. Mostly
+ * nothing is unread, which takes two system calls. Then no count is needed: the
+ * frontend shows what it has read before it looks at the next frame. The interpreter is
+ * released only for waiting, which happens if the frontend lost its processor between
+ * two instructions.
  */
 #include "module_functions.h"
 #include "module_state.h"
@@ -38,7 +40,7 @@ count_unread(const int fds[2], uint64_t ret_unread[2]) {
     return 0;
 }
 
-/* 0 with the counts, 1 if another look is due, -1 and errno. */
+/* 0 with the counts; 1 if it must be tried again; -1 and errno. */
 static int
 count_written(tally *shared, const int fds[2], uint64_t ret_written[2]) {
     uint64_t waiting[2], before[2];

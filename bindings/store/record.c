@@ -1,23 +1,23 @@
-/* record.c - what this process knows of one key of the store.
+/* record.c - this process's knowledge of one key of the store.
  *
- * A record answers one question at the next save: is the value still what the store
- * has? Three means, cheapest first: an unchangeable object is known again by identity;
- * an encoding by the stored entry, and by its digest where it is large or the entry has
- * shown that it is the same (names_stored.c); memory in a region by being the same
- * region with no page written since (the store asks the page tables). The record holds
- * a reference to its regions: otherwise another region could come to lie at the same
- * address and pass for it.
+ * A record answers one question at the next save: does the store still have this value?
+ * There are three ways, the cheapest first. An unchangeable object is recognized by its
+ * identity. An encoding is compared with the stored entry, or by its digest if it is
+ * large or the comparison has shown that it is equal (names_stored.c). Memory in a
+ * region is unchanged if the region is the same and no page of it was written since
+ * (the store asks the page tables). The record holds a reference to its regions:
+ * otherwise another region could get the same address.
  *
  * Records lie side by side in a table of their own, in the order in which keys were
- * first put, with an index by the keys' hashes beside it. A process that saves or binds
- * a thousand names for the first time pays for each page that it touches: an object of
- * the interpreter's for each name, and a dict of them, took 128 and 75 KiB where this
- * takes 40, and three times the instructions. Fields that few names have (regions, a
- * group, classes, a digest) lie apart. A record refers to atoms and texts only, so it
- * is in no cycle and the collector needn't know it.
+ * first put. An index by the keys' hashes lies beside it. A process that saves or binds
+ * a thousand names for the first time pays for each page that it touches. This takes 40
+ * KiB. A Python object for each name, and a dict of them, took 128 and 75 KiB, and
+ * three times the instructions. Fields that few names have (regions, a group, classes,
+ * a digest) are separate. A record refers to atoms and texts only, so it is in no cycle
+ * and the collector needn't know it.
  *
- * A save never changes what a record of the table says of the store, it makes new ones:
- * a prepared commit that is dropped leaves the old ones as they were.
+ * A save never changes a record of the table. It makes new ones, so after a prepared
+ * commit was dropped the old ones are as they were.
  */
 #include "record.h"
 
@@ -36,7 +36,7 @@ hash_of_key(PyObject *key) {
     return known != -1 ? known : PyObject_Hash(key);
 }
 
-/* Most keys are the very object that the namespace has. */
+/* Most keys are the same object as the namespace's. */
 static int
 is_key(PyObject *one, PyObject *other, Py_hash_t hash) {
     return one == other ||
@@ -64,7 +64,7 @@ hfi_records_find(const hfi_records *records, PyObject *key) {
     return place ? &records->items[place - 1] : NULL;
 }
 
-/* Lay the table out anew for `room` records, without the places that were given up. */
+/* Make the table anew with room for `room` records, without unused places. */
 static int
 resize_table(hfi_records *records, size_t room) {
     size_t slots = 2 * ROOM_FIRST;
@@ -114,9 +114,9 @@ drop_regions(hfi_record_rest *rest) {
     rest->attachment = NULL;
 }
 
-/* All but the key. Gives the reference to the object that it held, or NULL: releasing
- * it may run a finalizer, which may move the records. All else runs no code of
- * Python. */
+/* Clear all but the key. Returns the reference to the object that it held, or NULL.
+ * Releasing it may run a finalizer, which may move the records. Nothing else runs
+ * Python code. */
 static PyObject *
 empty_record(hfi_record *record) {
     hfi_record_rest *rest = record->rest;
@@ -160,7 +160,7 @@ hfi_records_remove(hfi_records *records, PyObject *key) {
     if (!record)
         return;
     PyObject *held = empty_record(record);
-    Py_CLEAR(record->key); /* the index goes on leading past it */
+    Py_CLEAR(record->key); /* the index entry stays, so that searches go past it */
     records->live--;
     Py_XDECREF(held);
 }
@@ -272,7 +272,7 @@ hfi_record_set_classes_consume(hfi_record *record, PyObject *classes) {
     return 0;
 }
 
-/* For that many regions, none of which is there yet. */
+/* Make room for so many regions, all of which are new. */
 static int
 make_region_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
     if (record->rest)

@@ -1,13 +1,15 @@
-/* save_file.c - a session's variables to a file, and a commit of those of a file.
+/* save_file.c - saving a session's variables to a file, and loading a file into a
+ * commit.
  *
  * The content of a file replaces all names, groups and classes. Process state stays:
- * the environment and the directory of a process that is gone are nobody's, and keys
- * that begin with byte 1 are skipped. One of them is looked at: "\1program" says which
- * interpreter wrote the encodings. Functions travel as their byte code, which another
- * version can't run, so such a file is refused as a whole.
+ * the environment and the directory of an ended process are of no use, so keys that
+ * begin with byte 1 are skipped. One of them is read: "\1program" says which
+ * interpreter wrote the encodings. Functions are stored as byte code, which another
+ * version can't run. So such a file is refused as a whole.
  *
- * The commit is only prepared: the frontend publishes it when the cell is done. The
- * interpreter is detached but between two entries, where an interrupt ends the work.
+ * The commit is only prepared: the frontend publishes it when the cell has ended. The
+ * interpreter is detached, except between two entries, where an interrupt ends the
+ * work.
  */
 #include "module_functions.h"
 #include "attachment.h"

@@ -1,9 +1,9 @@
 /* store_module.c - the extension holdfast._store: the store and its codecs for Python.
  *
- * Multi-phase initialisation, heap types, everything per module in its state: a
- * subinterpreter gets its own. This file is on top: it ties together the types, the
- * errors, the registry of codecs and the tables of functions (module_functions.h). Each
- * of their files says what it is. Its own functions show the walk over objects.
+ * Multi-phase initialisation, heap types, and all state in the module, so a
+ * subinterpreter has its own. This file is on top. It joins the types, the errors, the
+ * registry of codecs and the tables of functions (module_functions.h), each of which
+ * has its own file. Its own functions show the walk over objects.
  */
 #include <string.h>
 
@@ -119,7 +119,7 @@ PyDoc_STRVAR(is_larger_doc,
              "bool\n"
              "    Whether there are more.");
 
-/* False for one that no 64 bits hold. */
+/* False for a number that needs more than 64 bits. */
 static PyObject *
 may_be_address(PyObject *module, PyObject *number) {
     (void)module;

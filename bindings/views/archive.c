@@ -1,9 +1,9 @@
-/* archive.c - an OTF2 archive of any writer: opening it, and its facts.
+/* archive.c - an OTF2 archive of any writer: opening it, and its properties.
  *
- * Read through the OTF2 library. The definitions are read when the archive is opened
+ * It is read by the OTF2 library. The definitions are read when the archive is opened
  * (archive_definitions.c), the events of a location when the caller asks for them
- * (archive_events.c). The library applies what a location's own definitions say of its
- * numbers and its clock.
+ * (archive_events.c). The library applies a location's own definitions to its numbers
+ * and its clock.
  *
  * One thread at a time, and one reader of the process at a time: the library has one
  * callback for errors.
@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The library has one callback for the process, which a recorder may want, too: what
- * other threads do is its business. */
+/* The library has one callback for the process, which a recorder may use, too. Errors
+ * of other threads are passed on. */
 static _Thread_local char last_error[256];
 static _Thread_local bool is_reading;
 static OTF2_ErrorCallback recorders;

@@ -1,10 +1,11 @@
-/* archive_definitions.c - what an archive defines: its clock, strings, regions,
+/* archive_definitions.c - the definitions of an archive: its clock, strings, regions,
  * processes and locations.
  *
- * Numbers of strings and regions are the archive's, so any uint32; they are mapped to
- * those of `definitions`, where equal regions are one. Names and numbers are input: a
- * number that no program has is refused before memory is taken for it, and text that
- * isn't UTF-8 is made so, since those who write names into files need it.
+ * Numbers of strings and regions are the archive's: any uint32. They are mapped to
+ * those of `definitions`, where equal regions are one. Names and numbers are input. A
+ * number that is too high for any program is refused before memory is taken for it.
+ * Text that isn't UTF-8 is corrected, since code that writes names into files needs
+ * UTF-8.
  *
  * The library calls back for each definition; the first failure in a callback ends the
  * reading and is kept in the archive.
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No program has more; a file that says so lies. */
+/* No program has more. A file with a higher number is damaged. */
 #define NUMBERS_MAX (1u << 24)
 
 static hf_status
@@ -38,7 +39,7 @@ map_number(hfi_number_map *map, uint32_t number, uint32_t to) {
     return HF_OK;
 }
 
-/* Ours; that of the empty string, where the archive has none. */
+/* Our number. If the archive has none, that of the empty string. */
 static uint32_t
 string_of(hfi_archive *archive, uint32_t string) {
     uint32_t id = hfi_number_mapped(&archive->strings, string);
@@ -55,7 +56,7 @@ string_text(const hfi_archive *archive, uint32_t string) {
                : hfi_definitions_get_string(archive->definitions, id);
 }
 
-/* One item more behind `*array`, or NULL, and then it has failed. */
+/* Add one item to `*array`. NULL if that failed, which is noted. */
 static void *
 append_item(hfi_archive *archive, void **array, size_t *count, size_t item_size) {
     void *grown = *array;
@@ -84,7 +85,7 @@ on_clock(void *context, uint64_t resolution, uint64_t offset, uint64_t length,
     return OTF2_CALLBACK_SUCCESS;
 }
 
-/* How many bytes the character at `text` has; 0: it isn't UTF-8. */
+/* The number of bytes of the character at `text`. 0: it isn't UTF-8. */
 static size_t
 utf8_size(const unsigned char *text) {
     size_t size = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : 3;
@@ -99,7 +100,7 @@ utf8_size(const unsigned char *text) {
     return is_wrong ? 0 : size;
 }
 
-/* Those who write names into files need UTF-8; other bytes become question marks. */
+/* Code that writes names into files needs UTF-8. Other bytes become question marks. */
 static OTF2_CallbackCode
 on_string(void *context, OTF2_StringRef self, const char *text) {
     hfi_archive *archive = context;

@@ -1,11 +1,11 @@
 /* call_paths.c - a profile's paths in the order in which they are drawn.
  *
- * A flame graph is left-heavy where callees stand in the order of their time. Written
- * in preorder, a depth beside each path is all that a reader needs to build the tree.
+ * In a left-heavy flame graph, callees are in the order of their times. A list in
+ * preorder, with a depth for each path, is all that a reader needs to build the tree.
  *
- * If there are more paths than are wanted, those that took longest are kept: a path
- * takes no longer than the one above it, and stands behind it in the profile's tree, so
- * the kept paths are a tree. The others would be narrower than a pixel.
+ * If there are more paths than are wanted, the longest are kept. A path takes no longer
+ * than the one above it, and stands behind it in the profile's tree, so the kept paths
+ * are a tree. The others would be narrower than a pixel.
  *
  * No recursion: paths may be a thousand deep.
  */

@@ -1,16 +1,16 @@
-/* overview.c - an archive as a person looks at it: a profile, and a row of blocks for
- * each thread.
+/* overview.c - an archive in a form for people: a profile, and a row of blocks for each
+ * thread.
  *
- * Both are made in one reading, of one location after another: each call goes into a
+ * Both are made in one reading, one location after another. Each call goes into a
  * call-path tree (calltree.c) and into the row of slices (slices.c). The trees become
- * one profile, by the code that merges those of a recording, so a profile that was made
- * from a trace says what one made while recording says, and goes into the same files.
+ * one profile, by the code that merges those of a recording. So a profile that was made
+ * from a trace is like one that was made while recording, and can be written to the
+ * same files.
  *
- * The room for slices is shared out by the number of events: a thread that did little
- * needs little, but none gets less than ROW_MIN.
+ * The room for slices is divided by the number of events. A thread that did little
+ * needs little, but each gets at least ROW_MIN.
  *
- * A full log that was written out is a call of BUFFER FLUSH in the rows, as it is in
- * the profile.
+ * Writing out a full buffer is a call of BUFFER FLUSH in the rows, as in the profile.
  */
 #include "overview.h"
 
@@ -45,7 +45,7 @@ typedef struct reading {
 static void
 enter_region(void *context, uint64_t time, uint32_t region) {
     reading *self = context;
-    /* Without memory the call is counted as one of its caller's. */
+    /* Without memory the call counts to its caller. */
     (void)!hfi_calltree_enter(self->tree, region, time);
     if (self->slices)
         hfi_slices_enter(self->slices, time, region);
@@ -93,8 +93,7 @@ share_of(const hfi_archive *archive, size_t location, size_t slices_max) {
     return share > ROW_MIN ? share : ROW_MIN;
 }
 
-/* The calls of a location become a row, unless there are none, and a part of the
- * profile. */
+/* The calls of a location, if there are any, become a row and a part of the profile. */
 static hf_status
 keep_location(hfi_overview *overview, hfi_archive *archive, size_t location,
               reading *read, uint64_t events) {
@@ -164,8 +163,8 @@ add_processes(hfi_overview *overview, const hfi_archive *archive) {
     return status;
 }
 
-/* The profile has numbered the regions that were seen: which of the archive's each is.
- * Those that only a profile has become the archive's. */
+/* The profile has its own numbers for the regions that were seen: find the archive's
+ * number of each. Regions that only a profile has are added to the archive's. */
 static hf_status
 map_regions(hfi_overview *overview, hfi_archive *archive) {
     const hfi_profile *profile = overview->profile;

@@ -5,13 +5,14 @@
  *   speedscope JSON     an evented profile for each thread, in ns, over shared frames
  *   collapsed stacks    flamegraph.pl and whatever reads its lines: the profile's paths
  *
- * The formats are published by those who read them: "Trace Event Format" (Google),
- * file-format-schema.json (speedscope), flamegraph.pl's own comment. Files of profiles
- * (callgrind, pstats, Cube) are written by the recorder's writers, from the same paths.
+ * The formats are published by the programs that read them: "Trace Event Format"
+ * (Google), file-format-schema.json (speedscope), flamegraph.pl's own comment. Files of
+ * profiles (callgrind, pstats, Cube) are written by the recorder's writers, from the
+ * same paths.
  *
- * All is written while it is read: memory doesn't grow with the trace. Numbers are put
- * together by hand, since printf took most of the time. Times count from the archive's
- * begin, so that no double rounds them away.
+ * All is written while the archive is read: memory doesn't grow with the trace. Numbers
+ * are formatted by hand, since printf took most of the time. Times count from the
+ * archive's begin, so that they are exact as doubles.
  */
 #include "trace_files.h"
 
@@ -162,7 +163,7 @@ chrome_name(output *self, const char *what, uint32_t process, uint64_t thread,
     fputs("}}", self->file);
 }
 
-/* Numbers count from 1: some readers take process 0 for the idle one. */
+/* Numbers count from 1: some readers treat process 0 as the idle one. */
 static uint32_t
 process_number(const hfi_archive_location *location) {
     return location->process == UINT32_MAX ? 1 : location->process + 1;
@@ -315,7 +316,7 @@ hfi_trace_write_speedscope(hfi_archive *archive, uint64_t from, uint64_t to, FIL
 
 /* -- collapsed stacks -------------------------------------------------------------- */
 
-/* A name with what separates names, or lines, in it would be two. */
+/* A name that contains a separator of names or lines would be read as two. */
 static void
 put_frame(FILE *file, const char *name) {
     for (; *name; name++)

@@ -1,12 +1,12 @@
-/* views_columns.c - what the views are drawn from, as flat arrays in bytes.
+/* views_columns.c - the data of the views, as flat arrays in bytes.
  *
- * A million calls became a hundred thousand blocks; those become columns of int64 here,
- * and never a Python object each. They are filled with the interpreter attached, and
- * small.
+ * A million calls have become a hundred thousand blocks. These become columns of int64
+ * here, without a Python object for each. They are filled with the interpreter
+ * attached, since they are small.
  *
- * The archive defines more regions than a window shows, Score-P's hundreds: those that
- * something refers to are numbered anew, in the order in which they are met. So the
- * regions are written last.
+ * The archive defines more regions than a window shows, Score-P's hundreds of them. So
+ * those to which a row or path refers get new numbers, in the order in which they are
+ * met, and the regions are written last.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -22,7 +22,7 @@
 #define COSTS_MAX 60000u
 #define COSTS_MIN 50u
 
-/* The regions that the answer names: of each the archive's number. */
+/* The regions in the result: the archive's number of each. */
 typedef struct used_regions {
     uint32_t *numbers; /* the archive's: ours + 1 */
     uint32_t *regions; /* ours: the archive's */
@@ -182,9 +182,9 @@ fill_costs(PyObject *row, const row_cost *costs, size_t count) {
     return add_to_dict(row, "costs", dict);
 }
 
-/* A row's share of the paths, the longest where they are more than `costs_max`: a path
- * takes no longer than the one above it, so what is kept is a tree. `places`: of each
- * node of the profile its path plus one; 0: it is not shown. */
+/* A row's share of the paths: the longest, if there are more than `costs_max`. A path
+ * takes no longer than the one above it, so the kept paths are a tree. `places`: for
+ * each node of the profile its path plus one; 0: it isn't shown. */
 static bool
 add_costs(PyObject *row, const hfi_profile_location *location, const uint32_t *places,
           size_t costs_max) {
@@ -247,7 +247,8 @@ make_paths(const hfi_overview *overview, size_t paths_max, PyObject *rows,
     return dict;
 }
 
-/* A function is what has the same name, file and line: of which region is each? */
+/* Regions with the same name, file and line are one function. Find the function of each
+ * region. */
 static bool
 name_functions(const hfi_flat *flat, const hfi_profile *profile, uint32_t *regions) {
     size_t count = hfi_definitions_count_regions(profile->definitions);
