@@ -50,7 +50,7 @@ static const char usage[] =
     "doctor  say what works here, and what to do about the rest; with --import try\n"
     "      the installed libraries, too\n"
     "\n"
-    "SESSION may be left out where only one exists, or only one has NAME.\n";
+    "SESSION may be left out if only one exists, or only one has NAME.\n";
 
 static int
 report_failure(const hf_error *error, const char *what) {

@@ -109,7 +109,7 @@ PyMethodDef hfi_object_array_functions[] = {
     {"_pack_elements", pack_elements, METH_O,
      "(meta, Memory, outside) of an array of objects: its elements, and a list of "
      "those "
-     "that\nthe Memory only refers to; None where it isn't one block."},
+     "that\nthe Memory only refers to; None if it isn't one block."},
     {"_fill_elements", fill_elements, METH_VARARGS,
      "_fill_elements(array, meta, payload, outside): put them into an array again."},
     {NULL, NULL, 0, NULL}};

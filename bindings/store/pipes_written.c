@@ -108,5 +108,5 @@ pipes_written(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
 PyMethodDef hfi_pipes_written_functions[] = {
     {"_pipes_written", HFI_METHOD(pipes_written), METH_FASTCALL,
      "_pipes_written(tally, first, second): bytes ever written to each pipe, of which "
-     "the tally has those that were read; None where all were."},
+     "the tally has those that were read; None if all were."},
     {NULL, NULL, 0, NULL}};

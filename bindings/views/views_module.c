@@ -200,7 +200,7 @@ PyDoc_STRVAR(write_doc,
              "Write an archive's window as a file of another program: chrome, "
              "speedscope, collapsed,\ncallgrind, pstats, json or cubex.\n\n"
              "Raises ValueError for a format that isn't one of these or an archive "
-             "that can't be read,\nOSError where the target can't be written; it is "
+             "that can't be read,\nOSError if the target can't be written; it is "
              "removed then.");
 
 static PyObject *

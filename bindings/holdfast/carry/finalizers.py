@@ -99,7 +99,7 @@ _registry: dict[Finalizer, t.Any] = weakref.finalize._registry  # type: ignore[a
 _made: set[Finalizer] = set()  # the notebook's code has made these
 _arrived: dict[Finalizer, Call] = {}  # not put to work yet
 _held: list[object] = []  # nothing else holds these here: their holder is in another process
-ONCE = "its library cleans up after it, which is to happen once, in the process that made it"
+ONCE = "its library cleans up after it, once, in the process that made it"
 _OURS = 2  # references to an object that only a local variable holds
 
 

@@ -90,7 +90,7 @@ class Table:
         from holdfast.carry import context
 
         if context.is_comparing():
-            raise OSError("a second decoding would move the offset that both have")
+            raise OSError("it was decoded already, and a second file would share its offset")
         fd = self._arrived.pop(number, None)
         if fd is None:
             fd = self._duplicate(number)
@@ -99,7 +99,7 @@ class Table:
         if fd is None and place is not None:
             fd = reopen(place, flags)
         if fd is None:
-            raise OSError("the process that had it open is gone, and it can't be opened anew")
+            raise OSError("the process that had it open has ended, and it can't be opened again")
         return fd
 
     def _duplicate(self, number: int) -> int | None:

@@ -188,8 +188,7 @@ class Repeated(TypedDict):
 
 
 class Repeats(TypedDict):
-    """One set of recordings, or two that are compared. Each list is of this set, and of the one
-    before if there is one."""
+    """One set of recordings, or two. Each list is of this set, and of the one before, if any."""
 
     runs: list[int]
     titles: list[str]

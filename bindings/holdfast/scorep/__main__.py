@@ -89,7 +89,7 @@ def _load(options: Options):
     directory = os.path.dirname(os.path.realpath(path))
     if path.endswith(".pyc"):
         if compiled is None:
-            raise UsageError(f"{path} is of another version of Python")
+            raise UsageError(f"{path} was compiled by another version of Python")
         return compiled, names, path, directory
     code = compile(source, os.path.abspath(path), "exec", dont_inherit=True)
     return code, names, path, directory

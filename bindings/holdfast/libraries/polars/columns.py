@@ -71,7 +71,7 @@ class Plan(Codec):
         state = value.__getstate__()
         if any(mark in state for mark in _FUNCTIONS):
             raise TypeError(
-                "a Python function is in its plan, and another process would have a copy of it"
+                "its plan has a Python function, of which another process would have a copy"
             )
         return _with_hung(value, (object.__new__, (type(value),), state))
 

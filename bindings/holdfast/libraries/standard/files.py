@@ -137,7 +137,7 @@ def flush(file) -> None:
         poll = select.poll()
         poll.register(file.fileno(), select.POLLOUT)
         if not poll.poll(0):
-            raise ValueError("the other end doesn't read the bytes that are still to be written")
+            raise ValueError("its other end doesn't read the bytes that must still be written")
     file.flush()
 
 

@@ -73,10 +73,12 @@ def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
     files.must_be_alone()
     buffer, encoding = file.buffer, file.encoding
     if not isinstance(buffer, io.BufferedReader) or "a".encode(encoding) != b"a":
-        raise ValueError(f"a pipe's text in {encoding}, whose bytes ahead can't be counted")
+        raise ValueError(
+            f"text in {encoding} was read ahead from a pipe, and its bytes can't be counted"
+        )
     with files.at_its_end(buffer.fileno()):
         if buffer.peek():
-            raise ValueError("its buffer was read from beside it")
+            raise ValueError("its binary buffer was read directly")
         ahead = file.read().encode(encoding, file.errors)
     if not ahead:
         return None
@@ -92,7 +94,7 @@ def _position_after_iteration(file: io.TextIOWrapper) -> int:
     """
     files.must_be_alone()
     if "a".encode(file.encoding) != b"a" or file.errors != "strict":
-        raise ValueError("it was iterated over, and its encoding doesn't show where that ended")
+        raise ValueError("it was iterated over, and its encoding doesn't show its position")
     buffer: t.Any = file.buffer
     end, pieces = buffer.tell(), []
     while True:

@@ -26,7 +26,7 @@ class _Proxies(Codec):
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         (mapping,) = _referents(value)
         if type(mapping) is dict and {"__module__", "__doc__"} <= mapping.keys():
-            raise TypeError("the attributes of a class, which a copy would not follow")
+            raise TypeError("a copy would not show later changes of the class")
         return types.MappingProxyType, (mapping,)
 
 
