@@ -130,7 +130,9 @@ def run_cppcheck(files: list[str], build: Path) -> str:
     argv += [f"--include={macros}", f"-j{os.cpu_count()}", "--error-exitcode=0"]
     argv += ["--library=posix", "--library=gnu", "--library=python"]
     argv += ["--template={file}:{line}: {message} [{id}]"]
-    argv += [f"-I{path}" for path in ("shm_store", "serializers", "kernel", "worker", "bindings", ".")]
+    argv += [
+        f"-I{path}" for path in ("shm_store", "serializers", "kernel", "worker", "bindings", ".")
+    ]
     argv += [
         "-Ishm_store/include",
         "-Iserializers/include",

@@ -1,19 +1,18 @@
-/* cgroup.c - control groups, versions 1 and 2: where they are, what they use and may
- * use.
+/* cgroup.c - control groups, versions 1 and 2: their directories, use and limits.
  *
- * Version 2 has one tree; version 1 has one for each controller, mounted beside each
- * other, and a process may be in another group of each. Both are found as
- * /proc/self/cgroup names them, under the usual places in /sys/fs/cgroup. A path of
- * version 1 that isn't there is a name from outside of a container: then the
- * controller's own top is the container's group.
+ * Version 2 has one tree. Version 1 has one for each controller, mounted beside each
+ * other, and a process may be in a different group of each. Both are found by
+ * /proc/self/cgroup, under the usual places in /sys/fs/cgroup. A path of version 1 that
+ * doesn't exist is a name from outside of a container. Then the controller's top is the
+ * container's group.
  *
- * A container is a process whose top group has limits: the machine's real top has none.
- * Then what the system uses is what that group uses, and not the host.
+ * A process is in a container if its top group has limits: the machine's real top has
+ * none. Then the use of the system is that of this group, and not the host's.
  *
- * Memory is what is charged to the group without the cached files that it could drop at
- * once, as container tools count it. A limit holds for a group and for all below it, so
- * the least one on the way up to the mount counts. Reading keeps files open. No state
- * beside them, any thread.
+ * Memory is what is charged to the group, without cached files that it could drop at
+ * once. Container tools count it so, too. A limit holds for a group and for all below
+ * it, so the lowest limit on the way up to the mount counts. Files stay open for
+ * reading. There is no other state; any thread.
  */
 #include "monitor/cgroup.h"
 
@@ -131,7 +130,7 @@ open_in(hfi_procfile *file, const char *directory, const char *name) {
 }
 
 static void
-open_files(hfi_cgroup *group) {
+open_group_files(hfi_cgroup *group) {
     int two = group->version == 2;
     open_in(&group->memory_now, group->memory,
             two ? "memory.current" : "memory.usage_in_bytes");
@@ -162,7 +161,7 @@ hfi_cgroup_open(hfi_cgroup *group, int version, const char *memory, const char *
     snprintf(group->memory, sizeof group->memory, "%s", memory);
     snprintf(group->cpu, sizeof group->cpu, "%s", cpu);
     snprintf(group->io, sizeof group->io, "%s", io);
-    open_files(group);
+    open_group_files(group);
 }
 
 int
@@ -218,7 +217,7 @@ add_io_1(const char *text, double *read, double *written) {
 }
 
 static void
-read_io(const hfi_cgroup *group, hf_monitor_reading *reading) {
+read_group_io(const hfi_cgroup *group, hf_monitor_reading *reading) {
     char text[HFI_PLACE_TEXT_SIZE];
     if (hfi_procfile_read(&group->io_now, text, sizeof text) > 0) {
         if (group->version == 2)
@@ -252,7 +251,7 @@ hfi_cgroup_read(const hfi_cgroup *group, hf_monitor_reading *ret_reading) {
         else if (hfi_procfile_find(text, "usage_usec ", &number))
             ret_reading->cpu_seconds = (double)number / 1e6;
     }
-    read_io(group, ret_reading);
+    read_group_io(group, ret_reading);
     ret_reading->valid = 1;
     return 1;
 }

@@ -22,7 +22,8 @@ typedef struct hfi_cgroup {
     hfi_procfile memory_now, memory_stat, cpu_now, io_now, io_count;
 } hfi_cgroup;
 
-/* `root` goes before every path: "" but in tests. Each returns 0 if there is none. */
+/* `root` is put before every path: "", except in tests. Each returns 0 if there is
+ * none. */
 
 /* Whether a directory has a file that may be read. */
 int hfi_place_has(const char *directory, const char *file);
@@ -36,7 +37,7 @@ int hfi_place_read_own(const char *root, char *ret_text, size_t size);
 int hfi_place_own_1(const char *root, const char *text, const char *controller,
                     char *ret_path, size_t size);
 int hfi_place_own_2(const char *root, const char *text, char *ret_path, size_t size);
-/* Cut the last part off; 0 at `floor`, the length of the mount. */
+/* Remove the last part of the path. 0 at `floor`, the length of the mount. */
 int hfi_place_climb(char *directory, size_t floor);
 
 /* The container's group as seen from inside, if this process is in a container. */

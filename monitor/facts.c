@@ -1,10 +1,11 @@
 /* facts.c - what the machine, the container and the Slurm job have.
  *
- * Looked at once, when the monitor is made. A process may use less than the machine
- * has: cores by the affinity and by the quota of the control group, memory by the least
- * limit on the way up to the mount (cgroup.c). A limit is shown with where it was
- * found, since its user will ask. A Slurm job's memory is its group's limit, and where
- * the site has no groups what Slurm put into the environment. No state, any thread.
+ * They are read once, when the monitor is made. A process may use less than the machine
+ * has. Cores are limited by the affinity and by the quota of the control group, memory
+ * by the lowest limit on the way up to the mount (cgroup.c). A limit is shown with the
+ * file that has it, since its user will ask. A Slurm job's memory is the limit of its
+ * group. If the site has no groups, it is the value that Slurm put into the
+ * environment. No state, any thread.
  */
 #include "monitor/machine.h"
 

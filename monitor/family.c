@@ -1,39 +1,39 @@
-/* family.c - a set of processes with all that they start, and what they have used.
+/* family.c - a set of processes with all that they start, and the sum of their use.
  *
- * The use of all up to now is the sum of the living processes' reports, plus an offset.
- * The offset makes up for joining and leaving: a root joins with the use that it has
- * already, a cell's worker leaves with all of its use. So the sum never jumps, and the
- * difference of two readings is what was used between them.
+ * The use of all until now is the sum of the living processes' counters, plus an
+ * offset. The offset balances joining and leaving: a root joins with the use that it
+ * has already, and a cell's worker leaves with all of its use. So the sum never jumps,
+ * and the difference of two readings is the use between them.
  *
- * A child that is waited for hands its counters to its parent, in the kernel: so what a
- * child has used counts even where it came and went between two samples, or was never
- * seen. One that was seen and has vanished stays in the sum, with its last counters, by
- * as much as the others' counters of children haven't grown since: usually not at all.
- * The rest is kept until the next reading, since the process that waits for the child
- * may have been read just before that; then it is taken to have had no parent that
- * waits, and stays. Input and output have no counters of children alone, so there all
- * that the others have read and written pays for the vanished.
+ * When a process waits for a child, the kernel adds the child's counters to its own. So
+ * the use of a child counts even if it started and ended between two samples, or was
+ * never seen. A child that was seen and has vanished stays in the sum with its last
+ * counters, reduced by the growth of the others' counters for children. As a rule
+ * nothing of it remains. The remainder is kept until the next reading, since the
+ * process that waits for the child may have been read just before that. After that the
+ * child is taken to have no parent that waits, and the remainder stays in the sum. For
+ * input and output there are no counters of children alone. There all that the others
+ * have read and written reduces the remainder.
  *
- * The counters of children reach others in hundredths of a second, of user's and
- * of system's time, so up to two of those are paid late, when the next child's come. A
- * member that runs cells says at their begins and ends what its counters are exactly.
+ * The counters of children reach others in hundredths of a second, of user's and of
+ * system's time. So up to two of these are missing until the next child's come. A
+ * member that runs cells reports its exact counters at their begins and ends.
  *
- * Descendants are found by the lists of children that /proc has for each thread, and
- * looked for when the newest process number of the system has changed, at most once in
- * 20 ms: a walk costs as much as the rest of a sample, other people's processes change
- * that number all the time, and what a child uses before it is found isn't lost. A
- * child that a dead parent left to init is still known here, and counts; one whose parent
- * ended before it was found counts at its end, if somebody who waits for orphans says
- * what it has used. A user's
- * processes are found by the list of all instead; what else is said here holds for
- * them, too.
+ * Descendants are found by the lists of children that /proc has for each thread. They
+ * are looked for when the newest process number of the system has changed, at most once
+ * in 20 ms. A walk costs as much as the rest of a sample, other users' processes change
+ * that number all the time, and the use of a child before it is found isn't lost. A
+ * child whose parent died, and that init has adopted, is still known here and counts.
+ * If the parent ended before the child was found, the child counts at its end, if the
+ * process that waits for orphans reports its use. The processes of a user are found by
+ * the list of all processes. All else holds for them, too.
  *
- * Files of the first members stay open, since that halves the cost of a reading; those
- * beyond are opened each time, for descriptors are few.
+ * Files of the first members stay open, since that halves the cost of a reading. Those
+ * of further members are opened each time, because descriptors are limited.
  *
- * Memory is the sum of private pages, plus the largest share of files and shared
- * memory that one of them has: the workers of a notebook map the same store. One thread
- * at a time.
+ * Memory is the sum of private pages, plus the largest share of files and shared memory
+ * that one process has: the workers of a notebook map the same store. One thread at a
+ * time.
  */
 #include "monitor/usage.h"
 
@@ -53,7 +53,7 @@
 
 typedef struct member {
     hfi_process_use process;
-    pid_t root;      /* the one that was added, whose descendant it is */
+    pid_t root;      /* the process that was added, from which this one descends */
     hfi_usage usage; /* as it was read last */
     double children; /* ns that it has reported */
 } member;
@@ -89,8 +89,7 @@ struct hfi_family {
 
 hfi_family *
 hfi_family_create(void) {
-    hfi_family *family =
-        calloc(1, sizeof *family); /* pages that aren't used cost none */
+    hfi_family *family = calloc(1, sizeof *family); /* unused pages cost nothing */
     if (family != NULL) {
         family->self = getpid();
         family->births_file = (hfi_procfile)HFI_PROCFILE_INIT;
@@ -137,14 +136,14 @@ add_usage(const hfi_usage *usage, double sign, double *sum) {
 }
 
 static void
-drop(hfi_family *family, size_t index) {
+drop_member(hfi_family *family, size_t index) {
     hfi_process_close(&family->members[index].process);
     family->count--;
     memmove(&family->members[index], &family->members[index + 1],
             (family->count - index) * sizeof *family->members);
 }
 
-/* By how much the counters have grown that can take up a child's. */
+/* The growth of the counters that may contain a child's. */
 static void
 add_growth(const hfi_usage *before, const hfi_usage *now, double *growth) {
     hfi_usage old = *before, new = *now;
@@ -153,9 +152,9 @@ add_growth(const hfi_usage *before, const hfi_usage *now, double *growth) {
     add_usage(&new, 1, growth);
 }
 
-/* Read all; the vanished are dropped. */
+/* Read all members. Those that have vanished are dropped. */
 static void
-refresh(hfi_family *family, double *growth, double *vanished) {
+refresh_members(hfi_family *family, double *growth, double *vanished) {
     for (size_t i = 0; i < family->count;) {
         member *at = &family->members[i];
         hfi_usage usage;
@@ -170,13 +169,13 @@ refresh(hfi_family *family, double *growth, double *vanished) {
             family->lost[family->lost_next].pid = at->process.pid;
             family->lost[family->lost_next].usage = at->usage;
             family->lost_next = (family->lost_next + 1) % LOST_MAX;
-            drop(family, i);
+            drop_member(family, i);
         }
     }
 }
 
 static void
-pay(double *debt, double *growth) {
+pay_debt(double *debt, double *growth) {
     for (size_t i = 0; i < SUMS; i++) {
         double paid = debt[i] < growth[i] ? debt[i] : growth[i];
         paid = paid > 0 ? paid : 0;
@@ -185,13 +184,13 @@ pay(double *debt, double *growth) {
     }
 }
 
-/* Bring all up to date; the sums of all. */
+/* Update all members. Returns the sums of all. */
 static void
 add_up(hfi_family *family, double ret_sums[SUMS]) {
     double growth[SUMS] = {0}, vanished[SUMS] = {0};
-    refresh(family, growth, vanished);
-    pay(family->vanished, growth);
-    pay(vanished, growth);
+    refresh_members(family, growth, vanished);
+    pay_debt(family->vanished, growth);
+    pay_debt(vanished, growth);
     for (size_t i = 0; i < SUMS; i++) {
         double late = i == 0 ? fmin(family->vanished[i], TICKS_LATE) : 0;
         family->offset[i] += family->vanished[i] - late;
@@ -249,7 +248,7 @@ find_index(const hfi_family *family, pid_t pid) {
 }
 
 static member *
-find(hfi_family *family, pid_t pid) {
+find_member(hfi_family *family, pid_t pid) {
     size_t index = find_index(family, pid);
     return index < family->count ? &family->members[index] : NULL;
 }
@@ -266,7 +265,7 @@ hfi_family_usage_of(const hfi_family *family, pid_t pid) {
 }
 
 static member *
-join(hfi_family *family, pid_t pid, pid_t root) {
+join_member(hfi_family *family, pid_t pid, pid_t root) {
     member *at = &family->members[family->count];
     if (family->count == MEMBERS_MAX ||
         !hfi_process_open(&at->process, pid, family->count < KEPT_MAX))
@@ -281,7 +280,8 @@ join(hfi_family *family, pid_t pid, pid_t root) {
     return at;
 }
 
-/* The children of the members from `first` on, and theirs: the list grows under way. */
+/* Add the children of the members from `first` on, and their children: the list grows
+ * meanwhile. */
 static void
 search_from(hfi_family *family, size_t first) {
     pid_t children[CHILDREN_MAX];
@@ -290,8 +290,8 @@ search_from(hfi_family *family, size_t first) {
         size_t count = hfi_process_children(family->members[i].process.pid, children,
                                             CHILDREN_MAX);
         for (size_t c = 0; c < count; c++)
-            if (children[c] != family->self && find(family, children[c]) == NULL)
-                (void)join(family, children[c], root);
+            if (children[c] != family->self && find_member(family, children[c]) == NULL)
+                (void)join_member(family, children[c], root);
     }
 }
 
@@ -299,10 +299,10 @@ static void
 search_user(hfi_family *family) {
     size_t count = hfi_process_list(family->uid, family->listed, MEMBERS_MAX);
     for (size_t i = 0; i < count; i++)
-        if (find(family, family->listed[i]) == NULL &&
+        if (find_member(family, family->listed[i]) == NULL &&
             (family->variable == NULL ||
              hfi_process_has_variable(family->listed[i], family->variable)))
-            (void)join(family, family->listed[i], 0);
+            (void)join_member(family, family->listed[i], 0);
 }
 
 void
@@ -324,11 +324,11 @@ hfi_family_search(hfi_family *family, int force) {
 void
 hfi_family_add(hfi_family *family, pid_t pid) {
     double before[SUMS], after[SUMS];
-    if (pid <= 0 || find(family, pid) != NULL)
+    if (pid <= 0 || find_member(family, pid) != NULL)
         return;
     add_up(family, before);
     size_t first = family->count;
-    if (join(family, pid, pid) == NULL)
+    if (join_member(family, pid, pid) == NULL)
         return;
     search_from(family, first);
     add_up(family, after);
@@ -344,11 +344,11 @@ hfi_family_remove(hfi_family *family, pid_t pid) {
         if (family->members[i].root != pid)
             continue;
         add_usage(&family->members[i].usage, 1, family->offset);
-        drop(family, i);
+        drop_member(family, i);
     }
 }
 
-/* What is known of a process that has ended; it is forgotten. 0: nothing. */
+/* The use of a process that has ended. It is forgotten here. 0: nothing is known. */
 static int
 take_known(hfi_family *family, pid_t pid, hfi_usage *ret_usage) {
     size_t index = find_index(family, pid), lost = 0;
@@ -356,7 +356,7 @@ take_known(hfi_family *family, pid_t pid, hfi_usage *ret_usage) {
         return 0;
     if (index < family->count) {
         *ret_usage = family->members[index].usage;
-        drop(family, index);
+        drop_member(family, index);
         return 1;
     }
     while (lost < LOST_MAX && family->lost[lost].pid != pid)
@@ -365,8 +365,7 @@ take_known(hfi_family *family, pid_t pid, hfi_usage *ret_usage) {
         return 0;
     *ret_usage = family->lost[lost].usage;
     family->lost[lost].pid = 0;
-    add_usage(ret_usage, -1,
-              family->offset); /* it is in the sum as one that vanished */
+    add_usage(ret_usage, -1, family->offset); /* it is in the sum as a vanished one */
     return 1;
 }
 
@@ -397,11 +396,11 @@ hfi_family_note_orphan(hfi_family *family, pid_t pid, double cpu_seconds,
 void
 hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns) {
     double now[SUMS];
-    member *at = find(family, pid);
+    member *at = find_member(family, pid);
     if (at == NULL)
         return;
     add_up(family, now);
-    if ((at = find(family, pid)) == NULL)
+    if ((at = find_member(family, pid)) == NULL)
         return;
     double more = children_ns - at->usage.cpu_children;
     if (more > 0) {

@@ -1,13 +1,13 @@
-/* gpus.c - what the GPUs do, asked in a thread of its own.
+/* gpus.c - the use of the GPUs, asked for in a thread of its own.
  *
- * A driver takes as long as it likes: its library seconds to load where the GPU sleeps,
- * a question up to forever where the GPU is ill. Neither the frontend nor the samples
- * wait for that: a thread asks, not more often than the driver measures and than costs
- * a twentieth of a core, and the sampler takes its last reading.
+ * A driver may be slow: its library takes seconds to load if the GPU sleeps, and a
+ * question may take for ever if the GPU has a fault. Neither the frontend nor the
+ * samples wait for that. A thread asks, no more often than the driver measures, and
+ * using at most a twentieth of a core. The sampler takes its last reading.
  *
  * The lock covers the last reading, and is never held while the driver is asked. A
- * program that ends waits a second for the thread; one that is still in the driver then
- * frees everything itself, should it ever come back.
+ * program that ends waits a second for the thread. If the thread is still in the
+ * driver, it frees everything itself if it ever returns.
  */
 #include "monitor/gpus.h"
 
@@ -17,7 +17,7 @@
 #include "monitor/thread.h"
 
 #define BETWEEN_NS  50000000LL /* two questions */
-#define SHARE       19         /* how many times its cost must pass between them */
+#define SHARE       19 /* so many times its cost must pass between two questions */
 #define PATIENCE_NS 1000000000LL
 
 struct hfi_gpus {
@@ -25,12 +25,12 @@ struct hfi_gpus {
     pthread_cond_t changed; /* wanted, quit or done did */
     pthread_t thread;
     int wanted, quit, done;
-    int left; /* by its owner: the thread frees it */
+    int left; /* the owner has closed it: the thread frees it */
     hfi_gpus_reading last;
 };
 
 static void
-destroy(hfi_gpus *gpus) {
+destroy_gpus(hfi_gpus *gpus) {
     pthread_cond_destroy(&gpus->changed);
     pthread_mutex_destroy(&gpus->lock);
     free(gpus);
@@ -55,7 +55,7 @@ look_for(hfi_gpus *gpus) {
 
 /* When to ask again. */
 static int64_t
-ask(hfi_gpus *gpus, const hfi_nvml *nvml) {
+ask_gpus(hfi_gpus *gpus, const hfi_nvml *nvml) {
     hfi_gpu_use use[HF_MONITOR_GPUS_MAX];
     size_t count = hfi_nvml_count(nvml);
     int64_t began = hfi_thread_now();
@@ -71,7 +71,7 @@ ask(hfi_gpus *gpus, const hfi_nvml *nvml) {
 }
 
 static void *
-run(void *context) {
+run_gpus(void *context) {
     hfi_gpus *gpus = context;
     int64_t due_ns = 0;
     hfi_thread_name("monitor-gpus");
@@ -84,7 +84,7 @@ run(void *context) {
             hfi_thread_wait_until(&gpus->changed, &gpus->lock, due_ns);
         } else {
             pthread_mutex_unlock(&gpus->lock);
-            due_ns = ask(gpus, nvml);
+            due_ns = ask_gpus(gpus, nvml);
             pthread_mutex_lock(&gpus->lock);
         }
     }
@@ -96,7 +96,7 @@ run(void *context) {
     pthread_cond_signal(&gpus->changed);
     pthread_mutex_unlock(&gpus->lock);
     if (left)
-        destroy(gpus);
+        destroy_gpus(gpus);
     return NULL;
 }
 
@@ -107,9 +107,9 @@ hfi_gpus_create(void) {
         return NULL;
     pthread_mutex_init(&gpus->lock, NULL);
     hfi_thread_init_condition(&gpus->changed);
-    if (hfi_thread_start(&gpus->thread, run, gpus) == 0)
+    if (hfi_thread_start(&gpus->thread, run_gpus, gpus) == 0)
         return gpus;
-    destroy(gpus);
+    destroy_gpus(gpus);
     return NULL;
 }
 
@@ -129,7 +129,7 @@ hfi_gpus_close(hfi_gpus *gpus) {
     pthread_mutex_unlock(&gpus->lock);
     if (done) {
         pthread_join(thread, NULL);
-        destroy(gpus);
+        destroy_gpus(gpus);
     } else {
         pthread_detach(thread);
     }

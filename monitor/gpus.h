@@ -51,14 +51,14 @@ typedef struct hfi_gpus_reading {
 /* One thread at a time. */
 typedef struct hfi_gpus hfi_gpus;
 
-/* The driver is looked for from now on. NULL if there is no memory, or no thread. */
+/* Look for the driver from now on. NULL if there is no memory, or no thread. */
 hfi_gpus *hfi_gpus_create(void);
 /* Waits a second at most for a driver that doesn't answer. */
 void hfi_gpus_close(hfi_gpus *gpus);
 /* Ask for their use from now on, or no longer. */
 void hfi_gpus_want(hfi_gpus *gpus, int wanted);
-/* 0, and nothing is written, if nothing is newer than `ret_reading`; always for
- * NULL. */
+/* 0, and nothing is written, if nothing is newer than `ret_reading`. Always 0 for NULL.
+ * */
 int hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_reading *ret_reading);
 
 #endif

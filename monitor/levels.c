@@ -1,25 +1,26 @@
-/* levels.c - what each level has used, read and written down as rows.
+/* levels.c - the use of each level, written as rows.
  *
- * Use is measured against what its processes may have: the notebook's and the job's
- * against the limits that hold here, the user's and the system's, which may be in other
- * control groups, against the machine, or the container.
+ * Use is measured relative to what the processes may use. For the notebook's and the
+ * job's these are the limits that hold here. The user's and the system's processes may
+ * be in other control groups, so for them it is the machine, or the container.
  *
- * A reading of a level goes into the series as a row of what was used since the reading
- * before. The process level reads the notebook's workers, the user's all processes of
- * the user (family.c); the system level the machine (machine.c), or the container that
- * this is in (cgroup.c); the Slurm job's its control group, or its processes (slurm.c).
+ * A reading of a level becomes a row of the series: the use since the reading before.
+ * The process level reads the notebook's workers, the user level all processes of the
+ * user (family.c). The system level reads the machine (machine.c), or this container
+ * (cgroup.c). The Slurm level reads the job's control group, or its processes
+ * (slurm.c).
  *
- * Levels cost differently: a notebook's few processes take microseconds, all processes
- * of a user up to milliseconds. Each level's last cost is measured, and it is left out
- * of a sample while less than 199 times that has passed since: so no level takes more
- * than a two-hundredth of a core, whatever the interval; at cells' begins and ends a
- * twentieth; the notebook's own, which is what was asked for, a quarter. Its readings
- * at a cell's begin and end are never left out.
+ * Levels differ in cost: a notebook's few processes take microseconds, all processes of
+ * a user up to milliseconds. Each level's last cost is measured, and the level is left
+ * out of samples until 199 times that has passed. So no level takes more than a
+ * two-hundredth of a core, whatever the interval. At cells' begins and ends it may be a
+ * twentieth, and a quarter for the notebook's own level, which the user asked for. That
+ * level's readings at a cell's begin and end are never left out.
  *
- * GPUs are asked for all levels at once, in a thread (gpus.c); rows have what they
- * reported last, and before the driver's first answer nothing. A process's part of a
- * GPU is its memory; the time of a GPU isn't known by process, so a level that has a
- * process on it is shown all of its use. One thread at a time.
+ * GPUs are read for all levels at once, in a thread (gpus.c). Rows have the last
+ * reading, and no values before the driver's first answer. A process's part of a GPU is
+ * its memory. The time of a GPU isn't known by process. So a level with a process on a
+ * GPU shows all of the GPU's use. One thread at a time.
  */
 #include "monitor/series.h"
 
@@ -33,17 +34,17 @@
 #include "monitor/gpus.h"
 #include "monitor/thread.h"
 
-/* How many times a level's cost must pass before it is read again. */
+/* So many times its cost must pass before a level is read again. */
 #define SHARE      199 /* by samples */
 #define SHARE_CELL 19  /* at a cell's begin and end */
 #define SHARE_OWN  3
 #define GIGABYTE   1073741824.0
 #define MEGABYTE   1048576.0
 #define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * HF_MONITOR_GPUS_MAX)
-#define NARROW     10 /* rows below this part of the interval say nothing of rates */
+#define NARROW     10 /* rows narrower than interval / this have no rates */
 #define NARROW_NS  1000000LL
 #define WEIGH_NS   1000000000LL /* between two weighings, if nothing has changed */
-#define WEIGH_PART 100          /* a change of memory by this part is one */
+#define WEIGH_PART 100          /* a change of memory by this part counts as one */
 /* Between two rows of the machine, whose processor time is counted in ticks of 10
  * ms. */
 #define TICKS_NS 40000000LL
@@ -109,9 +110,9 @@ read_level(hfi_levels *levels, int which, int force, hf_monitor_reading *reading
     return is_read;
 }
 
-/* Counters that are read one after the other may be a little too high. */
+/* Counters are read one after the other, so the result may be a little too high. */
 static double
-percent(double seconds, double of_seconds) {
+percent_of(double seconds, double of_seconds) {
     double use = of_seconds > 0 ? 100 * seconds / of_seconds : 0;
     return use < 0 ? 0 : use > 100 ? 100 : use;
 }
@@ -125,7 +126,7 @@ fill_common(hfi_levels *levels, int which, const hf_monitor_reading *now, double
     double cores =
         is_machine ? (double)hfi_machine_cores(levels->machine) : levels->cores;
     row[HFI_COLUMN_CPU] =
-        percent(now->cpu_seconds - last->cpu_seconds, seconds * cores);
+        percent_of(now->cpu_seconds - last->cpu_seconds, seconds * cores);
     row[HFI_COLUMN_READ_COUNT] = now->io_read_count - last->io_read_count;
     row[HFI_COLUMN_WRITE_COUNT] = now->io_write_count - last->io_write_count;
     row[HFI_COLUMN_READ] = (now->io_read_bytes - last->io_read_bytes) / MEGABYTE;
@@ -196,13 +197,14 @@ fill_cores(hfi_levels *levels, const hf_monitor_reading *now, double *row) {
         (double)(now->time_ns - levels->levels[HF_MONITOR_SYSTEM].last.time_ns) / 1e9;
     for (uint32_t i = 0; i < count; i++)
         row[HFI_COLUMN_CORE + i] =
-            percent(levels->busy[i] - levels->busy_last[i], seconds);
+            percent_of(levels->busy[i] - levels->busy_last[i], seconds);
 }
 
-/* A weight holds for as long as the resident memory is what it was; then it is unknown
- * until the processes are weighed again: at a cell's begin and end at once. */
+/* A weight holds as long as the resident memory stays the same. Then it is unknown
+ * until the processes are weighed again. At a cell's begin and end that is done at
+ * once. */
 static void
-weigh(hfi_levels *levels, hf_monitor_reading *reading, int at_cell) {
+weigh_processes(hfi_levels *levels, hf_monitor_reading *reading, int at_cell) {
     double memory = reading->memory_bytes;
     double change = fabs(memory - levels->weighed_memory);
     int is_new = !(change * WEIGH_PART <= memory);
@@ -221,13 +223,13 @@ weigh(hfi_levels *levels, hf_monitor_reading *reading, int at_cell) {
         levels->weigh_cost_ns = levels->weighed_ns - began;
     } else if (is_new) {
         levels->pss = levels->uss = NAN;
-        levels->weighed_memory = NAN; /* also if it is the old one again */
+        levels->weighed_memory = NAN; /* even if it is the same again */
     }
     reading->pss_bytes = levels->pss;
     reading->uss_bytes = levels->uss;
 }
 
-/* The row of what was used since the last reading; the first has no width. */
+/* Add the row with the use since the last reading. The first row has no width. */
 static void
 add_row(hfi_levels *levels, int which, const hf_monitor_reading *now) {
     const hf_monitor_reading *last = &levels->levels[which].last;
@@ -248,7 +250,7 @@ add_row(hfi_levels *levels, int which, const hf_monitor_reading *now) {
 }
 
 static void
-keep(hfi_levels *levels, int which, const hf_monitor_reading *now) {
+keep_reading(hfi_levels *levels, int which, const hf_monitor_reading *now) {
     levels->levels[which].last = *now;
     if (which == HF_MONITOR_SYSTEM)
         memcpy(levels->busy_last, levels->busy,
@@ -265,7 +267,7 @@ is_narrow(const hfi_levels *levels, int which, int64_t now_ns) {
 
 /* Whether a level is read in this sample. */
 static int
-is_due(const hfi_levels *levels, int which, int at_cell) {
+level_is_due(const hfi_levels *levels, int which, int at_cell) {
     const level *one = &levels->levels[which];
     int64_t now = hfi_thread_now();
     int share = which == HF_MONITOR_PROCESS ? SHARE_OWN : at_cell ? SHARE_CELL : SHARE;
@@ -287,18 +289,19 @@ hfi_levels_sample(hfi_levels *levels, int at_cell,
     for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
         level *one = &levels->levels[i];
         hf_monitor_reading reading = {0};
-        if (!is_due(levels, i, at_cell) || !read_level(levels, i, at_cell, &reading))
+        if (!level_is_due(levels, i, at_cell) ||
+            !read_level(levels, i, at_cell, &reading))
             continue;
         available |= 1u << i;
         reading.pss_bytes = reading.uss_bytes = NAN;
         if (i == HF_MONITOR_PROCESS && levels->interval_ns > 0) {
             int64_t weighing = hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID);
-            weigh(levels, &reading, at_cell);
+            weigh_processes(levels, &reading, at_cell);
             before += hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID) - weighing;
         }
         if (levels->interval_ns > 0 && !is_narrow(levels, i, reading.time_ns)) {
             add_row(levels, i, &reading);
-            keep(levels, i, &reading);
+            keep_reading(levels, i, &reading);
         }
         if (ret_readings != NULL)
             ret_readings[i] = reading;
@@ -311,7 +314,7 @@ hfi_levels_sample(hfi_levels *levels, int at_cell,
     hf_monitor_state *state = &levels->series->base->state;
     hfi_series_begin(levels->series);
     state->available |= available;
-    if (levels->interval_ns > 0) { /* readings for cells alone are no sampling */
+    if (levels->interval_ns > 0) { /* readings for cells alone aren't sampling */
         state->cost_ns += (uint64_t)(before - began);
         state->costed++;
     }
@@ -393,7 +396,7 @@ hfi_levels_start(hfi_levels *levels, int64_t interval_ns, int weigh) {
         levels->gpus = hfi_gpus_create();
     }
     hfi_gpus_want(levels->gpus, interval_ns > 0);
-    if (levels->interval_ns == 0) /* rows don't reach over the time between */
+    if (levels->interval_ns == 0) /* no row covers the time between */
         for (int i = 0; i < HF_MONITOR_LEVELS; i++)
             levels->levels[i].last.valid = 0;
     levels->interval_ns = interval_ns;

@@ -1,17 +1,17 @@
-/* machine.c - what the whole machine uses, and what it has.
+/* machine.c - the use of the whole machine, and its resources.
  *
- * On Linux: processors from stat, memory from meminfo (all that isn't available to new
- * programs), input and output from each disk's own stat file. Only disks count that are
- * devices: a partition, a volume over several disks or a file mounted as a disk would
- * count the same bytes again; and diskstats, which has all of those in one file, costs
- * the system more than the rest of this level together. A disk knows no difference
- * between what was asked for and what came from storage, so both columns have the same.
+ * On Linux, processors are read from stat, memory from meminfo (all that isn't
+ * available to new programs), input and output from each disk's own stat file. Only
+ * disks that are devices count: a partition, a volume over several disks or a file that
+ * is mounted as a disk would count the same bytes again. diskstats has all of these in
+ * one file, but costs more than all else of this level. For a disk there is no
+ * difference between the bytes that were asked for and those that came from storage, so
+ * both columns are equal.
  *
- * The kernel counts processors' time here in hundredths of a second, whatever the
- * interval: what was read in the same one is returned again, since each cell's begin
- * and end ask, and short cells follow each other. Its text is long where there are many
- * cores, so only the lines of the cores are read from it. Elsewhere than on Linux this
- * level isn't reported.
+ * The kernel counts processor time here in hundredths of a second, at any interval. A
+ * second reading in the same hundredth returns the first one: each cell's begin and end
+ * reads, and short cells follow each other. With many cores the text is long, so only
+ * the cores' lines are read. On systems other than Linux this level isn't reported.
  *
  * One thread at a time.
  */

@@ -3,15 +3,15 @@
  *
  *   holdfast-monitor PID        its standard input is a Unix stream socket
  *
- * It counts the process PID and its descendants but itself, and does what it is asked
- * over the socket. A question is a fixed head, and as many bytes as the head says; each
- * is answered by a head and a text, which is empty where all went well. So a client
- * that begins a cell has its reading before the first line of it runs. "open" is
- * answered with the descriptor of the samples, too.
+ * It counts the process PID and its descendants, except itself, and answers questions
+ * on the socket. A question is a fixed head, and as many bytes as the head says. The
+ * answer is a head and a text, which is empty after success. So a client that begins a
+ * cell has its reading before the first line of the cell runs. The answer to "open"
+ * also has the descriptor of the samples.
  *
- * It ends when the socket does, and when PID is not its parent any more: a fork of that
- * process may have the socket's other end as well. Signals that a terminal sends to all
- * processes of a session aren't for it. One thread beside the sampler's own.
+ * It ends with the socket, and when PID isn't its parent any more: a fork of that
+ * process may also have the socket's other end. It ignores signals that a terminal
+ * sends to all processes of a session. It has one thread besides the sampler's.
  */
 #include <errno.h>
 #include <poll.h>
@@ -41,9 +41,9 @@ typedef struct answer {
     uint32_t size;
 } answer;
 
-/* 0 at the end of the socket, or where the parent is gone. */
+/* 0 at the end of the socket, or if the parent has ended. */
 static int
-read_all(void *buffer, size_t size, pid_t parent) {
+read_input(void *buffer, size_t size, pid_t parent) {
     char *at = buffer;
     while (size > 0) {
         struct pollfd item = {STDIN_FILENO, POLLIN, 0};
@@ -96,7 +96,8 @@ outcome_of(int64_t number) {
 }
 
 static int
-serve(hfi_sampler *sampler, pid_t pid, const question *asked, const char *text) {
+answer_question(hfi_sampler *sampler, pid_t pid, const question *asked,
+                const char *text) {
     hf_error error = HF_ERROR_INIT;
     hf_status status = HF_OK;
     const hfi_word silence = {0};
@@ -127,12 +128,12 @@ serve(hfi_sampler *sampler, pid_t pid, const question *asked, const char *text) 
 }
 
 static void
-loop(hfi_sampler *sampler, pid_t pid) {
+answer_questions(hfi_sampler *sampler, pid_t pid) {
     question asked;
     char *text = malloc(SOURCE_MAX);
-    while (text != NULL && read_all(&asked, sizeof asked, pid) &&
-           asked.size <= SOURCE_MAX && read_all(text, asked.size, pid) &&
-           serve(sampler, pid, &asked, text))
+    while (text != NULL && read_input(&asked, sizeof asked, pid) &&
+           asked.size <= SOURCE_MAX && read_input(text, asked.size, pid) &&
+           answer_question(sampler, pid, &asked, text))
         continue;
     free(text);
 }
@@ -156,7 +157,7 @@ main(int argc, char **argv) {
         return 1;
     }
     hfi_sampler_add(sampler, pid);
-    loop(sampler, pid);
+    answer_questions(sampler, pid);
     hfi_sampler_close(sampler);
     return 0;
 }

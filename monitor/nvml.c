@@ -1,15 +1,14 @@
-/* nvml.c - NVIDIA GPUs, by the library that comes with their driver.
+/* nvml.c - NVIDIA GPUs, read by the library of their driver.
  *
- * libnvidia-ml is loaded when the sampling first starts, and if it isn't there the
- * monitor goes on without: nothing of it is needed to build or to run. Its functions
- * are declared here, as its reference manual has them (NVML API, "Device Queries");
- * their names with a version are a promise that they stay. HOLDFAST_NVML names another
- * library file.
+ * libnvidia-ml is loaded when sampling first starts. If it doesn't exist, the monitor
+ * works without it: nothing of it is needed to build or to run. Its functions are
+ * declared here as in its reference manual (NVML API, "Device Queries"). Names with a
+ * version are promised to stay. HOLDFAST_NVML names another library file.
  *
- * The driver measures by itself, some ten times a second at most, and returns its last
- * figure; a question takes from ten microseconds to a millisecond. So the GPUs are
- * asked rarely (gpus.c). Processes have their numbers in the machine's own
- * namespace: inside a container none is ours, and only the whole GPU's use is known.
+ * The driver measures by itself, at most about ten times a second, and returns its last
+ * figure. A question takes from ten microseconds to a millisecond. So the GPUs are
+ * asked rarely (gpus.c). Processes have their numbers in the machine's own namespace.
+ * Inside of a container none is ours, and only the use of the whole GPU is known.
  *
  * One thread at a time.
  */
@@ -50,10 +49,10 @@ struct hfi_nvml {
     size_t devices;
 };
 
-/* A function's address in place of a pointer to it: POSIX allows what ISO C doesn't
- * know. 0 if it isn't there. */
+/* Store a function's address in a pointer: POSIX allows the conversion, and ISO C
+ * doesn't know it. 0 if there is no such function. */
 static int
-find(hfi_nvml *nvml, const char *name, void *ret_function) {
+find_function(hfi_nvml *nvml, const char *name, void *ret_function) {
     void *found = dlsym(nvml->library, name);
     memcpy(ret_function, &found, sizeof found);
     return found != NULL;
@@ -61,15 +60,17 @@ find(hfi_nvml *nvml, const char *name, void *ret_function) {
 
 static int
 find_all(hfi_nvml *nvml) {
-    (void)(find(nvml, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes) ||
-           find(nvml, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml->processes));
-    return find(nvml, "nvmlInit_v2", &nvml->init) &&
-           find(nvml, "nvmlShutdown", &nvml->shutdown) &&
-           find(nvml, "nvmlDeviceGetCount_v2", &nvml->count) &&
-           find(nvml, "nvmlDeviceGetHandleByIndex_v2", &nvml->handle) &&
-           find(nvml, "nvmlDeviceGetName", &nvml->name) &&
-           find(nvml, "nvmlDeviceGetMemoryInfo", &nvml->memory) &&
-           find(nvml, "nvmlDeviceGetUtilizationRates", &nvml->rates);
+    (void)(find_function(nvml, "nvmlDeviceGetComputeRunningProcesses_v3",
+                         &nvml->processes) ||
+           find_function(nvml, "nvmlDeviceGetComputeRunningProcesses_v2",
+                         &nvml->processes));
+    return find_function(nvml, "nvmlInit_v2", &nvml->init) &&
+           find_function(nvml, "nvmlShutdown", &nvml->shutdown) &&
+           find_function(nvml, "nvmlDeviceGetCount_v2", &nvml->count) &&
+           find_function(nvml, "nvmlDeviceGetHandleByIndex_v2", &nvml->handle) &&
+           find_function(nvml, "nvmlDeviceGetName", &nvml->name) &&
+           find_function(nvml, "nvmlDeviceGetMemoryInfo", &nvml->memory) &&
+           find_function(nvml, "nvmlDeviceGetUtilizationRates", &nvml->rates);
 }
 
 hfi_nvml *
@@ -142,7 +143,7 @@ hfi_nvml_read(const hfi_nvml *nvml, size_t index, hfi_gpu_use *ret_use) {
     if (nvml->processes == NULL || nvml->processes(device, &count, processes) != 0)
         return;
     for (unsigned i = 0; i < count && i < sizeof processes / sizeof *processes; i++) {
-        /* All bits set: the driver doesn't know how much. */
+        /* All bits are set if the driver doesn't know the amount. */
         int known = processes[i].used != ~0ULL;
         ret_use->process[i].pid = (pid_t)processes[i].pid;
         ret_use->process[i].memory_bytes = known ? (double)processes[i].used : 0;

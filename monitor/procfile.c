@@ -1,12 +1,12 @@
 /* procfile.c - small files of /proc and of cgroups, read again and again.
  *
- * They are opened once and read by pread from their beginning: the kernel makes their
+ * They are opened once and read by pread from their beginning. The kernel makes their
  * text anew for each read, and opening costs more than that. Numbers are parsed by
- * hand; there is no stdio and no allocation on a sample's path. Text that isn't a
- * number reads as 0.
+ * hand: a sample uses no stdio and no allocation. Text that isn't a number is read as
+ * 0.
  *
- * A file of a process stays bound to that process: when it is gone, reading fails, and
- * never describes another one with the same number. No state, any thread.
+ * A file of a process stays bound to that process. After its end, reading fails, and
+ * never describes another process with the same number. No state, any thread.
  */
 #include "monitor/procfile.h"
 

@@ -41,7 +41,7 @@ struct hfi_sampler {
 
 /* The next time; those that have passed are missed. */
 static void
-advance(hfi_sampler *sampler) {
+advance_due(hfi_sampler *sampler) {
     int64_t now = hfi_thread_now();
     sampler->due_ns += sampler->interval_ns;
     if (sampler->due_ns > now)
@@ -54,7 +54,7 @@ advance(hfi_sampler *sampler) {
 }
 
 static void *
-run(void *context) {
+run_sampler(void *context) {
     hfi_sampler *sampler = context;
     hfi_thread_name("monitor");
     pthread_mutex_lock(&sampler->lock);
@@ -65,7 +65,7 @@ run(void *context) {
             hfi_thread_wait_until(&sampler->changed, &sampler->lock, sampler->due_ns);
         } else {
             hfi_levels_sample(sampler->levels, 0, NULL);
-            advance(sampler);
+            advance_due(sampler);
         }
     }
     pthread_mutex_unlock(&sampler->lock);
@@ -143,7 +143,7 @@ hfi_sampler_start(hfi_sampler *sampler, int64_t interval_ns, int weigh,
                             "an interval is 0.001 to 3600 seconds");
     pthread_mutex_lock(&sampler->lock);
     if (!sampler->threaded)
-        err = hfi_thread_start(&sampler->thread, run, sampler);
+        err = hfi_thread_start(&sampler->thread, run_sampler, sampler);
     if (err == 0) {
         sampler->threaded = 1;
         hfi_levels_start(sampler->levels, interval_ns, weigh);
@@ -223,10 +223,10 @@ note_pids(const hfi_sampler *sampler, hf_monitor_cell *cell) {
             cell->pids[cell->pid_count++] = pids[i];
 }
 
-/* A reading as it would have been when the cell's process said that; `used` is what
- * that had used by the reading. */
+/* Correct a reading to the moment of the cell process's report. `used` is what that
+ * process had used by the reading. */
 static void
-correct(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *used) {
+correct_reading(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *used) {
     if (word->time_ns <= 0 || used->cpu <= 0)
         return;
     reading->cpu_seconds += ((double)word->cpu_ns - used->cpu) / 1e9;
@@ -245,7 +245,7 @@ correct(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *used) {
     }
 }
 
-/* A reading at a cell's begin or end; what its process had used by then. */
+/* Take a reading at a cell's begin or end, and what its process had used by then. */
 static hfi_usage
 read_cell(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readings) {
     hfi_family *family = hfi_levels_family(sampler->levels);
@@ -253,7 +253,7 @@ read_cell(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readin
         hfi_family_set_children(family, sampler->cell_pid, (double)word->children_ns);
     hfi_levels_sample(sampler->levels, 1, readings);
     hfi_usage used = hfi_family_usage_of(family, sampler->cell_pid);
-    correct(&readings[HF_MONITOR_PROCESS], word, &used);
+    correct_reading(&readings[HF_MONITOR_PROCESS], word, &used);
     return used;
 }
 
@@ -271,13 +271,13 @@ correct_begin(hfi_sampler *sampler, const hfi_word *begin) {
     if (!sampler->cell_open || sampler->cell_settled ||
         begin->time_ns <= cell->begin_ns)
         return;
-    correct(&cell->begin[HF_MONITOR_PROCESS], begin, &sampler->cell_used);
+    correct_reading(&cell->begin[HF_MONITOR_PROCESS], begin, &sampler->cell_used);
     set_begin(sampler, begin->time_ns);
     cell->begin_bytes = (double)begin->memory;
 }
 
 static void
-settle(hfi_sampler *sampler, const hfi_word *end) {
+settle_cell(hfi_sampler *sampler, const hfi_word *end) {
     hf_monitor_cell *cell = &sampler->cell;
     if (!sampler->cell_open || sampler->cell_settled)
         return;
@@ -299,7 +299,7 @@ static void
 end_cell(hfi_sampler *sampler, hf_monitor_outcome outcome) {
     if (!sampler->cell_open)
         return;
-    settle(sampler, &silence);
+    settle_cell(sampler, &silence);
     sampler->cell.outcome = outcome;
     hfi_celllog_end(&sampler->series, &sampler->cell);
     sampler->cell_open = 0;
@@ -335,7 +335,7 @@ hfi_sampler_settle_cell(hfi_sampler *sampler, const hfi_word *begin,
     pthread_mutex_lock(&sampler->lock);
     correct_begin(sampler, begin);
     if (end->time_ns > 0)
-        settle(sampler, end);
+        settle_cell(sampler, end);
     pthread_mutex_unlock(&sampler->lock);
 }
 

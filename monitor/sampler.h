@@ -32,8 +32,8 @@ HF_CHECK hf_status hfi_sampler_start(hfi_sampler *sampler, int64_t interval_ns,
                                      int weigh, hf_error *reterr);
 void hfi_sampler_stop(hfi_sampler *sampler);
 
-/* Count this process and those that it starts; count it no longer; it has ended, with
- * this use: see usage.h. */
+/* Count this process and those that it starts; count it no longer; note that it has
+ * ended, with this use: see usage.h. */
 void hfi_sampler_add(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_remove(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_note_end(hfi_sampler *sampler, pid_t pid, double cpu_seconds,

@@ -1,27 +1,28 @@
 /* series.c - the monitor's tables of samples, and its log of cells, in shared memory.
  *
  * A level's rows lie column by column, oldest first, without gaps. A new row is written
- * behind the last and then counted, so a reader that has read the count may read all
- * rows before it: nothing moves under him but by compaction, which is rare and shows in
- * `moves`.
+ * behind the last and then counted. So a reader that has read the count may read all
+ * rows before it. Nothing moves meanwhile except by compaction, which is rare and shows
+ * in `moves`.
  *
  * Compaction keeps the memory bounded however long a notebook lives. When a table is
  * full, neighbours in its older half are joined until an eighth of it is free: first
- * those whose sum is no wider than twice the narrowest row, then four times, and so on.
- * So the older half has rows of about one width, which grows with the time that they
- * cover, and the newer half is as it was sampled. To always join the oldest was
- * rejected: after some hundred times the first row would stand for nearly everything.
+ * those whose sum is at most twice as wide as the narrowest row, then four times, and
+ * so on. So the rows of the older half have about the same width, which grows with the
+ * time that they cover. The newer half is as it was sampled. Rejected: always joining
+ * the oldest rows. After some hundred times the first row would cover nearly
+ * everything.
  *
- * A joined row's amounts are sums, its gauges are means by width, its low and high are
- * the least and the greatest of both. So totals, means, least and greatest of a whole
- * table are exact for ever, and those of a stretch as exact as the rows at its ends.
+ * A joined row's amounts are sums, its gauges means weighted by width, its low and high
+ * the least and the greatest of both. So totals, means, least and greatest values of a
+ * whole table stay exact. Those of a period are as exact as the rows at its ends.
  *
- * The columns of GPUs come last. There is room for the most that are counted, but they
- * are shown, and written, only once it is known how many there are: asking takes long.
- * Values that aren't known are NaN.
+ * The columns of GPUs come last. There is room for the highest number, but they are
+ * shown and written only when the number is known: asking takes long. Unknown values
+ * are NaN.
  *
- * Memory is touched as it is used: a monitor that is never started takes two pages.
- * One writer; hostile bytes are the readers' matter (view.c).
+ * Memory is touched only when it is used: a monitor that is never started takes two
+ * pages. There is one writer. Readers check for damage (view.c).
  */
 #include "monitor/series.h"
 
@@ -51,7 +52,7 @@ static const struct {
 };
 
 static uint64_t
-take(uint64_t *end, uint64_t size) {
+take_space(uint64_t *end, uint64_t size) {
     uint64_t at = (*end + 63) & ~(uint64_t)63;
     *end = at + size;
     return at;
@@ -62,7 +63,7 @@ column_count(const hfi_series_shape *shape) {
     return HFI_COLUMN_CORE + shape->cores + 3 * HF_MONITOR_GPUS_MAX;
 }
 
-/* Cores have no lows and highs: there are many of them, and nobody asks. */
+/* Cores have no lows and highs: there are many cores, and no view shows them. */
 static int
 is_ranged(const hfi_series_shape *shape, uint32_t column) {
     return column < HFI_COLUMN_CORE || column >= HFI_COLUMN_CORE + shape->cores;
@@ -82,9 +83,10 @@ place_level(const hfi_series_shape *shape, uint64_t end, hfi_layout_level *level
     level->cores = shape->cores;
     level->columns = HFI_COLUMN_CORE + shape->cores;
     level->capacity = capacity_of(shape);
-    level->columns_at = take(&end, column_count(shape) * sizeof(hfi_layout_column));
-    level->time_at = take(&end, level->capacity * 8);
-    level->width_at = take(&end, level->capacity * 8);
+    level->columns_at =
+        take_space(&end, column_count(shape) * sizeof(hfi_layout_column));
+    level->time_at = take_space(&end, level->capacity * 8);
+    level->width_at = take_space(&end, level->capacity * 8);
     return end;
 }
 
@@ -110,9 +112,9 @@ place_columns(const hfi_series_shape *shape, uint64_t end,
               const hfi_layout_level *level, hfi_layout_column *columns) {
     for (uint32_t i = 0; i < column_count(shape); i++) {
         uint64_t size = level->capacity * 8;
-        uint64_t value = take(&end, size);
-        uint64_t low = is_ranged(shape, i) ? take(&end, size) : 0;
-        uint64_t high = is_ranged(shape, i) ? take(&end, size) : 0;
+        uint64_t value = take_space(&end, size);
+        uint64_t low = is_ranged(shape, i) ? take_space(&end, size) : 0;
+        uint64_t high = is_ranged(shape, i) ? take_space(&end, size) : 0;
         if (columns == NULL)
             continue;
         name_column(shape, i, &columns[i]);
@@ -125,7 +127,7 @@ place_columns(const hfi_series_shape *shape, uint64_t end,
 
 /* The same walk twice: first for the size alone, with `base` NULL. */
 static uint64_t
-lay_out(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
+lay_out_series(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
     uint64_t end = sizeof(hfi_layout);
     for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
         hfi_layout_level scratch = {0};
@@ -137,8 +139,8 @@ lay_out(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
                 : NULL;
         end = place_columns(&shapes[i], end, level, columns);
     }
-    uint64_t cells = take(&end, HFI_MONITOR_CELLS * sizeof(hfi_layout_cell));
-    uint64_t text = take(&end, HFI_MONITOR_TEXT);
+    uint64_t cells = take_space(&end, HFI_MONITOR_CELLS * sizeof(hfi_layout_cell));
+    uint64_t text = take_space(&end, HFI_MONITOR_TEXT);
     end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     if (base != NULL) {
         base->levels = HF_MONITOR_LEVELS;
@@ -154,7 +156,7 @@ lay_out(const hfi_series_shape shapes[HF_MONITOR_LEVELS], hfi_layout *base) {
 hf_status
 hfi_series_create(const hfi_series_shape shapes[HF_MONITOR_LEVELS],
                   hfi_series *ret_series, hf_error *reterr) {
-    uint64_t size = lay_out(shapes, NULL);
+    uint64_t size = lay_out_series(shapes, NULL);
     void *address = NULL;
     int fd = -1;
     int err = hfi_object_create_anonymous("/holdfast-monitor", &fd);
@@ -169,7 +171,7 @@ hfi_series_create(const hfi_series_shape shapes[HF_MONITOR_LEVELS],
     }
     ret_series->fd = fd;
     ret_series->base = address;
-    lay_out(shapes, ret_series->base);
+    lay_out_series(shapes, ret_series->base);
     ret_series->base->version = HFI_MONITOR_VERSION;
     ret_series->base->magic = HFI_MONITOR_MAGIC;
     return HF_OK;
@@ -199,12 +201,12 @@ hfi_series_end(hfi_series *series) {
 /* ---- rows ----------------------------------------------------------------------- */
 
 static double *
-doubles(const hfi_series *series, uint64_t at) {
+doubles_at(const hfi_series *series, uint64_t at) {
     return at != 0 ? (double *)(void *)((char *)series->base + at) : NULL;
 }
 
 static int64_t *
-integers(const hfi_series *series, uint64_t at) {
+integers_at(const hfi_series *series, uint64_t at) {
     return (int64_t *)(void *)((char *)series->base + at);
 }
 
@@ -220,7 +222,7 @@ fill_unknown(const hfi_series *series, const hfi_layout_column *column, size_t c
     const uint64_t places[] = {column->value_at, column->low_at, column->high_at};
     for (size_t p = 0; p < sizeof places / sizeof *places; p++)
         for (size_t row = 0; row < count; row++)
-            doubles(series, places[p])[row] = NAN;
+            doubles_at(series, places[p])[row] = NAN;
 }
 
 void
@@ -238,13 +240,13 @@ hfi_series_show_gpus(hfi_series *series, uint32_t count) {
     }
 }
 
-/* Join the rows of a column as `target` says: row i becomes a part of row target[i]. */
+/* Join the rows of a column: row i becomes a part of row target[i]. */
 static void
 join_column(const hfi_layout_column *column, const hfi_series *series,
             const int64_t *widths, const uint16_t *target, size_t count) {
-    double *values = doubles(series, column->value_at);
-    double *lows = doubles(series, column->low_at);
-    double *highs = doubles(series, column->high_at);
+    double *values = doubles_at(series, column->value_at);
+    double *lows = doubles_at(series, column->low_at);
+    double *highs = doubles_at(series, column->high_at);
     double joined = 0; /* width of the row that is being filled */
     for (size_t i = 0; i < count; i++) {
         size_t to = target[i];
@@ -265,7 +267,7 @@ join_column(const hfi_layout_column *column, const hfi_series *series,
         else if (joined + width > 0)
             values[to] = (values[to] * joined + values[i] * width) / (joined + width);
         joined += width;
-        if (lows != NULL) { /* fmin and fmax pass over NaN */
+        if (lows != NULL) { /* fmin and fmax ignore NaN */
             lows[to] = fmin(lows[to], lows[i]);
             highs[to] = fmax(highs[to], highs[i]);
         }
@@ -275,7 +277,7 @@ join_column(const hfi_layout_column *column, const hfi_series *series,
 /* The new place of each row if neighbours up to `limit` together are joined; returns
  * how many are left. */
 static size_t
-plan(const int64_t *widths, size_t count, int64_t limit, uint16_t *ret_target) {
+plan_rows(const int64_t *widths, size_t count, int64_t limit, uint16_t *ret_target) {
     size_t used = 0;
     int64_t joined = 0;
     for (size_t i = 0; i < count; i++) {
@@ -290,7 +292,7 @@ plan(const int64_t *widths, size_t count, int64_t limit, uint16_t *ret_target) {
 }
 
 static size_t
-choose(const int64_t *widths, size_t count, size_t wanted, uint16_t *ret_target) {
+choose_rows(const int64_t *widths, size_t count, size_t wanted, uint16_t *ret_target) {
     int64_t limit = INT64_MAX;
     size_t left = count;
     for (size_t i = 0; i < count; i++)
@@ -298,7 +300,7 @@ choose(const int64_t *widths, size_t count, size_t wanted, uint16_t *ret_target)
             limit = widths[i];
     do {
         limit = limit < INT64_MAX / 2 ? 2 * limit : INT64_MAX;
-        left = plan(widths, count, limit, ret_target);
+        left = plan_rows(widths, count, limit, ret_target);
     } while (count - left < wanted && limit < INT64_MAX);
     return left;
 }
@@ -310,21 +312,21 @@ move_column(double *values, size_t from, size_t to, size_t count) {
 }
 
 static void
-compact(hfi_series *series, hfi_layout_level *level) {
+compact_level(hfi_series *series, hfi_layout_level *level) {
     uint16_t target[ROWS_MAX];
     size_t count = (size_t)atomic_load_explicit(&level->count, memory_order_relaxed);
-    int64_t *times = integers(series, level->time_at);
-    int64_t *widths = integers(series, level->width_at);
+    int64_t *times = integers_at(series, level->time_at);
+    int64_t *widths = integers_at(series, level->width_at);
     size_t old = count / 2, fresh = count - old;
-    size_t left = choose(widths, old, count / 8, target);
+    size_t left = choose_rows(widths, old, count / 8, target);
     atomic_fetch_add_explicit(&level->moves, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     for (uint32_t c = 0; c < level->columns; c++) {
         const hfi_layout_column *column = column_at(series, level, c);
         join_column(column, series, widths, target, old);
-        move_column(doubles(series, column->value_at), old, left, fresh);
-        move_column(doubles(series, column->low_at), old, left, fresh);
-        move_column(doubles(series, column->high_at), old, left, fresh);
+        move_column(doubles_at(series, column->value_at), old, left, fresh);
+        move_column(doubles_at(series, column->low_at), old, left, fresh);
+        move_column(doubles_at(series, column->high_at), old, left, fresh);
     }
     for (size_t i = 0; i < old; i++) {
         int64_t width = widths[i];
@@ -343,23 +345,23 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
                int64_t width_ns, const double *values, int64_t narrow_ns) {
     hfi_layout_level *level = &series->base->level[which];
     if (atomic_load_explicit(&level->count, memory_order_relaxed) >= level->capacity)
-        compact(series, level);
+        compact_level(series, level);
     uint64_t row = atomic_load_explicit(&level->count, memory_order_relaxed);
     int narrow = width_ns <= 0 || width_ns < narrow_ns;
-    integers(series, level->time_at)[row] = time_ns;
-    integers(series, level->width_at)[row] = width_ns;
+    integers_at(series, level->time_at)[row] = time_ns;
+    integers_at(series, level->width_at)[row] = width_ns;
     for (uint32_t c = 0; c < level->columns; c++) {
         const hfi_layout_column *column = column_at(series, level, c);
         double low = values[c];
         if (column->kind == HF_MONITOR_AMOUNT && width_ns > 0)
             low = values[c] * 1e9 / (double)width_ns;
         if (narrow && (column->kind == HF_MONITOR_AMOUNT || c == HFI_COLUMN_CPU))
-            low = NAN; /* other gauges are of a moment, which is as good as any */
-        doubles(series, column->value_at)[row] = values[c];
+            low = NAN; /* other gauges belong to one moment: any one is as good */
+        doubles_at(series, column->value_at)[row] = values[c];
         if (column->low_at == 0)
             continue;
-        doubles(series, column->low_at)[row] = low;
-        doubles(series, column->high_at)[row] = low;
+        doubles_at(series, column->low_at)[row] = low;
+        doubles_at(series, column->high_at)[row] = low;
     }
     atomic_store_explicit(&level->count, row + 1, memory_order_release);
 }
@@ -377,7 +379,7 @@ hfi_series_add(hfi_series *series, hf_monitor_level which, int64_t time_ns,
  * on before it writes the text. */
 
 static hfi_layout_cell *
-slot_of(hfi_series *series, int64_t index) {
+slot_of_cell(hfi_series *series, int64_t index) {
     hfi_layout_cell *cells =
         (hfi_layout_cell *)(void *)((char *)series->base + series->base->cells_at);
     return &cells[index % HFI_MONITOR_CELLS];
@@ -393,7 +395,7 @@ write_cell(hfi_layout_cell *slot, const hf_monitor_cell *cell, uint64_t text) {
 }
 
 static uint64_t
-write_text(hfi_series *series, const char *text, size_t size) {
+write_ring_text(hfi_series *series, const char *text, size_t size) {
     char *ring = (char *)series->base + series->base->text_at;
     uint64_t at = atomic_load_explicit(&series->base->text, memory_order_relaxed);
     size_t place = (size_t)(at % HFI_MONITOR_TEXT);
@@ -409,18 +411,18 @@ int64_t
 hfi_celllog_begin(hfi_series *series, hf_monitor_cell *cell, const char *source,
                   size_t size) {
     uint64_t index = atomic_load_explicit(&series->base->cells, memory_order_relaxed);
-    hfi_layout_cell *slot = slot_of(series, (int64_t)index);
+    hfi_layout_cell *slot = slot_of_cell(series, (int64_t)index);
     cell->source_cut = size > HFI_MONITOR_TEXT_MAX;
     cell->source_size = (uint32_t)(cell->source_cut ? HFI_MONITOR_TEXT_MAX : size);
     cell->index = (int64_t)index;
-    write_cell(slot, cell, write_text(series, source, cell->source_size));
+    write_cell(slot, cell, write_ring_text(series, source, cell->source_size));
     atomic_store_explicit(&series->base->cells, index + 1, memory_order_release);
     return cell->index;
 }
 
 void
 hfi_celllog_end(hfi_series *series, const hf_monitor_cell *cell) {
-    hfi_layout_cell *slot = slot_of(series, cell->index);
+    hfi_layout_cell *slot = slot_of_cell(series, cell->index);
     if (slot->cell.index == cell->index)
         write_cell(slot, cell, slot->text);
 }

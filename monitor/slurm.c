@@ -1,15 +1,14 @@
 /* slurm.c - the Slurm job that this process is in.
  *
- * Slurm describes a job in the environment of its processes. The job's use is in its
- * control group, which is named after it: job_J, or, since 26.05 and unless the site
- * says otherwise, by the job's unique name. As a rule this process is in it, or below
- * it, however the site names the groups above; only if it isn't, the places are looked
- * through that Slurm has:
+ * Slurm describes a job in the environment of its processes. The job's use is that of
+ * its control group, which is named after it: job_J, or, since 26.05 by default, by the
+ * job's unique name. Usually this process is in that group or below it, whatever names
+ * the site gives to the groups above. If it isn't, these places are searched:
  *
  *   version 2   SLICE/[NODE_]slurmstepd.scope/JOB       the slice is the site's choice
  *   version 1   CONTROLLER/slurm[_NODE]/uid_U/job_J
  *
- * If a site has no such groups (it follows processes by their parents), the job's
+ * If a site has no such groups (it tracks processes by their parents), the job's
  * processes are those of the user that have its number in their environment (family.c).
  * No state, any thread. Sources: cgroup.conf(5), sbatch(1).
  */
@@ -25,7 +24,7 @@
 #define SCOPE "slurmstepd.scope"
 
 static const char *
-variable(const char *name) {
+read_variable(const char *name) {
     const char *value = getenv(name);
     return value != NULL && *value != '\0' && strchr(value, '/') == NULL ? value : NULL;
 }
@@ -33,10 +32,10 @@ variable(const char *name) {
 int
 hfi_slurm_find(hfi_slurm *ret_slurm) {
     static const char *const names[] = {"SLURM_JOB_ID", "SLURM_JOBID"};
-    const char *unique = variable("SLURM_JOB_SLUID");
+    const char *unique = read_variable("SLURM_JOB_SLUID");
     memset(ret_slurm, 0, sizeof *ret_slurm);
     for (size_t i = 0; i < 2 && *ret_slurm->job == '\0'; i++) {
-        const char *job = variable(names[i]);
+        const char *job = read_variable(names[i]);
         if (job == NULL)
             continue;
         snprintf(ret_slurm->job, sizeof ret_slurm->job, "%s", job);
@@ -63,12 +62,12 @@ cut_behind(char *path, const char *name) {
 }
 
 static int
-begins(const char *text, const char *with) {
+text_begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
 static int
-ends(const char *text, const char *with) {
+text_ends(const char *text, const char *with) {
     size_t length = strlen(text), wanted = strlen(with);
     return length >= wanted && strcmp(text + length - wanted, with) == 0;
 }
@@ -111,7 +110,7 @@ find_2(const char *root, const char *text, const char *const names[2], char *ret
             cut_behind(ret_path, names[i]))
             return 1;
         if (hfi_place_unified(root, mount, sizeof mount) &&
-            find_below(mount, ends, parts, names[i], ret_path, size))
+            find_below(mount, text_ends, parts, names[i], ret_path, size))
             return 1;
     }
     return 0;
@@ -127,7 +126,7 @@ find_1(const char *root, const char *text, const char *controller, const char *n
         return 1;
     snprintf(mount, sizeof mount, "%s" HFI_PLACE_MOUNT "/%s", root, controller);
     snprintf(rest, sizeof rest, "uid_%ld/%s", uid, name);
-    if (find_below(mount, begins, parts, rest, ret_path, size))
+    if (find_below(mount, text_begins, parts, rest, ret_path, size))
         return 1;
     *ret_path = '\0';
     return 0;
@@ -160,17 +159,19 @@ hfi_slurm_find_group(const char *root, const hfi_slurm *slurm, long uid,
 double
 hfi_slurm_memory(char *ret_source, size_t size) {
     static const struct {
-        const char *memory, *times; /* in MiB; of how many, or NULL */
+        const char *memory,
+            *times; /* the variable with MiB; the one with the count, or NULL */
     } given[] = {{"SLURM_MEM_PER_NODE", NULL},
                  {"SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"},
                  {"SLURM_MEM_PER_GPU", "SLURM_GPUS_ON_NODE"}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        const char *memory = variable(given[i].memory);
-        const char *times = given[i].times != NULL ? variable(given[i].times) : "1";
+        const char *memory = read_variable(given[i].memory);
+        const char *times =
+            given[i].times != NULL ? read_variable(given[i].times) : "1";
         double bytes = memory != NULL && times != NULL
                            ? strtod(memory, NULL) * strtod(times, NULL) * 1048576
                            : 0;
-        if (bytes <= 0) /* 0 is all that the machine has */
+        if (bytes <= 0) /* 0 stands for all memory of the machine */
             continue;
         snprintf(ret_source, size, "%s%s%s", given[i].memory,
                  given[i].times != NULL ? " for each of " : "",

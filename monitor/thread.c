@@ -1,9 +1,9 @@
 /* thread.c - threads of the monitor, and waiting on its clock.
  *
  * The monitor has two threads: one samples (sampler.c), one asks the GPUs' driver
- * (gpus.c). Both take no signals, which are for the thread that runs the loop, and wait
- * for a time on the monotonic clock: Linux waits for it by the condition's clock, macOS
- * by what is left until then.
+ * (gpus.c). Both block signals, which belong to the thread that runs the loop. They
+ * wait for a time on the monotonic clock: on Linux by the condition's clock, on macOS
+ * by the time that is left.
  */
 #include "monitor/thread.h"
 

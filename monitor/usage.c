@@ -1,19 +1,19 @@
-/* usage.c - what one process has used, as the system reports it.
+/* usage.c - the use of one process, as the system reports it.
  *
- * On Linux: processor time by the process's own clock, which counts nanoseconds where
- * /proc has hundredths of a second; that of the children that it has waited for from
- * stat; memory from statm; input and output from io, which has those of waited-for
- * children too. Memory is what is resident: private pages, and those of files and
- * shared memory. The kernel keeps these counts per processor and adds them up roughly,
- * to some hundred KiB. PSS and USS are exact, from smaps_rollup, and take a millisecond
- * a gigabyte and more: a caller that wants them says so.
+ * On Linux, processor time comes from the process's own clock, which counts nanoseconds
+ * where /proc has hundredths of a second. The time of children that it has waited for
+ * comes from stat, memory from statm, input and output from io, which includes
+ * waited-for children. Memory is resident memory: private pages, and those of files and
+ * shared memory. The kernel keeps these counts per processor, and the sum is exact to
+ * some hundred KiB. PSS and USS, from smaps_rollup, are exact, and take a millisecond a
+ * gigabyte and more: only callers that ask get them.
  *
- * Input and output are what system calls asked for, cached or not; what came from
- * storage is counted beside it. A process that may not be looked at (it has changed
- * its user) has no io, which then is 0.
+ * Input and output are the bytes that system calls moved, cached or not. What came from
+ * storage is counted separately. A process that may not be read (it has changed its
+ * user) has no io, so it counts as 0.
  *
- * On macOS proc_pid_rusage reports the same but for the calls. Descriptors are kept
- * open; no other state. Any thread.
+ * On macOS proc_pid_rusage reports the same, except for the calls. Descriptors are kept
+ * open. No other state, any thread.
  */
 #include "monitor/usage.h"
 
@@ -27,15 +27,15 @@
 #ifdef __linux__
 
 static void
-open_file(hfi_procfile *file, pid_t pid, const char *name) {
+open_process_file(hfi_procfile *file, pid_t pid, const char *name) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
     hfi_procfile_open(file, path);
 }
 
 static long
-read_file(const hfi_process_use *process, const hfi_procfile *file, const char *name,
-          char *ret_text, size_t size) {
+read_process_file(const hfi_process_use *process, const hfi_procfile *file,
+                  const char *name, char *ret_text, size_t size) {
     char path[64];
     if (file->fd >= 0)
         return hfi_procfile_read(file, ret_text, size);
@@ -50,9 +50,9 @@ hfi_process_open(hfi_process_use *process, pid_t pid, int keep) {
     process->pid = pid;
     process->stat.fd = process->statm.fd = process->io.fd = -1;
     if (keep) {
-        open_file(&process->stat, pid, "stat");
-        open_file(&process->statm, pid, "statm");
-        open_file(&process->io, pid, "io");
+        open_process_file(&process->stat, pid, "stat");
+        open_process_file(&process->statm, pid, "statm");
+        open_process_file(&process->io, pid, "io");
     }
     process->has_clock = clock_getcpuclockid(pid, &process->clock) == 0;
     if (hfi_process_read(process, &usage) && process->start != 0)
@@ -81,13 +81,13 @@ hfi_usage_parse_io(const char *text, hfi_usage *usage) {
 }
 
 static void
-read_memory(const hfi_process_use *process, hfi_usage *usage) {
+read_process_memory(const hfi_process_use *process, hfi_usage *usage) {
     static long page;
     char text[128];
     const char *at = text;
     if (page == 0)
         page = sysconf(_SC_PAGESIZE);
-    if (read_file(process, &process->statm, "statm", text, sizeof text) <= 0)
+    if (read_process_file(process, &process->statm, "statm", text, sizeof text) <= 0)
         return;
     hfi_procfile_number(at, &at);
     uint64_t resident = hfi_procfile_number(at, &at);
@@ -106,9 +106,9 @@ hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage) {
     memset(ret_usage, 0, sizeof *ret_usage);
     if (ticks == 0)
         ticks = sysconf(_SC_CLK_TCK);
-    if (read_file(process, &process->stat, "stat", text, sizeof text) <= 0)
+    if (read_process_file(process, &process->stat, "stat", text, sizeof text) <= 0)
         return 0;
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    const char *at = strrchr(text, ')'); /* the name may contain any character */
     if (at == NULL)
         return 0;
     double tick = 1e9 / (double)ticks;
@@ -126,8 +126,8 @@ hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage) {
         return 0;
     if (process->has_clock && clock_gettime(process->clock, &own) == 0)
         ret_usage->cpu = (double)own.tv_sec * 1e9 + (double)own.tv_nsec;
-    read_memory(process, ret_usage);
-    if (read_file(process, &process->io, "io", text, sizeof text) > 0)
+    read_process_memory(process, ret_usage);
+    if (read_process_file(process, &process->io, "io", text, sizeof text) > 0)
         hfi_usage_parse_io(text, ret_usage);
     return 1;
 }

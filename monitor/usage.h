@@ -39,11 +39,11 @@ int hfi_process_open(hfi_process_use *process, pid_t pid, int keep);
 void hfi_process_close(hfi_process_use *process);
 /* 0 if the process is gone. Members that may not be read are 0. */
 int hfi_process_read(hfi_process_use *process, hfi_usage *ret_usage);
-/* All processes of this user; how many were given. */
+/* List all processes of this user. Returns how many. */
 size_t hfi_process_list(uid_t uid, pid_t *ret_pids, size_t size);
 /* Whether its environment, as it began, has this "NAME=VALUE". */
 int hfi_process_has_variable(pid_t pid, const char *variable);
-/* Its children now; how many were given. */
+/* List its children. Returns how many. */
 size_t hfi_process_children(pid_t pid, pid_t *ret_pids, size_t size);
 /* A number that changes when processes are started; 0 if the system has none. `file` is
  * kept open for it from the first call on. */

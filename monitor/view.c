@@ -1,13 +1,14 @@
 /* view.c - reading the monitor's shared memory.
  *
- * The writer waits for nobody, so a reader copies and then looks whether what he copied
- * was being changed: the counter that stands for it is even and the same before and
- * after. State and cells are small, and changed rarely; rows are only added, and moved
- * once in a thousand. A writer that died in the middle of a change leaves an odd
- * counter: after some thousand tries the reader gets HF_BUSY, and not kept for ever.
+ * The writer doesn't wait for readers. So a reader copies, and then checks that the
+ * copied data wasn't changed meanwhile: its counter is even, and the same before and
+ * after. State and cells are small, and changed rarely. Rows are only added, and moved
+ * once in a thousand. If a writer died in the middle of a change, the counter stays
+ * odd: after some thousand tries the reader gets HF_BUSY, and doesn't wait for ever.
  *
- * Every place and count is checked against the size of the mapping before it is used:
- * what stands there may be anything. The mapping is read-only. No locks, any thread.
+ * Every place and count is checked against the size of the mapping before it is used,
+ * since the memory may have any content. The mapping is read-only. No locks, any
+ * thread.
  */
 #include "monitor/layout.h"
 
@@ -80,19 +81,21 @@ hf_monitor_view_close(hf_monitor_view *view) {
 
 /* Whether `count` elements of `size` bytes lie at `at`. */
 static int
-lies(const hf_monitor_view *view, uint64_t at, uint64_t count, uint64_t size) {
+array_is_inside(const hf_monitor_view *view, uint64_t at, uint64_t count,
+                uint64_t size) {
     return at % 8 == 0 && at >= sizeof(hfi_layout) && at <= view->size &&
            count <= (view->size - at) / size;
 }
 
 static const void *
-place(const hf_monitor_view *view, uint64_t at) {
+place_in_view(const hf_monitor_view *view, uint64_t at) {
     return (const char *)view->base + at;
 }
 
-/* Begin to read under a counter: 0 if the writer is at work, which is waited for. */
+/* Begin to read under a counter. 0 if the writer is in the middle of a change; then it
+ * also waits a little. */
 static int
-begin(const _Atomic uint64_t *counter, uint64_t *ret_seen) {
+begin_reading(const _Atomic uint64_t *counter, uint64_t *ret_seen) {
     *ret_seen = atomic_load_explicit(counter, memory_order_acquire);
     if (*ret_seen % 2 == 0)
         return 1;
@@ -101,7 +104,7 @@ begin(const _Atomic uint64_t *counter, uint64_t *ret_seen) {
 }
 
 static int
-unchanged(const _Atomic uint64_t *counter, uint64_t seen) {
+counter_unchanged(const _Atomic uint64_t *counter, uint64_t seen) {
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(counter, memory_order_relaxed) == seen;
 }
@@ -111,7 +114,8 @@ end_text(char *text, size_t size) {
     text[size - 1] = '\0';
 }
 
-/* Shared memory may hold anything: make sure that texts end and counts are in range. */
+/* Shared memory may have any content: make sure that texts end and counts are in range.
+ * */
 static void
 make_sound(hf_monitor_state *state, hf_monitor_facts *facts) {
     end_text(facts->memory_limit_source, sizeof facts->memory_limit_source);
@@ -139,11 +143,11 @@ hf_monitor_view_state(const hf_monitor_view *view, hf_monitor_state *ret_state,
         status =
             HFI_STRUCT_CHECK_OUTPUT(ret_facts, hf_monitor_facts, gpu_trouble, NULL);
     for (int i = 0; i < TRIES && status == HF_OK; i++) {
-        if (!begin(&view->base->sequence, &seen))
+        if (!begin_reading(&view->base->sequence, &seen))
             continue;
         state = view->base->state;
         facts = view->base->facts;
-        if (!unchanged(&view->base->sequence, seen))
+        if (!counter_unchanged(&view->base->sequence, seen))
             continue;
         make_sound(&state, &facts);
         hfi_struct_write(ret_state, &state, sizeof state);
@@ -168,16 +172,18 @@ static int
 level_lies(const hf_monitor_view *view, const hfi_layout_level *level) {
     uint64_t capacity = level->capacity;
     if (level->columns > COLUMNS_MAX || capacity > ROWS_LIMIT ||
-        !lies(view, level->columns_at, level->columns, sizeof(hfi_layout_column)) ||
-        !lies(view, level->time_at, capacity, 8) ||
-        !lies(view, level->width_at, capacity, 8))
+        !array_is_inside(view, level->columns_at, level->columns,
+                         sizeof(hfi_layout_column)) ||
+        !array_is_inside(view, level->time_at, capacity, 8) ||
+        !array_is_inside(view, level->width_at, capacity, 8))
         return 0;
-    const hfi_layout_column *columns = place(view, level->columns_at);
+    const hfi_layout_column *columns = place_in_view(view, level->columns_at);
     for (uint32_t i = 0; i < level->columns; i++) {
         const hfi_layout_column *column = &columns[i];
-        if (!lies(view, column->value_at, capacity, 8) ||
-            (column->low_at != 0 && (!lies(view, column->low_at, capacity, 8) ||
-                                     !lies(view, column->high_at, capacity, 8))))
+        if (!array_is_inside(view, column->value_at, capacity, 8) ||
+            (column->low_at != 0 &&
+             (!array_is_inside(view, column->low_at, capacity, 8) ||
+              !array_is_inside(view, column->high_at, capacity, 8))))
             return 0;
     }
     return 1;
@@ -200,8 +206,8 @@ first_after(const int64_t *times, size_t count, int64_t time_ns) {
 /* One allocation: pointers to the columns' heads, these, then `3 * columns + 2`
  * arrays. */
 static hf_status
-make_rows(const hfi_layout_column *columns, size_t column_count, size_t count,
-          hf_monitor_rows *ret_rows) {
+allocate_rows(const hfi_layout_column *columns, size_t column_count, size_t count,
+              hf_monitor_rows *ret_rows) {
     size_t pointers = column_count * sizeof(hf_monitor_column *);
     size_t heads = pointers + column_count * sizeof(hf_monitor_column);
     size_t arrays = (3 * column_count + 2) * (count + 1) * 8;
@@ -235,17 +241,17 @@ make_rows(const hfi_layout_column *columns, size_t column_count, size_t count,
 static void
 copy_rows(const hf_monitor_view *view, const hfi_layout_level *level, size_t first,
           hf_monitor_rows *rows) {
-    const hfi_layout_column *columns = place(view, level->columns_at);
+    const hfi_layout_column *columns = place_in_view(view, level->columns_at);
     size_t size = rows->count * 8, from = first * 8;
-    memcpy(rows->times, place(view, level->time_at + from), size);
-    memcpy(rows->widths, place(view, level->width_at + from), size);
+    memcpy(rows->times, place_in_view(view, level->time_at + from), size);
+    memcpy(rows->widths, place_in_view(view, level->width_at + from), size);
     for (size_t i = 0; i < rows->columns; i++) {
         hf_monitor_column *column = rows->column[i];
-        memcpy(column->values, place(view, columns[i].value_at + from), size);
+        memcpy(column->values, place_in_view(view, columns[i].value_at + from), size);
         if (column->lows == NULL)
             continue;
-        memcpy(column->lows, place(view, columns[i].low_at + from), size);
-        memcpy(column->highs, place(view, columns[i].high_at + from), size);
+        memcpy(column->lows, place_in_view(view, columns[i].low_at + from), size);
+        memcpy(column->highs, place_in_view(view, columns[i].high_at + from), size);
     }
 }
 
@@ -265,22 +271,22 @@ hf_monitor_view_rows(const hf_monitor_view *view, hf_monitor_level which,
     if (!level_lies(view, level))
         return hf_error_set(reterr, HF_E_CORRUPT, "the monitor's tables are damaged");
     for (int i = 0; i < TRIES; i++) {
-        if (!begin(&level->moves, &seen))
+        if (!begin_reading(&level->moves, &seen))
             continue;
         uint64_t count = atomic_load_explicit(&level->count, memory_order_acquire);
-        const int64_t *times = place(view, level->time_at);
-        const int64_t *widths = place(view, level->width_at);
+        const int64_t *times = place_in_view(view, level->time_at);
+        const int64_t *widths = place_in_view(view, level->width_at);
         count = count < level->capacity ? count : level->capacity;
         size_t first = first_after(times, (size_t)count, begin_ns);
         size_t last = first_after(times, (size_t)count, end_ns);
         if (last < count && times[last] - widths[last] < end_ns)
             last++;
         hf_monitor_rows rows = {.struct_size = sizeof rows};
-        if (make_rows(place(view, level->columns_at), level->columns,
-                      last > first ? last - first : 0, &rows) != HF_OK)
+        if (allocate_rows(place_in_view(view, level->columns_at), level->columns,
+                          last > first ? last - first : 0, &rows) != HF_OK)
             return hf_error_set(reterr, HF_E_NOMEM, "no memory for the samples");
         copy_rows(view, level, first, &rows);
-        if (unchanged(&level->moves, seen)) {
+        if (counter_unchanged(&level->moves, seen)) {
             hfi_struct_write(ret_rows, &rows, sizeof rows);
             return HF_OK;
         }
@@ -304,11 +310,11 @@ hf_monitor_view_cells(const hf_monitor_view *view, int64_t *ret_first,
 }
 
 static char *
-copy_text(const hf_monitor_view *view, uint64_t at, size_t size) {
+copy_ring_text(const hf_monitor_view *view, uint64_t at, size_t size) {
     char *text = malloc(size + 1);
     if (text == NULL)
         return NULL;
-    const char *ring = place(view, view->base->text_at);
+    const char *ring = place_in_view(view, view->base->text_at);
     size_t from = (size_t)(at % HFI_MONITOR_TEXT);
     size_t first = HFI_MONITOR_TEXT - from < size ? HFI_MONITOR_TEXT - from : size;
     memcpy(text, ring + from, first);
@@ -333,23 +339,24 @@ hf_monitor_view_cell(const hf_monitor_view *view, int64_t index,
         return status;
     hf_monitor_view_cells(view, &first, &end);
     if (index < first || index >= end ||
-        !lies(view, view->base->cells_at, HFI_MONITOR_CELLS, sizeof(hfi_layout_cell)) ||
-        !lies(view, view->base->text_at, HFI_MONITOR_TEXT, 1))
+        !array_is_inside(view, view->base->cells_at, HFI_MONITOR_CELLS,
+                         sizeof(hfi_layout_cell)) ||
+        !array_is_inside(view, view->base->text_at, HFI_MONITOR_TEXT, 1))
         return HF_NOT_FOUND;
-    const hfi_layout_cell *slot = place(view, view->base->cells_at);
+    const hfi_layout_cell *slot = place_in_view(view, view->base->cells_at);
     slot += index % HFI_MONITOR_CELLS;
     for (int i = 0; i < TRIES; i++) {
-        if (!begin(&slot->sequence, &seen))
+        if (!begin_reading(&slot->sequence, &seen))
             continue;
         cell = slot->cell;
         text = slot->text;
-        if (!unchanged(&slot->sequence, seen))
+        if (!counter_unchanged(&slot->sequence, seen))
             continue;
         if (cell.index != index || cell.pid_count > HF_MONITOR_PIDS_MAX ||
             cell.source_size > HFI_MONITOR_TEXT_MAX)
             return HF_NOT_FOUND;
         if (ret_source != NULL &&
-            (*ret_source = copy_text(view, text, cell.source_size)) == NULL)
+            (*ret_source = copy_ring_text(view, text, cell.source_size)) == NULL)
             return HF_E_NOMEM;
         hfi_struct_write(ret_cell, &cell, sizeof cell);
         return HF_OK;

@@ -1,4 +1,4 @@
-/* holdfast.c - the command-line tool: what sessions exist, and what is in them.
+/* holdfast.c - the command-line tool: lists sessions, and shows what is in them.
  *
  *   holdfast ls [--json]                       sessions of this user
  *   holdfast info [SESSION]                    sizes and processes of one
@@ -9,12 +9,12 @@
  *   holdfast demo [--run]                      python -m holdfast.demo [--run]
  *   holdfast doctor [--json] [--import]        python -m holdfast.doctor, the same
  *
- * SESSION may be left out where there is one session only, or one that has NAME. The
- * tool uses the store's public headers, and the codecs' descriptions. It exits with 0,
- * with 1 if something was not found or failed, and with 2 where it was called
- * wrongly. Text from a session is made printable first: names and meta are bytes that a
+ * SESSION may be left out if there is only one session, or only one that has NAME. The
+ * tool uses the store's public headers, and the codecs' describers. It exits with 0;
+ * with 1 if something was not found or failed; with 2 if the command line is wrong.
+ * Text from a session is made printable first: names and meta are any bytes that a
  * notebook chose. Keys that begin with byte 0 or 1 are Holdfast's own (groups, process
- * state), and those such as _json:indent are a notebook's settings: both are left out
+ * state), and those such as _json:indent are a notebook's settings. Both are left out
  * unless --all is given.
  */
 #include <errno.h>
@@ -50,10 +50,10 @@ static const char usage[] =
     "doctor  say what works here, and what to do about the rest; with --import try\n"
     "      the installed libraries, too\n"
     "\n"
-    "SESSION may be left out where only one exists, or only one has NAME.\n";
+    "SESSION may be left out if only one exists, or only one has NAME.\n";
 
 static int
-fail(const hf_error *error, const char *what) {
+report_failure(const hf_error *error, const char *what) {
     fprintf(stderr, "holdfast: %s: %s\n", what,
             error->message[0] ? error->message : hf_status_name(error->status));
     return 1;
@@ -62,7 +62,7 @@ fail(const hf_error *error, const char *what) {
 /* ---- printing ---- */
 
 static const char *
-human(uint64_t bytes, char text[16]) {
+format_size(uint64_t bytes, char text[16]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
     int unit = 0;
@@ -72,7 +72,7 @@ human(uint64_t bytes, char text[16]) {
     return text;
 }
 
-/* Bytes as text: control characters are escaped, UTF-8 is left alone. */
+/* Print bytes as text. Control characters are escaped, UTF-8 isn't. */
 static void
 print_text(const void *data, size_t size) {
     const unsigned char *p = data;
@@ -86,7 +86,7 @@ print_text(const void *data, size_t size) {
 static void
 print_bytes(const char *label, uint64_t bytes) {
     char text[16];
-    printf("%-12s %s (%llu bytes)\n", label, human(bytes, text),
+    printf("%-12s %s (%llu bytes)\n", label, format_size(bytes, text),
            (unsigned long long)bytes);
 }
 
@@ -144,7 +144,7 @@ print_session(void *context, const hf_session_info *info) {
         printf("%-32s %-18s %10llu %7llu %10s  ", info->name + (info->name[0] == '/'),
                owner, (unsigned long long)info->generation,
                (unsigned long long)info->entry_count,
-               human(info->allocated_bytes, size));
+               format_size(info->allocated_bytes, size));
         if (info->state)
             printf("(%s)", state_text(info->state));
         print_text(info->label, strlen(info->label));
@@ -164,13 +164,13 @@ command_ls(int json) {
     if (json)
         puts(l.count ? "\n]" : "]");
     if (status)
-        return fail(&error, "ls");
+        return report_failure(&error, "ls");
     if (!json && !l.count)
         puts("no sessions");
     return 0;
 }
 
-/* The sessions that may be meant: all, or those that have a name. */
+/* The sessions that the user may mean: all, or those that have a name. */
 typedef struct choice {
     const char *key; /* NULL: any session */
     int all;         /* sessions that exist */
@@ -196,7 +196,7 @@ has_name(const char *name, const char *key) {
 }
 
 static int
-consider(void *context, const hf_session_info *info) {
+consider_session(void *context, const hf_session_info *info) {
     choice *c = context;
     size_t used = strlen(c->list);
     if (info->state != HF_OK)
@@ -209,7 +209,7 @@ consider(void *context, const hf_session_info *info) {
     char *line = c->list + used;
     snprintf(line, sizeof c->list - used, "  %s  %s",
              info->name + (info->name[0] == '/'), info->label);
-    for (; *line; line++) /* a label is anybody's bytes */
+    for (; *line; line++) /* a label may have any bytes */
         if ((unsigned char)*line < 0x20 || *line == 0x7f)
             *line = '?';
     if (line + 1 < c->list + sizeof c->list)
@@ -217,19 +217,19 @@ consider(void *context, const hf_session_info *info) {
     return 0;
 }
 
-/* The only session, or the only one with the name `key`. 0: there isn't exactly one,
- * and the user knows. */
+/* Find the only session, or the only one with the name `key`. 0: there isn't exactly
+ * one, and the user got a message. */
 static int
-choose(const char *key, char ret_name[HF_SESSION_NAME_SIZE]) {
+choose_session(const char *key, char ret_name[HF_SESSION_NAME_SIZE]) {
     hf_error error = HF_ERROR_INIT;
     choice c = {.key = NULL};
-    hf_status status = hf_session_list(consider, &c, &error);
+    hf_status status = hf_session_list(consider_session, &c, &error);
     if (!status && key && c.count > 1) {
         c = (choice){.key = key};
-        status = hf_session_list(consider, &c, &error);
+        status = hf_session_list(consider_session, &c, &error);
     }
     if (status) {
-        fail(&error, "listing sessions");
+        report_failure(&error, "listing sessions");
     } else if (c.all == 0) {
         fputs("holdfast: no session exists\n", stderr);
     } else if (c.count == 0) {
@@ -254,12 +254,12 @@ open_session(const char *name, const char *key) {
     char chosen[HF_SESSION_NAME_SIZE];
     hf_session *session = NULL;
     if (!name) {
-        if (!choose(key, chosen))
+        if (!choose_session(key, chosen))
             return NULL;
         name = chosen;
     }
     if (hf_session_open(name, &session, &error)) {
-        fail(&error, "open");
+        report_failure(&error, "open");
         return NULL;
     }
     return session;
@@ -275,7 +275,7 @@ command_info(const char *name) {
     hf_status status = hf_session_describe(session, &info, &error);
     hf_session_close(session);
     if (status)
-        return fail(&error, "info");
+        return report_failure(&error, "info");
     time_t created = (time_t)(info.created_unix_ns / 1000000000);
     struct tm when;
     char date[32] = "";
@@ -343,7 +343,7 @@ print_entry_line(void *context, const hf_entry *entry) {
     if (!*all && is_internal(entry))
         return 0;
     printf("%-10s %10s %6llu  ", codec_text(entry->codec, codec),
-           human(entry->payload_size + entry->buffer_bytes, size),
+           format_size(entry->payload_size + entry->buffer_bytes, size),
            (unsigned long long)entry->generation);
     print_text(entry->key, entry->key_size);
     printf("  ");
@@ -369,13 +369,13 @@ print_entry(const hf_entry *entry) {
 }
 
 static int
-show(hf_snapshot *snapshot, const char *key, int all) {
+show_entries(hf_snapshot *snapshot, const char *key, int all) {
     hf_error error = HF_ERROR_INIT;
     hf_entry entry = {.struct_size = sizeof entry};
     if (!key) {
         printf("%-10s %10s %6s  %s\n", "CODEC", "SIZE", "SINCE", "NAME");
         if (hf_snapshot_each(snapshot, print_entry_line, &all, &error))
-            return fail(&error, "show");
+            return report_failure(&error, "show");
         return 0;
     }
     hf_status status = hf_snapshot_find(snapshot, key, strlen(key), &entry, &error);
@@ -384,7 +384,7 @@ show(hf_snapshot *snapshot, const char *key, int all) {
         return 1;
     }
     if (status)
-        return fail(&error, key);
+        return report_failure(&error, key);
     print_entry(&entry);
     return 0;
 }
@@ -398,9 +398,9 @@ command_show(const char *name, const char *key, int all) {
         return 1;
     int code = 1;
     if (hf_snapshot_acquire(session, &snapshot, &error))
-        fail(&error, "show");
+        report_failure(&error, "show");
     else {
-        code = show(snapshot, key, all);
+        code = show_entries(snapshot, key, all);
         hf_snapshot_release(snapshot);
     }
     hf_session_close(session);
@@ -423,8 +423,8 @@ command_save(const char *name, const char *path) {
     }
     hf_session_close(session);
     if (status)
-        return fail(&error, "save");
-    printf("%s: %s\n", path, human(info.file_bytes, size));
+        return report_failure(&error, "save");
+    printf("%s: %s\n", path, format_size(info.file_bytes, size));
     return 0;
 }
 
@@ -433,7 +433,7 @@ print_removed(void *context, const hf_session_info *info) {
     char size[16];
     (void)context;
     printf("removed %s (%s)\n", info->name + (info->name[0] == '/'),
-           human(info->allocated_bytes, size));
+           format_size(info->allocated_bytes, size));
     return 0;
 }
 
@@ -458,18 +458,18 @@ command_gc(int kept) {
     uint32_t count = 0;
     if (hf_session_collect(print_removed, NULL, &count, &error) ||
         (kept && hf_session_list(remove_kept, &more, &error)))
-        return fail(&error, "gc");
+        return report_failure(&error, "gc");
     count += more.count;
     printf("%u session%s removed\n", count, count == 1 ? "" : "s");
     return 0;
 }
 
-/* Some commands belong to the Python package: the interpreter beside this program runs
- * the module, or else the first python3 in PATH. Returns only if there is none. */
+/* Some commands belong to the Python package. The interpreter beside this program runs
+ * their module, or else the first python3 in PATH. Returns only if there is none. */
 static int
 run_module(char *module, char **arguments) {
     char own[PATH_MAX], python[PATH_MAX + sizeof "/python3"];
-    /* -P: a file of the current directory isn't a module of Python's. */
+    /* -P: a file of the current directory doesn't hide a module of Python. */
     char *command[16] = {NULL, "-P", "-m", module};
     size_t count = 4;
     ssize_t size = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -480,7 +480,7 @@ run_module(char *module, char **arguments) {
     if (slash) {
         *slash = 0;
         snprintf(python, sizeof python, "%s/python3", own);
-        command[0] = python; /* by which it finds its environment */
+        command[0] = python; /* the interpreter finds its environment by this path */
         execv(python, command);
     }
     command[0] = "python3";
@@ -490,13 +490,13 @@ run_module(char *module, char **arguments) {
 }
 
 static int
-misuse(const char *what, const char *word) {
+report_misuse(const char *what, const char *word) {
     fprintf(stderr, "holdfast: %s%s; holdfast --help shows how it is used\n", what,
             word ? word : "");
     return 2;
 }
 
-/* The words of a command whose number is wrong, or a command that doesn't exist. */
+/* Report a command that doesn't exist, or has a wrong number of words. */
 static int
 misuse_of(const char *command) {
     static const char *const known[] = {"ls", "gc", "save", "info", "show"};
@@ -504,8 +504,8 @@ misuse_of(const char *command) {
         return fputs(usage, stderr) == EOF ? 1 : 2;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(command, known[i]) == 0)
-            return misuse("too few or too many words after ", command);
-    return misuse("unknown command: ", command);
+            return report_misuse("too few or too many words after ", command);
+    return report_misuse("unknown command: ", command);
 }
 
 static int
@@ -533,9 +533,9 @@ main(int argc, char **argv) {
         else if (strcmp(argv[i], "--kept") == 0)
             kept = 1;
         else if (argv[i][0] == '-')
-            return misuse("unknown option: ", argv[i]);
+            return report_misuse("unknown option: ", argv[i]);
         else if (count == 3)
-            return misuse("too many words: ", argv[i]);
+            return report_misuse("too many words: ", argv[i]);
         else
             words[count++] = argv[i];
     }

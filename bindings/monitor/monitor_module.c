@@ -1,12 +1,12 @@
-/* monitor_module.c - holdfast._monitor: reading what the monitor has sampled.
+/* monitor_module.c - holdfast._monitor: reads the monitor's samples.
  *
- * One type, View, over hf_monitor_view (holdfast/monitor.h). It returns copies: numbers
- * in dicts, and the columns of a table as bytes of native doubles and 64-bit integers,
- * which source.py casts to memoryviews. So nobody keeps the writer's memory mapped by
- * looking at it, and NumPy isn't needed.
+ * It has one type, View, over hf_monitor_view (holdfast/monitor.h). Its methods return
+ * copies: numbers in dicts, and the columns of a table as bytes of native doubles and
+ * 64-bit integers, which source.py casts to memoryviews. So a result doesn't keep the
+ * writer's memory mapped, and NumPy isn't needed.
  *
- * Copying a table takes no lock and no Python call, so the interpreter is detached
- * meanwhile. The view lives as long as the object; there is no state beside it.
+ * Copying a table takes no lock and calls no Python code, so the interpreter is
+ * detached meanwhile. The view lives as long as the object. There is no other state.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,7 +24,7 @@ typedef struct view_object {
 } view_object;
 
 static PyObject *
-fail(hf_status status, const hf_error *error) {
+raise_status(hf_status status, const hf_error *error) {
     PyObject *kind = status == HF_E_NOMEM     ? PyExc_MemoryError
                      : status == HF_NOT_FOUND ? PyExc_LookupError
                      : status == HF_E_SYSTEM  ? PyExc_OSError
@@ -44,7 +44,7 @@ view_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
         return NULL;
     hf_status status = hf_monitor_view_open_consume(fd, &view, &error);
     if (status != HF_OK)
-        return fail(status, &error);
+        return raise_status(status, &error);
     view_object *self = (view_object *)type->tp_alloc(type, 0);
     if (self == NULL) {
         hf_monitor_view_close(view);
@@ -84,7 +84,7 @@ read_state(PyObject *self, hf_monitor_state *ret_state, hf_monitor_facts *ret_fa
     hf_status status =
         hf_monitor_view_state(((view_object *)self)->view, ret_state, ret_facts);
     if (status != HF_OK)
-        fail(status, &error);
+        raise_status(status, &error);
     return status == HF_OK;
 }
 
@@ -199,7 +199,7 @@ view_rows(PyObject *self, PyObject *args) {
                                   begin_ns, end_ns, &rows, &error);
     Py_END_ALLOW_THREADS
     if (status != HF_OK)
-        return fail(status, &error);
+        return raise_status(status, &error);
     PyObject *table = table_of(&rows);
     hf_monitor_rows_fini(&rows);
     return table;
@@ -236,7 +236,7 @@ readings_of(const hf_monitor_reading *readings) {
 }
 
 static const char *
-word_of(const char *const *words, size_t count, uint32_t number) {
+choose_word(const char *const *words, size_t count, uint32_t number) {
     return number < count ? words[number] : "unknown";
 }
 
@@ -254,10 +254,10 @@ cell_of(const hf_monitor_cell *cell, const char *source) {
         (long long)cell->begin_ns, "end_ns", (long long)cell->end_ns, "unix_ns",
         (long long)cell->unix_ns, "peak_bytes", cell->peak_bytes, "begin_bytes",
         cell->begin_bytes, "end_bytes", cell->end_bytes, "kind",
-        word_of(kinds, sizeof kinds / sizeof *kinds, cell->kind), "outcome",
-        word_of(outcomes, sizeof outcomes / sizeof *outcomes, cell->outcome), "pids",
-        pids_of(cell->pids, cell->pid_count), "begin", readings_of(cell->begin), "end",
-        readings_of(cell->end));
+        choose_word(kinds, sizeof kinds / sizeof *kinds, cell->kind), "outcome",
+        choose_word(outcomes, sizeof outcomes / sizeof *outcomes, cell->outcome),
+        "pids", pids_of(cell->pids, cell->pid_count), "begin", readings_of(cell->begin),
+        "end", readings_of(cell->end));
 }
 
 static PyObject *
@@ -271,7 +271,7 @@ view_cell(PyObject *self, PyObject *argument) {
     hf_status status =
         hf_monitor_view_cell(((view_object *)self)->view, index, &cell, &source);
     if (status != HF_OK)
-        return fail(status, &error);
+        return raise_status(status, &error);
     PyObject *found = cell_of(&cell, source);
     free(source);
     return found;
@@ -292,7 +292,7 @@ static PyMethodDef view_methods[] = {
     {"rows", view_rows, METH_VARARGS,
      "rows(level, begin_ns, end_ns) -> (times, widths, columns), all as bytes."},
     {"cells", view_cells, METH_NOARGS, "The range of the cells that are kept."},
-    {"cell", view_cell, METH_O, "One of them; LookupError where it was dropped."},
+    {"cell", view_cell, METH_O, "One of them; LookupError if it was dropped."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot view_slots[] = {

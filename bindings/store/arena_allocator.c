@@ -5,22 +5,23 @@
  * are left to the caller's other allocator: running out of /dev/shm must not fail a
  * computation that would have fitted into memory.
  *
- * Whose a block is follows from its address and not from a size, since libraries may
+ * A block's owner follows from its address and not from a size, since libraries may
  * report another size when they free (NumPy does after a resize). Regions start on a
- * page, so nearly all of the others' blocks are recognized without a look at the store;
- * malloc's large ones start 16 bytes behind one.
+ * page, so nearly all blocks of other allocators are recognized without asking the
+ * store: malloc's large ones start 16 bytes after a page.
  *
  * Libraries keep blocks longer than the session that made them. So each arena that was
- * ever begun is kept in a list until its last block is freed, and each block holds a
- * use of the attachment. There is one arena in a worker; more only if a process has
- * several sessions one after the other.
+ * begun is kept in a list until its last block is freed, and each block holds a use of
+ * the attachment. A worker has one arena. There are more only if a process has several
+ * sessions one after the other.
  *
- * In a child of fork() the store gives no blocks and takes none back (its inherit.c),
- * and the mutex is held around the fork.
+ * In a child of fork() the store gives no blocks and takes none back (its inherit.c).
+ * The mutex is held during the fork.
  *
- * The state is the process's, not a module's, as the heap is: libraries keep pointers
- * to these functions for as long as it lives. The mutex guards the list and the counts;
- * the store is called inside of it only to look up an address.
+ * The state belongs to the process, as the heap does, and not to a module: libraries
+ * keep pointers to these functions as long as the process lives. The mutex guards the
+ * list and the counts. While it is held, the store is called only to look up an
+ * address.
  */
 #include "arena_allocator.h"
 
@@ -31,7 +32,8 @@ enum { PAGE_MIN = 4096 }; /* a region's alignment, at least */
 
 typedef struct arena {
     struct arena *next;
-    hfi_attachment *attachment; /* a use while it is the current one or has blocks */
+    hfi_attachment
+        *attachment; /* one use while it is the current arena or has blocks */
     size_t blocks;
 } arena;
 
@@ -41,7 +43,8 @@ static arena *current; /* takes new blocks; or NULL */
 static atomic_size_t current_from = SIZE_MAX; /* bytes; its threshold */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Unlink what is of no use any more. Mutex held; the caller releases what it gets. */
+/* Unlink the arena if it isn't needed any more. Mutex held. The caller releases the
+ * result. */
 static hfi_attachment *
 drop_if_idle(arena *one) {
     if (one == current || one->blocks)
@@ -56,18 +59,18 @@ drop_if_idle(arena *one) {
 }
 
 static void
-lock(void) {
+lock_arenas(void) {
     pthread_mutex_lock(&mutex);
 }
 
 static void
-unlock(void) {
+unlock_arenas(void) {
     pthread_mutex_unlock(&mutex);
 }
 
 static void
 hold_around_forks(void) {
-    (void)pthread_atfork(lock, unlock, unlock);
+    (void)pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas);
 }
 
 hfi_attachment *
@@ -110,9 +113,9 @@ hfi_arena_end(void) {
     hfi_attachment_release(idle);
 }
 
-/* Count a block that comes or goes. */
+/* Count a block that was made or freed. */
 static void
-count(arena *one, int blocks) {
+count_block(arena *one, int blocks) {
     pthread_mutex_lock(&mutex);
     one->blocks += (size_t)blocks;
     hfi_attachment *idle = drop_if_idle(one);
@@ -134,13 +137,13 @@ hfi_arena_allocate(size_t size, int zeroed) {
                                  NULL) == HF_OK)
         return hf_region_address(region);
     if (one)
-        count(one, -1);
+        count_block(one, -1);
     return NULL;
 }
 
 /* The region that starts at `block`, acquired, and its arena; or NULL. */
 static hf_region *
-find(const void *block, arena **ret_arena) {
+find_region(const void *block, arena **ret_arena) {
     if (!block || (uintptr_t)block % PAGE_MIN != 0)
         return NULL;
     hf_region *region = NULL;
@@ -160,7 +163,7 @@ find(const void *block, arena **ret_arena) {
 size_t
 hfi_arena_size(const void *block) {
     arena *one;
-    hf_region *region = find(block, &one);
+    hf_region *region = find_region(block, &one);
     size_t size = region ? hf_region_size(region) : 0;
     hf_region_release(region);
     return size;
@@ -169,11 +172,11 @@ hfi_arena_size(const void *block) {
 int
 hfi_arena_free(void *block) {
     arena *one;
-    hf_region *region = find(block, &one);
+    hf_region *region = find_region(block, &one);
     if (!region)
         return 0;
     hf_region_release(region); /* what find acquired */
-    hf_region_release(region); /* what hfi_arena_allocate kept */
-    count(one, -1);
+    hf_region_release(region); /* the reference that hfi_arena_allocate kept */
+    count_block(one, -1);
     return 1;
 }

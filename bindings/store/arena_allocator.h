@@ -15,14 +15,14 @@ enum { HFI_ARENA_THRESHOLD = 65536 }; /* bytes, by default */
  * session, or `threshold` isn't positive. Needs the interpreter. */
 hfi_attachment *hfi_arena_attachment(PyObject *module, PyObject *session,
                                      Py_ssize_t threshold);
-/* From now on blocks of `threshold` bytes or more are of this session. -1: no
+/* From now on blocks of `threshold` bytes or more belong to this session. -1: no
  * memory. */
 int hfi_arena_begin(hfi_attachment *attachment, size_t threshold);
 /* From now on there are no new blocks; existing ones stay until they are freed. */
 void hfi_arena_end(void);
 
-/* A block, zeroed if asked for. NULL if it is too small for the arena, if the arena is
- * full, or if there is none: the caller takes it from elsewhere. */
+/* A block, zeroed if the caller wants that. NULL if it is too small for the arena, if
+ * the arena is full, or if there is none. Then the caller uses another allocator. */
 void *hfi_arena_allocate(size_t size, int zeroed);
 /* The size of a block; 0 if `block` is none of ours. */
 size_t hfi_arena_size(const void *block);

@@ -1,30 +1,30 @@
-/* arrow_pool.c - new data of Arrow is born in the arena.
+/* arrow_pool.c - new data of Arrow is allocated in the arena.
  *
- * Arrow allocates through a C++ object, arrow::default_memory_pool(). pyarrow has no
- * way to put another one in its place from C, and its headers are no dependency of
- * ours. So three functions of that object (Allocate, Reallocate, Free) are replaced in
- * a copy of its table of virtual functions; everything else stays, and so does what the
- * pool counts of small blocks. Large blocks come from the arena: a save publishes them
- * by reference. An arena that is full leaves them to Arrow's own allocator.
+ * Arrow allocates through a C++ object, arrow::default_memory_pool(). From C, pyarrow
+ * has no way to replace it, and we don't depend on its headers. So three functions of
+ * that object (Allocate, Reallocate, Free) are replaced in a copy of its table of
+ * virtual functions. All else stays, also what the pool counts of small blocks. Large
+ * blocks come from the arena: a save publishes them by reference. If the arena is full,
+ * Arrow's own allocator gets them.
  *
- * This stands on the C++ ABI of x86-64 (Itanium's), so it is done there only, and
- * nothing is guessed: Arrow exports another pool, arrow::ProxyMemoryPool, together with
- * its table and its functions by their mangled names, which spell the arguments' types.
- * A place in the table is taken only if that table holds just the function of that
- * name. A version of Arrow with another interface lacks one of the names, and keeps its
- * pool: its data is then copied once by a save, which is right but not free. A status
- * is returned through a pointer to its place, as every C++ class with a destructor is;
- * it is always one that Arrow itself has made, by the allocation of nothing.
+ * This depends on the C++ ABI of x86-64 (Itanium's), so it is done there only. Nothing
+ * is guessed. Arrow exports another pool, arrow::ProxyMemoryPool, with its table and
+ * its functions by their mangled names, which contain the arguments' types. A place in
+ * the table is used only if that table has the function of that name there. A version
+ * of Arrow with another interface lacks one of the names, and keeps its pool. Its data
+ * is then copied once by a save, which is correct but costs time. A status is returned
+ * through a pointer to its place, as for every C++ class with a destructor. It is
+ * always one that Arrow itself has made, by allocating nothing.
  *
- * Rejected: the import table, as for PyTorch (library_allocator.c), since Arrow brings
- * an allocator of its own that takes whole segments from the system; extent hooks of
- * jemalloc, and arenas given to mimalloc, in whose blocks many buffers lie side by
- * side, so that privatizing one would privatize its neighbours; a C++ extension built
- * against Arrow's headers, since it would fit one version of pyarrow.
+ * Rejected: the import table, as for PyTorch (library_allocator.c), since Arrow has its
+ * own allocator, which takes whole segments from the system; extent hooks of jemalloc,
+ * and arenas given to mimalloc, where many buffers lie side by side in a block, so that
+ * privatizing one would privatize its neighbours; a C++ extension built against Arrow's
+ * headers, which would fit one version of pyarrow.
  *
- * The table is put in place once and stays, since Arrow may free a block at any time;
- * without an arena everything goes to the functions that were there. Any thread may be
- * in here, with or without the interpreter.
+ * The table is set once and stays, since Arrow may free a block at any time. Without an
+ * arena all calls go to the original functions. Any thread may run these functions,
+ * with or without the interpreter.
  */
 #include "arena_allocator.h"
 #include "module_functions.h"
@@ -44,7 +44,7 @@ typedef void *reallocate_function(void *ret_status, void *pool, int64_t old_size
                                   int64_t size, int64_t alignment, uint8_t **block);
 typedef void free_function(void *pool, uint8_t *block, int64_t size, int64_t alignment);
 
-/* Arrow's own; written once, before the table is in place. */
+/* Arrow's own functions. They are written once, before the table is set. */
 static allocate_function *own_allocate;
 static reallocate_function *own_reallocate;
 static free_function *own_free;
@@ -79,8 +79,8 @@ pool_free(void *pool, uint8_t *block, int64_t size, int64_t alignment) {
         own_free(pool, block, size, alignment);
 }
 
-/* Builders grow by doubling and cut off what is too much at the end: up to a quarter
- * stays, more is worth a copy. */
+/* Builders grow by doubling, and at the end cut off what is too much. If that is up to
+ * a quarter, it stays. More is worth a copy. */
 static void *
 pool_reallocate(void *status, void *pool, int64_t old_size, int64_t size,
                 int64_t alignment, uint8_t **block) {
@@ -117,7 +117,7 @@ note_library(struct dl_phdr_info *info, size_t size, void *context) {
 /* The index of the function of this name in the exported table of another pool, or
  * -1. */
 static int
-slot_of(void *library, void *const *known, size_t count, const char *name) {
+function_index(void *library, void *const *known, size_t count, const char *name) {
     void *function = dlsym(library, name);
     int slot = -1;
     for (size_t i = 0; function && i < count; i++)
@@ -128,7 +128,7 @@ slot_of(void *library, void *const *known, size_t count, const char *name) {
 
 /* How many functions the exported table has. */
 static size_t
-count_of(void *symbol) {
+count_functions(void *symbol) {
     Dl_info info;
     const ElfW(Sym) *entry = NULL;
     if (!symbol || !dladdr1(symbol, &info, (void **)&entry, RTLD_DL_SYMENT) || !entry ||
@@ -143,16 +143,16 @@ count_of(void *symbol) {
 static int
 put_table(void *library) {
     void **known = dlsym(library, "_ZTVN5arrow15ProxyMemoryPoolE");
-    size_t count = count_of(known);
+    size_t count = count_functions(known);
     int allocate = -1, reallocate = -1, release = -1;
     if (count) {
         known += TABLE_HEAD;
-        allocate =
-            slot_of(library, known, count, "_ZN5arrow15ProxyMemoryPool8AllocateEllPPh");
-        reallocate = slot_of(library, known, count,
-                             "_ZN5arrow15ProxyMemoryPool10ReallocateElllPPh");
-        release =
-            slot_of(library, known, count, "_ZN5arrow15ProxyMemoryPool4FreeEPhll");
+        allocate = function_index(library, known, count,
+                                  "_ZN5arrow15ProxyMemoryPool8AllocateEllPPh");
+        reallocate = function_index(library, known, count,
+                                    "_ZN5arrow15ProxyMemoryPool10ReallocateElllPPh");
+        release = function_index(library, known, count,
+                                 "_ZN5arrow15ProxyMemoryPool4FreeEPhll");
     }
     void *(*default_pool)(void);
     void *symbol = dlsym(library, "_ZN5arrow19default_memory_poolEv");

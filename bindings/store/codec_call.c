@@ -1,20 +1,21 @@
-/* codec_call.c - calling the codecs: which one, in whose turn, and what is refused.
+/* codec_call.c - calling the codecs: which codec is called, the turns, and entries in
+ * quarantine.
  *
- * For a value the codecs are asked in their order, and one that accepts it may still
- * decline half-way; then the next one is asked. For an entry its number names the
- * codec. A process that doesn't know a number asks holdfast.codecs to load the entry
- * points of all packages, once: a number doesn't say whose it is. For values the module
- * of their type says so.
+ * For a value the codecs are asked in their order. A codec that accepts it may still
+ * decline half-way. Then the next one is asked. For an entry its number names the
+ * codec. A process that doesn't know a number asks holdfast.codecs once to load the
+ * entry points of all packages, since a number doesn't name its package. For a value
+ * the module of its type does.
  *
- * Turns. The codecs of plain data and buffers are ours, in C, and run no other code.
- * All others may: a pickle calls what it names, a module is imported, and a codec of
- * another library does as it likes. So each of those encodings and decodings is a turn
- * (engine/turn.c), with the variables' names in it for the message that another process
+ * The codecs of plain data and buffers are our own, in C, and run no other code. All
+ * others may: a pickle calls the functions that it names, a module is imported, a codec
+ * of another library runs any code. So each of those encodings and decodings is a turn
+ * (engine/turn.c). It has the variables' names, for the message that another process
  * may have to write. A class that is decoded because an instance needs it is an entry
- * of its own, under the name of the variable that needs it.
+ * of its own. Its turn has the name of the variable that needs it.
  *
- * An entry in quarantine isn't decoded: that fails as any decoding may, with words. So
- * its name is absent here, its bytes stay in the store, and everything else goes on.
+ * An entry in quarantine isn't decoded: that fails with a message, as any decoding may.
+ * So its name is absent here, its bytes stay in the store, and all else goes on.
  *
  * Codecs of other extension modules are tables of C functions (holdfast/codec.h) in a
  * capsule named "holdfast.codec". Capsules are kept for as long as the registry, since
@@ -66,7 +67,7 @@ kind_text(int kind) {
                          : "variables that share objects";
 }
 
-/* Of a subject: a key, or a dict with the names of a group. */
+/* The names of a subject, which is a key, or a dict with the names of a group. */
 static void
 make_label(PyObject *subject, label *ret_label) {
     PyObject *key, *value;
@@ -84,8 +85,8 @@ make_label(PyObject *subject, label *ret_label) {
     add_text(ret_label, text, strlen(text));
 }
 
-/* The turn of encoding `subject`, or of decoding `entry` for it (NULL: what its key
- * says). */
+/* The turn of encoding `subject`, or of decoding `entry` for it (NULL: for the name in
+ * its key). */
 static void
 begin_turn(hf_session *session, PyObject *subject, const hf_entry *entry,
            hf_turn *ret_before) {
@@ -100,7 +101,7 @@ begin_turn(hf_session *session, PyObject *subject, const hf_entry *entry,
     hf_session_turn_begin(session, entry, name.text, name.size, ret_before);
 }
 
-/* 0 if `entry` may be decoded, -1 with an exception where it is in quarantine. */
+/* 0 if `entry` may be decoded, -1 with an exception if it is in quarantine. */
 static int
 check_quarantine(hfi_state *state, hf_session *session, const hf_entry *entry) {
     uint32_t cause = hf_session_quarantined(session, entry);
@@ -120,7 +121,7 @@ check_quarantine(hfi_state *state, hf_session *session, const hf_entry *entry) {
 
 /* Whether encoding and decoding by this codec runs no code but ours. */
 static int
-is_quiet(uint32_t codec) {
+codec_is_quiet(uint32_t codec) {
     return codec == HF_CODEC_PLAIN || codec == HF_CODEC_BUFFER ||
            codec == HF_CODEC_MEMBER;
 }
@@ -132,7 +133,7 @@ hfi_codec_asks_context(const hf_entry *entry) {
     return entry->codec != HF_CODEC_BUFFER && entry->codec != HF_CODEC_MODULE;
 }
 
-/* Of these types neither the module nor the buffer codec carries anything. */
+/* Types of which neither the module codec nor the buffer codec carries anything. */
 static int
 is_plain_type(PyTypeObject *type) {
     return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
@@ -160,7 +161,7 @@ hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value, PyObject *su
             continue;
         hfi_entry_sink_clear(sink);
         int named = subject && sink->session && codec->number != HF_CODEC_MODULE &&
-                    !is_quiet(codec->number);
+                    !codec_is_quiet(codec->number);
         hf_turn before = {.struct_size = sizeof before};
         if (named)
             begin_turn(sink->session, subject, NULL, &before);
@@ -196,7 +197,7 @@ hfi_decode(hfi_state *state, hfi_attachment *attachment, hf_snapshot *snapshot,
     if (!codec)
         return PyErr_Format(state->error, "codec %u is not known here", entry->codec);
     hf_session *session = attachment->session;
-    int named = !is_quiet(entry->codec);
+    int named = !codec_is_quiet(entry->codec);
     if (named && check_quarantine(state, session, entry) < 0)
         return NULL;
     if (hfi_entry_source_init(ret_source, state, attachment, snapshot, entry) < 0)
@@ -250,7 +251,7 @@ register_codec(PyObject *module, PyObject *capsule) {
 }
 
 static PyObject *
-quarantine(PyObject *module, PyObject *args) {
+quarantine_object(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *object;
     unsigned cause;
@@ -299,10 +300,10 @@ PyDoc_STRVAR(register_codec_doc,
 
 PyMethodDef hfi_codec_functions[] = {
     {"register_codec", register_codec, METH_O, register_codec_doc},
-    {"_quarantine", quarantine, METH_VARARGS,
-     "_quarantine(session, cause): what this process decodes now is not to be decoded "
-     "any more."},
+    {"_quarantine", quarantine_object, METH_VARARGS,
+     "_quarantine(session, cause): put the entry that this process decodes now in "
+     "quarantine."},
     {"_renew_turn", renew_turn, METH_O,
-     "_renew_turn(session): the time that what is encoded or decoded now may take "
-     "begins anew."},
+     "_renew_turn(session): start the clock of the value that is encoded or decoded "
+     "now anew."},
     {NULL, NULL, 0, NULL}};

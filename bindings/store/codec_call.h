@@ -30,7 +30,7 @@ PyObject *hfi_decode(hfi_state *state, hfi_attachment *attachment,
 /* The codec of a number, from a package that is loaded for it now if necessary; or
  * NULL, without an exception. */
 const hf_codec *hfi_codec_find(hfi_state *state, uint32_t number);
-/* Whether its decoder may ask holdfast.carry.context for whom it decodes. */
+/* Whether its decoder may ask holdfast.carry.context for which namespace it decodes. */
 int hfi_codec_asks_context(const hf_entry *entry);
 
 #endif

@@ -43,8 +43,8 @@ void hfi_entry_sink_init(hfi_entry_sink *sink, hf_session *session);
 /* Empty it, for the next codec. */
 void hfi_entry_sink_clear(hfi_entry_sink *sink);
 void hfi_entry_sink_fini(hfi_entry_sink *sink);
-/* Whether there is so much outside of regions that comparing it is four times a
- * digest's work. */
+/* Whether so much lies outside of regions that comparing it is four times the work of a
+ * digest. */
 int hfi_entry_sink_is_large(const hfi_entry_sink *sink);
 /* The place for the digests of the buffers, one for each, which the code that copies
  * them fills in; borrowed. NULL if none is needed. */

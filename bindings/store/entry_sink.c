@@ -1,18 +1,18 @@
 /* entry_sink.c - an encoding in this process, before it is put into the store.
  *
- * The sink collects first and puts later: whether an entry changed at all is known only
- * when its encoding is there, and a codec may decline half-way. So payload and meta
- * grow in malloc'ed memory, and buffers are kept by reference, pinned by the object
- * that owns them.
+ * The sink collects first and puts later. Only a complete encoding shows whether an
+ * entry changed, and a codec may decline half-way. So payload and meta grow in
+ * malloc'ed memory, and buffers are kept by reference, pinned by the object that owns
+ * them.
  *
  * Memory that lies in a region of the session becomes that whole region, once, however
- * many views of it there are: that is what makes a save without copying, and what keeps
- * views together. Other memory is merged only when address and size are the same.
+ * many views of it there are. That makes a save without copying possible, and keeps
+ * views together. Other memory is merged only if address and size are the same.
  *
- * The digest shows whether bytes are those of last time (hf_digest_add). It is taken
- * once an encoding: what differs is compared first, and then remembered. An encoding
- * that is put without a comparison has the digests of its buffers from the code that
- * copied them.
+ * The digest shows whether bytes are the same as last time (hf_digest_add). It is
+ * computed once for each encoding: the bytes are compared with the digest, which is
+ * then kept. An encoding that is put without a comparison gets the digests of its
+ * buffers from the code that copied them.
  */
 #include "entry.h"
 
@@ -80,7 +80,7 @@ sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
 }
 
 static hf_status
-make_room(hfi_entry_sink *sink, hf_error *reterr) {
+make_buffer_room(hfi_entry_sink *sink, hf_error *reterr) {
     if (sink->buffer_count < sink->buffer_room)
         return HF_OK;
     uint32_t room = sink->buffer_room * 2 + 4;
@@ -130,7 +130,7 @@ sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
             return HF_OK;
         }
     }
-    hf_status status = make_room(sink, reterr);
+    hf_status status = make_buffer_room(sink, reterr);
     if (status != HF_OK) {
         hf_region_release(region);
         return status;

@@ -1,13 +1,14 @@
 /* fork_functions.c - forks of a Python process (worker/fork.h): the interpreter's calls around them.
  *
- * They are made as os.fork() makes them: PyOS_BeforeFork, the fork, PyOS_AfterFork_Parent
- * and PyOS_AfterFork_Child. These run the hooks of os.register_at_fork, which may be
- * anybody's: `random` is reseeded, a lock is taken and released again.
+ * They are made as os.fork() makes them: PyOS_BeforeFork, the fork,
+ * PyOS_AfterFork_Parent and PyOS_AfterFork_Child. These run the hooks of
+ * os.register_at_fork, which may be any code: `random` is reseeded, a lock is taken and
+ * released again.
  *
- * For a quiet fork (`hooks` is given) none runs in the process that forks. In the fork all
- * run when it goes on, as if it had made the fork itself: `before` first, then
- * `after_in_child`. _fork_child(hooks) makes an ordinary child as quietly. There are three
- * steps:
+ * In a quiet fork (`hooks` is given) no hook runs in the process that forks. All of
+ * them run in the fork when it goes on, as if it had made the fork itself: `before`
+ * first, then `after_in_child`. _fork_child(hooks) makes an ordinary child as quietly.
+ * There are three steps:
  *
  *   in the parent   The caller holds the import lock from before the fork until after it,
  *                   as PyOS_BeforeFork would, so no module is half entered.
@@ -17,9 +18,10 @@
  *   in the fork     _run_fork_hooks(): PyOS_BeforeFork and PyOS_AfterFork_Child, with
  *                   the hooks.
  *
- * Hooks can't run in the fork without the second step: if another thread has asked for
- * the interpreter's lock, the first hook in Python gives it up and waits for ever until
- * that thread has taken it. (And without the first, Python 3.13 aborts.)
+ * Hooks can't run in the fork without the second step. If another thread has asked for
+ * the interpreter's lock, the first hook in Python releases it for that thread, which
+ * doesn't exist in the fork, and waits for ever. (And without the first step Python
+ * 3.13 aborts.)
  *
  * Locks that the fork inherits:
  *
@@ -165,7 +167,7 @@ fork_child(PyObject *module, PyObject *hooks) {
 }
 
 static PyObject *
-succeed(PyObject *module, PyObject *object) {
+succeed_parent(PyObject *module, PyObject *object) {
     hfi_attachment *attachment = hfi_attachment_of(module, object);
     if (!attachment)
         return NULL;
@@ -202,7 +204,7 @@ PyMethodDef hfi_fork_functions[] = {
     {"_start_timers", start_timers, METH_NOARGS,
      "_start_timers(): in a fork, start those that were noted, with the time that was "
      "left then."},
-    {"_succeed", succeed, METH_O,
-     "_succeed(session): in a fork, go on in the dead parent's place; GoneError where "
+    {"_succeed", succeed_parent, METH_O,
+     "_succeed(session): in a fork, go on in the dead parent's place; GoneError if "
      "it can't."},
     {NULL, NULL, 0, NULL}};

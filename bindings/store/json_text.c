@@ -1,13 +1,13 @@
 /* json_text.c - a long str as a string of JSON, for what a cell shows.
  *
- * A picture or an interactive plot is a text of megabytes in a message. The json
- * module looks at each character twice and copies them one by one; that took longer
- * than all else on the way to the client. Here eight bytes are looked at at once, and
- * what stands between two that need an escape is copied as a whole.
+ * A picture or an interactive plot is a text of megabytes in a message. The json module
+ * looks at each character twice and copies them one by one. That took longer than all
+ * else on the way to the client. Here eight bytes are looked at together, and the bytes
+ * between two that need an escape are copied at once.
  *
- * The result is what json.dumps(text, ensure_ascii=False) gives, in UTF-8: only the
- * quote, the backslash and what is below a space are escaped. A lone surrogate has no
- * UTF-8, and is the UnicodeEncodeError that it is in Python.
+ * The result is that of json.dumps(text, ensure_ascii=False), in UTF-8: only the quote,
+ * the backslash and control characters are escaped. A lone surrogate has no UTF-8, and
+ * raises UnicodeEncodeError, as in Python.
  */
 #include "module_functions.h"
 
@@ -17,7 +17,7 @@
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Nonzero where one of eight bytes is zero. */
+/* Nonzero if one of eight bytes is zero. */
 static uint64_t
 with_zero(uint64_t word) {
     return (word - EACH(1)) & ~word & EACH(0x80);
@@ -39,7 +39,7 @@ find_special(const char *at, const char *end) {
 }
 
 static Py_ssize_t
-size_of(const char *data, Py_ssize_t size) {
+escaped_size(const char *data, Py_ssize_t size) {
     const char *end = data + size;
     char ignored[HFI_JSON_ESCAPE_MAX];
     Py_ssize_t total = size + 2;
@@ -50,7 +50,7 @@ size_of(const char *data, Py_ssize_t size) {
 }
 
 static void
-write_text(char *to, const char *data, Py_ssize_t size) {
+write_escaped(char *to, const char *data, Py_ssize_t size) {
     const char *end = data + size;
     *to++ = '"';
     for (const char *at = data;;) {
@@ -86,9 +86,9 @@ json_text(PyObject *module, PyObject *text) {
     }
     PyObject *result = size > PY_SSIZE_T_MAX / HFI_JSON_ESCAPE_MAX - 2
                            ? PyErr_NoMemory()
-                           : PyBytes_FromStringAndSize(NULL, size_of(data, size));
+                           : PyBytes_FromStringAndSize(NULL, escaped_size(data, size));
     if (result != NULL)
-        write_text(PyBytes_AS_STRING(result), data, size);
+        write_escaped(PyBytes_AS_STRING(result), data, size);
     Py_XDECREF(encoded);
     return result;
 }

@@ -1,30 +1,31 @@
-/* library_allocator.c - large blocks of a native library are born in the arena.
+/* library_allocator.c - large blocks of a native library are allocated in the arena.
  *
- * PyTorch's tensors come from its own allocator, which can be replaced from C++ only:
- * by an object whose layout and virtual functions change from version to version, and
- * whose header needs PyTorch's; those of TensorFlow and JAX can't be replaced at all.
- * The functions that these allocators call don't change: libc10,
+ * PyTorch's tensors come from its own allocator. It can be replaced from C++ only, by
+ * an object whose layout and virtual functions change from version to version, and
+ * whose header needs PyTorch's. Those of TensorFlow and JAX can't be replaced at all.
+ * But the functions that these allocators call don't change: libc10,
  * libtensorflow_framework and libjax_common take every block by posix_memalign and give
  * it back by free (both of XLA's in tsl/platform's AlignedMalloc and AlignedFree). So
- * it is there that we step in: in the library's import table, the slots of those names
- * are pointed to the functions below. A block of the arena's threshold or more is a
- * region then, and what isn't the arena's goes to the C library as before. Nothing of
- * PyTorch's own interface is used, and no other library sees a difference.
+ * these calls are redirected: in the library's import table, the slots of those names
+ * get the addresses of the functions below. A block of the arena's threshold or more is
+ * a region then, and all others come from the C library as before. PyTorch's own
+ * interface isn't used, and no other library sees a difference.
  *
  * The table is ELF's: the relocations of kind "jump slot" and "global data" in the
- * dynamic section, which the dynamic linker has filled in and we read as it did (System
- * V ABI, chapter 5). With full RELRO its pages are read-only by now; they are made
- * writable for the moment of the store. A slot is one aligned word, so a thread that
- * calls through it meanwhile gets the old function or the new one, and either is right
- * for any block that it can have: our functions know whose a block is by its address
- * (arena_allocator.c). For the same reason the slots are never set back; without an
+ * dynamic section. The dynamic linker has filled it in, and we read it in the same way
+ * (System V ABI, chapter 5). With full RELRO its pages are read-only by now, and are
+ * made writable for the moment of the store. A slot is one aligned word. So a thread
+ * that calls through it meanwhile gets the old function or the new one. Both are right
+ * for any block, since our functions recognize a block's owner by its address
+ * (arena_allocator.c). For the same reason the slots are never set back: without an
  * arena the functions are the C library's. `free` is set before those that allocate.
  *
- * Only libraries are taken whose blocks are given back where they were taken, or in
- * another that is taken before: libtensorflow_cc frees what the framework gave. If the
+ * Only libraries are chosen whose blocks are freed by the same library, or by another
+ * one that is chosen before: libtensorflow_cc frees blocks of the framework. If the
  * table isn't understood (another system or machine), or a name isn't in it, nothing is
- * changed, tensors come from malloc, and a save copies them. A tool that fills the same
- * slots later, as some memory profilers do, must pass on what it finds there.
+ * changed, tensors come from malloc, and a save copies them. A tool that sets the same
+ * slots later, as some memory profilers do, must call the functions that it finds
+ * there.
  *
  * Rejected: c10::SetCPUAllocator with an object made by hand, as described above; a C++
  * extension against PyTorch's headers, which would have to be built for each version;
@@ -83,7 +84,7 @@ arena_realloc(void *block, size_t size) {
     return moved;
 }
 
-/* In this order: what gives back is there before what takes. */
+/* In this order: the functions that free are set before those that allocate. */
 static const struct replacement {
     const char *name;
     void (*function)(void);
@@ -120,7 +121,7 @@ typedef struct import_table {
 
 /* glibc has added the base to the addresses of the dynamic section; musl hasn't. */
 static const void *
-located(const import_table *at, ElfW(Addr) address) {
+table_address(const import_table *at, ElfW(Addr) address) {
     return (const void *)(address < at->base ? address + at->base : address);
 }
 
@@ -130,22 +131,22 @@ read_dynamic(import_table *at, const ElfW(Dyn) * dynamic) {
         ElfW(Addr) value = dynamic->d_un.d_ptr;
         switch (dynamic->d_tag) {
         case DT_RELA:
-            at->relocations[0] = located(at, value);
+            at->relocations[0] = table_address(at, value);
             break;
         case DT_RELASZ:
             at->counts[0] = value / sizeof(ElfW(Rela));
             break;
         case DT_JMPREL:
-            at->relocations[1] = located(at, value);
+            at->relocations[1] = table_address(at, value);
             break;
         case DT_PLTRELSZ:
             at->counts[1] = value / sizeof(ElfW(Rela));
             break;
         case DT_SYMTAB:
-            at->symbols = located(at, value);
+            at->symbols = table_address(at, value);
             break;
         case DT_STRTAB:
-            at->strings = located(at, value);
+            at->strings = table_address(at, value);
             break;
         case DT_STRSZ:
             at->strings_size = value;
@@ -217,14 +218,15 @@ has_slot(const import_table *at, const char *name) {
     return 0;
 }
 
-/* 1 if the library's blocks are the arena's from now on. */
+/* 1 if the library's blocks come from the arena from now on. */
 static int
 take_library(const char *file) {
     import_table at = {.file = file};
     if (JUMP_SLOT < 0 || dl_iterate_phdr(find_library, &at) != 1 || !at.symbols ||
         !at.strings || !at.relocations[0] || !at.relocations[1])
         return 0;
-    /* Code that asks malloc for the size of a block would ask about ours. */
+    /* Code that asks malloc for the size of a block would ask it about our blocks, too.
+     * */
     if (has_slot(&at, "malloc_usable_size"))
         return 0;
     for (int i = 0; i < REPLACEMENTS; i++)

@@ -1,13 +1,12 @@
-/* memory_type.c - the Python type Memory: the whole memory that an array looks at.
+/* memory_type.c - the Python type Memory: the whole memory at which an array looks.
  *
- * Views of one array must come back as views of one memory. So what is carried is never
- * a view's own bytes but the memory at the end of its chain of bases, once, and each
- * view's place in it. A Memory names that range: it exports the bytes from `address` on
- * and holds the object at the end of the chain, which owns them.
+ * Views of one array must come back as views of one memory. So a view's own bytes are
+ * never carried. Instead the memory at the end of its chain of bases is carried once,
+ * and each view's place in it. A Memory names that range: it exports the bytes from
+ * `address` on, and holds the object at the end of the chain, which owns them.
  *
- * Whether two arrays share is decided by the range; the caller keeps one Memory for
- * each. Finding the range is serializers/python/array.c, or a codec's own knowledge
- * (_memory_at).
+ * The range decides whether two arrays share. The caller keeps one Memory for each
+ * range. serializers/python/array.c finds it, or a codec that knows it (_memory_at).
  */
 #include "attachment.h"
 

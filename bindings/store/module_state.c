@@ -1,9 +1,9 @@
 /* module_state.c - the module's state: its life, and the errors that it raises.
  *
- * Every hf_status below zero, and every answer that nobody handled, becomes an
- * exception derived from Error, whose `status` is the identifier in status.h. A failed
- * system call is an OSError with its errno, and missing memory a MemoryError, so that
- * the usual handlers work.
+ * Every negative hf_status, and every answer that wasn't handled, becomes an exception
+ * derived from Error. Its `status` is the identifier in status.h. A failed system call
+ * is an OSError with its errno, and missing memory a MemoryError, so that the usual
+ * handlers work.
  */
 #include "module_state.h"
 
@@ -144,7 +144,7 @@ state_free(void *module) {
     state_clear(module);
     hfi_registry_close(state->registry);
     state->registry = NULL;
-    Py_CLEAR(state->plugins); /* not before: the registry points into them */
+    Py_CLEAR(state->plugins); /* only now: the registry points into them */
 }
 
 struct PyModuleDef hfi_store_definition = {

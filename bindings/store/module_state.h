@@ -32,8 +32,8 @@ typedef struct hfi_state {
     PyObject *plugins;      /* list: the capsules of other modules' codecs */
 } hfi_state;
 
-/* The extension's definition, without its slots: store_module.c, which is above all
- * that the module has, adds them before it gives the definition to CPython. */
+/* The extension's definition, without its slots. store_module.c, which is above all
+ * other files of the module, adds them before it gives the definition to CPython. */
 extern struct PyModuleDef hfi_store_definition;
 
 /* The state of the module that made a type, or made one that it is derived from;
@@ -48,7 +48,8 @@ int hfi_state_add_errors(PyObject *module, hfi_state *state);
  * `return hfi_raise(...)` reads well. */
 void *hfi_raise(hfi_state *state, hf_status status, const hf_error *error);
 
-/* As HF_ERROR_INIT, without its 512 bytes to clear: for what runs once a name. */
+/* As HF_ERROR_INIT, but the 512 bytes of the message aren't cleared: for code that runs
+ * once for each name. */
 static inline void
 hfi_error_init(hf_error *ret_error) {
     ret_error->status = HF_OK;

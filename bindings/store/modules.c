@@ -1,11 +1,11 @@
-/* modules.c - a look at all modules that touches none.
+/* modules.c - looking at all modules without touching them.
  *
- * A large notebook has imported thousands. In a fork each object whose references are
- * counted is a page that the kernel copies: a loop in Python over `sys.modules` took 4
- * to 6 ms of a cell there. Here references are borrowed, so pages are read only, and no
- * code of a module's own runs, which may be one that is loaded when it is asked.
+ * A large notebook has imported thousands. In a fork, each change of a reference count
+ * makes the kernel copy a page: a loop in Python over `sys.modules` took 4 to 6 ms of a
+ * cell there. Here references are borrowed, so pages are only read. No code of a module
+ * runs either: a lazy module would be loaded when it is asked.
  *
- * Likewise the environment, as C code finds it: os.environ may not show all of it.
+ * The environment is here, too, as C code finds it: os.environ may not show all of it.
  */
 #include "module_functions.h"
 
@@ -27,7 +27,7 @@ dict_of_class(PyTypeObject *type) {
 #endif
 }
 
-/* Another number where a module came, went, or was replaced. */
+/* A number that changes if a module was added, removed or replaced. */
 static PyObject *
 modules_digest(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
     PyObject *modules = PyImport_GetModuleDict(), *key, *value;
@@ -60,14 +60,14 @@ modules_with(PyObject *Py_UNUSED(module), PyObject *attribute) {
 }
 
 static int
-fold(PyObject *object, void *digest) {
+fold_object(PyObject *object, void *digest) {
     uint64_t *folded = digest;
     *folded = (*folded ^ (uint64_t)(uintptr_t)object) * 0x100000001b3u;
     return 0;
 }
 
-/* What a dict holds. Python 3.11 gives it a number that no dict had before each time that
- * it is changed; later versions have none, or don't promise it. */
+/* A number for a dict's content. Python 3.11 gives it a new number with each change,
+ * which no dict had before. Later versions have none, or don't promise it. */
 static void
 fold_dict(PyObject *dict, uint64_t *digest) {
 #if PY_VERSION_HEX < 0x030C0000
@@ -76,15 +76,16 @@ fold_dict(PyObject *dict, uint64_t *digest) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(dict, &position, &key, &value)) {
-        fold(key, digest);
-        fold(value, digest);
+        fold_object(key, digest);
+        fold_object(value, digest);
     }
 #endif
 }
 
-/* Another number where one of these objects holds another object than before. Of a module
- * and of a class it is what their dicts hold. An object that was freed meanwhile may have
- * left its address to another one: what has to count is to be kept alive (watched.py). */
+/* A number that changes if one of these objects refers to another object than before.
+ * For a module and a class that is their dict's content. An object that was freed
+ * meanwhile may have had the address of a new one, so the caller keeps alive what has
+ * to count (watched.py). */
 static PyObject *
 contents_digest(PyObject *Py_UNUSED(module), PyObject *objects) {
     uint64_t digest = 0xcbf29ce484222325u;
@@ -96,17 +97,17 @@ contents_digest(PyObject *Py_UNUSED(module), PyObject *objects) {
             one = PyModule_GetDict(one);
         else if (PyType_Check(one))
             one = dict_of_class((PyTypeObject *)one);
-        fold(one, &digest);
+        fold_object(one, &digest);
         if (one && PyDict_CheckExact(one))
             fold_dict(one, &digest);
         else if (one && Py_TYPE(one)->tp_traverse)
-            Py_TYPE(one)->tp_traverse(one, fold, &digest);
+            Py_TYPE(one)->tp_traverse(one, fold_object, &digest);
     }
     return PyLong_FromUnsignedLongLong(digest);
 }
 
 static PyObject *
-environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
+list_environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
     extern char **environ;
     PyObject *list = PyList_New(0);
     for (char **entry = environ; list && entry && *entry; entry++) {
@@ -120,12 +121,12 @@ environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
 
 PyMethodDef hfi_modules_functions[] = {
     {"_contents_digest", contents_digest, METH_O,
-     "_contents_digest(objects): a number that changes where one of them holds another "
+     "_contents_digest(objects): a number that changes if one of them holds another "
      "object."},
-    {"_environment", environment, METH_NOARGS,
+    {"_environment", list_environment, METH_NOARGS,
      "The entries of the environment as C code finds them."},
     {"_modules_digest", modules_digest, METH_NOARGS,
-     "A number that changes where a module comes, goes or is replaced."},
+     "A number that changes if a module is added, removed or replaced."},
     {"_modules_with", modules_with, METH_O,
      "_modules_with(attribute): the modules that have it: (name, value) each."},
     {NULL, NULL, 0, NULL}};

@@ -1,15 +1,16 @@
 /* names.c - one process's knowledge of the names in the store.
  *
- * For every key of the store there is a record (record.c), as of one generation, whose
- * snapshot is held. A save compares the namespace with the records and prepares a
- * commit of what differs; what will hold once it is published stands in `pending`. A
- * bind fills a namespace from the snapshot, and the records with what it bound.
+ * For every key of the store there is a record (record.c). The records are of one
+ * generation, whose snapshot is held. A save compares the namespace with the records
+ * and prepares a commit of what differs. The records that will hold after the
+ * publication are in `pending`. A bind fills a namespace from the snapshot, and the
+ * records with what it bound.
  *
- * A name is in one of three states: bound (what the namespace has was in the store),
- * skipped (it is in the store and was not decoded here; saving keeps it unless the user
- * bound the name anew), or unserializable (no codec carries its value; it lives in this
- * process only, and its reason is kept). Deleting a bound name removes it from the
- * store; deleting a skipped one is no event, since the namespace never had it.
+ * A name is in one of three states. Bound: the value in the namespace was in the store.
+ * Skipped: the name is in the store and was not decoded here. Saving keeps it unless
+ * the user bound the name anew. Unserializable: no codec encodes its value. It lives in
+ * this process only, and the reason is kept. Deleting a bound name removes it from the
+ * store. A skipped one can't be deleted, since the namespace never had it.
  */
 #include "names.h"
 
@@ -69,7 +70,7 @@ hfi_names_current(hfi_state *state, const hfi_names *names) {
 }
 
 static void
-hold(hfi_names *names, hf_snapshot *snapshot) {
+hold_snapshot(hfi_names *names, hf_snapshot *snapshot) {
     hf_snapshot_release(names->snapshot);
     names->snapshot = snapshot;
 }
@@ -98,7 +99,7 @@ hfi_names_begin_with_current(hfi_state *state, hfi_names *names) {
         return 0;
     hf_snapshot *snapshot = hfi_names_current(state, names);
     if (snapshot)
-        hold(names, snapshot);
+        hold_snapshot(names, snapshot);
     return snapshot ? 0 : -1;
 }
 
@@ -119,7 +120,7 @@ hfi_names_follow(hfi_state *state, hfi_names *names) {
     hf_status status =
         hf_snapshot_diff(names->snapshot, snapshot, note_difference, &differs, &error);
     if (status == HF_OK && !differs) {
-        hold(names, snapshot);
+        hold_snapshot(names, snapshot);
         return 1;
     }
     hf_snapshot_release(snapshot);
@@ -143,7 +144,7 @@ hfi_names_take_published(hfi_state *state, hfi_names *names) {
         hf_snapshot_release(snapshot);
         return 0;
     }
-    hold(names, snapshot);
+    hold_snapshot(names, snapshot);
     int failed = hfi_records_merge(&names->records, &names->pending) < 0;
     hfi_names_drop_pending(names);
     return failed ? -1 : 0;

@@ -1,8 +1,8 @@
-/* names.h - Names: what one process knows of the names in the store.
+/* names.h - Names: one process's knowledge of the names in the store.
  *
- * The data of the type, and what more than one stage of a save or a bind does with it.
- * The stages are above: out by scan, group, encode, commit (names_save.c); in by
- * decode, bind (names_bind.c).
+ * The data of the type, and functions that more than one stage of a save or a bind
+ * uses. The stages are above it: out by scan, group, encode, commit (names_save.c); in
+ * by decode, bind (names_bind.c).
  *
  * One thread at a time, with the interpreter attached. While a save or a bind is going
  * on, Python code that it calls can't begin another one (hfi_names_begin). It can make
@@ -62,14 +62,14 @@ hf_snapshot *hfi_names_named(hfi_state *state, const hfi_names *names, const cha
 int hfi_names_begin_with_current(hfi_state *state, hfi_names *names);
 /* The same if it has just the entries of the one held: 1, else 0. */
 int hfi_names_follow(hfi_state *state, hfi_names *names);
-/* If the prepared commit was published, and there was no memory to note it: note it
- * now. Nothing, if its generation has no name and another one was published since: that
- * is to be adopted. */
+/* If the prepared commit was published, and there was no memory to note that: note it
+ * now. Does nothing if its generation has no name and another one was published since:
+ * that one must be adopted. */
 int hfi_names_take_published(hfi_state *state, hfi_names *names);
 /* Forget what was prepared. */
 void hfi_names_drop_pending(hfi_names *names);
 
-/* A name isn't carried, for this reason; and it is, or is gone. */
+/* Note that a name isn't carried, for this reason; and that it is, or is gone. */
 int hfi_names_set_unserializable(hfi_names *names, PyObject *key, PyObject *value,
                                  PyObject *reason);
 int hfi_names_remove_unserializable(hfi_names *names, PyObject *key);

@@ -1,17 +1,18 @@
 /* names_bind.c - Names.bind() and Names.adopt(): from the store into a namespace.
  *
- * bind() visits the entries in the order in which their names were first put. A name is
- * decoded (names_decode.c) when it is asked for, costs a mapping only, or is cheap
- * (below); else it is remembered as skipped. Values reach the namespace at the
- * end, in that same order, so that a new process's globals come in the order of the old
- * one's: a group in between decodes several names at once, and a class those that it
- * shares objects with. The code behind the values is looked for only where names were
- * asked for, since it may reach others; a bind of everything saves the walk.
+ * bind() visits the entries in the order in which their names were first put. It
+ * decodes a name (names_decode.c) if the name is asked for, costs only a mapping, or is
+ * cheap (below). Otherwise it notes the name as skipped. Values reach the namespace at
+ * the end, in the same order, so a new process's globals have the order of the old
+ * one's. Some are decoded earlier: a group decodes several names at once, and a class
+ * those with which it shares objects. The code behind the values is looked for only if
+ * names were asked for, since it may reach others. A bind of everything saves that
+ * walk.
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
- * else: the objects that didn't change stay the same objects. A changed class is
- * decoded onto the class that is there, so that old instances see it. Changes of
- * objects that unserializable values share are applied in place (holdfast.carry.in_place).
+ * else: objects that didn't change stay the same. A changed class is decoded into the
+ * existing class, so that old instances see the change. Changes of objects that
+ * unserializable values share are applied in place (holdfast.carry.in_place).
  */
 #include "names_type.h"
 
@@ -28,21 +29,20 @@
 
 /* ---- what is cheap to decode ---------------------------------------------------- */
 
-/* Names in a cell's code are bound in any case, and so are values that cost a mapping
- * only. Of the rest the cell may reach something without a name of it in its code: by
- * reflection, by a library that looks into __main__. So plain data, functions and
- * classes are bound as well, in the order of the names, until a budget is spent. A byte
- * of a pickle counts for eight: it is read by an interpreter of its own, and calls
- * Python.
+/* Names in a cell's code are bound in any case, and so are values that cost only a
+ * mapping. The cell may also reach others without naming them: by reflection, or by a
+ * library that looks into __main__. So plain data, functions and classes are bound,
+ * too, in the order of the names, until a budget is spent. A byte of a pickle counts as
+ * eight: reading it runs an interpreter of its own, and calls Python.
  *
- * Not so what runs code of the notebook's when it is decoded, and instances of its
- * classes, whose __hash__ may be called: nobody but the cell may do that unasked. Nor
- * memory of a GPU that the main worker lends: its encoding is small, but decoding
- * copies all of the memory. */
+ * Two kinds are left out. Values that run code of the notebook when they are decoded,
+ * and instances of its classes, whose __hash__ may be called: only the cell may cause
+ * that. And memory of a GPU that the main worker lends: its encoding is small, but
+ * decoding copies all of the memory. */
 
 enum { PICKLE_FACTOR = 8, ENTRY_MAX = 4096 };
 
-/* Is the value a function or a class, by the type that its meta has? */
+/* Whether the value is a function or a class, by the type in its meta. */
 static int
 is_code(const hf_entry *entry) {
     static const char *const types[] = {"function", "type", "ABCMeta", "EnumType"};
@@ -82,12 +82,11 @@ cost_of(const hf_entry *entry) {
     return is_code(entry) || !has_classes(entry) ? size * PICKLE_FACTOR : 0;
 }
 
-/* 1 if a name with this entry is to be bound although no code asks for it; what it
- * costs, in bytes, is taken off `budget`. 0 if not; -1 with an exception. Runs no code
- * of Python. */
+/* 1 if a name with this entry is bound although no code asks for it. Its cost, in
+ * bytes, is taken off `budget`. 0 if not; -1 with an exception. Runs no Python code. */
 static int
-affords(hfi_state *state, const hfi_names *names, const hf_entry *entry,
-        int64_t *budget) {
+affords_entry(hfi_state *state, const hfi_names *names, const hf_entry *entry,
+              int64_t *budget) {
     hf_entry group = {.struct_size = sizeof group};
     if (*budget <= 0)
         return 0;
@@ -117,25 +116,27 @@ typedef struct binding {
     hfi_keys order;   /* the names that were met, in the store's order */
     uint64_t skipped;
     hf_snapshot *before; /* of an adoption: the generation that was known, or NULL */
-    const char *name; /* of the one that is adopted; without a size: the current one */
+    const char
+        *name; /* the generation that is adopted; without a size: the current one */
     Py_ssize_t name_size;
-    hf_error error; /* of the call that failed last */
+    hf_error error; /* the error of the call that failed last */
 } binding;
 
 static hfi_record *
-record_of(binding *at, PyObject *key) {
+bound_record(binding *at, PyObject *key) {
     return hfi_records_find(&at->in.names->records, key);
 }
 
-/* The name's place in the order, whatever decodes its value. */
+/* Note the name's place in the order, before anything decodes its value. */
 static int
-meet(binding *at, PyObject *key) {
+order_name(binding *at, PyObject *key) {
     return hfi_key_kind(key) == 'n' ? hfi_keys_add(&at->order, key) : 0;
 }
 
-/* The new value of a record reaches the namespace, which holds it from then on. The
+/* Put the new value of a record into the namespace, which holds it from then on. The
  * replaced object may run a finalizer, which may move the records. Without memory for
- * the name it is skipped: a bound one that isn't there would count as deleted. */
+ * the name it counts as skipped: a bound name that isn't there would count as deleted.
+ * */
 static int
 bind_new(binding *at, PyObject *key, hfi_record *record) {
     PyObject *value = Py_NewRef(record->bound);
@@ -145,7 +146,7 @@ bind_new(binding *at, PyObject *key, hfi_record *record) {
         Py_DECREF(value);
     }
     int failed = PyDict_SetItem(at->in.namespace, key, value) < 0;
-    if (failed && (record = record_of(at, key))) {
+    if (failed && (record = bound_record(at, key))) {
         record->state = HFI_SKIPPED;
         hfi_record_bind(record, NULL, 0);
     }
@@ -153,12 +154,12 @@ bind_new(binding *at, PyObject *key, hfi_record *record) {
     return failed;
 }
 
-/* Those of the keys that are new; gives how many. */
+/* Find the new ones of the keys. Returns how many. */
 static size_t
 bind_those(binding *at, const hfi_keys *keys, int *failed) {
     size_t count = 0;
     for (size_t i = 0; i < keys->count; i++) {
-        hfi_record *record = record_of(at, keys->items[i]);
+        hfi_record *record = bound_record(at, keys->items[i]);
         if (!record || !record->is_new)
             continue;
         *failed |= bind_new(at, keys->items[i], record);
@@ -167,9 +168,9 @@ bind_those(binding *at, const hfi_keys *keys, int *failed) {
     return count;
 }
 
-/* The decoded values reach the namespace; first the names that were met, then those of
- * a group whose own entries are as they were. After a failure too: the records say that
- * they are bound, and a name that isn't would count as deleted. */
+/* Put the decoded values into the namespace: first the names that were met, then those
+ * of a group whose own entries are unchanged. This is also done after a failure: the
+ * records say that they are bound, and a missing name would count as deleted. */
 static int
 bind_in_order(binding *at, int failed) {
     PyObject *type, *error, *traceback;
@@ -190,7 +191,8 @@ is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
     if (!at->wanted || ((entry->flags & HFI_ENTRY_MAPPED) && at->budget >= 0))
         return 1;
     int wanted = PySet_Contains(at->wanted, key);
-    return wanted ? wanted : affords(at->in.state, at->in.names, entry, &at->budget);
+    return wanted ? wanted
+                  : affords_entry(at->in.state, at->in.names, entry, &at->budget);
 }
 
 static int
@@ -198,9 +200,9 @@ bind_entry(binding *at, const hf_entry *entry) {
     PyObject *key = hfi_key_decode(entry);
     if (!key)
         return -1;
-    hfi_record *known = record_of(at, key);
+    hfi_record *known = bound_record(at, key);
     int result = 0;
-    if (meet(at, key) < 0 || (known && known->state == HFI_BOUND)) {
+    if (order_name(at, key) < 0 || (known && known->state == HFI_BOUND)) {
         Py_DECREF(key);
         return PyErr_Occurred() ? -1 : 0;
     }
@@ -236,7 +238,7 @@ bind_all(binding *at) {
 
 /* ---- adopt ----------------------------------------------------------------------- */
 
-/* An entry that changed. Its target stays while the snapshot is held. */
+/* A changed entry. Its target stays while the snapshot is held. */
 typedef struct change {
     hf_entry entry;
     PyObject *key;
@@ -274,7 +276,7 @@ difference_add(void *context, const hf_entry *before, const hf_entry *after) {
 }
 
 static int
-by_sequence(const void *one, const void *other) {
+by_change_sequence(const void *one, const void *other) {
     const change *left = one, *right = other;
     return (left->entry.sequence > right->entry.sequence) -
            (left->entry.sequence < right->entry.sequence);
@@ -292,7 +294,7 @@ static int
 adopt_removed(binding *at, PyObject *keys, PyObject *removed) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
-        hfi_record *record = record_of(at, key);
+        hfi_record *record = bound_record(at, key);
         if (!record)
             continue;
         int bound = record->state == HFI_BOUND && hfi_key_kind(key) == 'n';
@@ -311,7 +313,7 @@ adopt_removed(binding *at, PyObject *keys, PyObject *removed) {
 static int
 adopt_one(binding *at, PyObject *key, const hf_entry *entry) {
     int kind = hfi_key_kind(key), done = PyDict_Contains(at->in.decoded, key);
-    hfi_record *record = record_of(at, key);
+    hfi_record *record = bound_record(at, key);
     if (done || (record && record->state == HFI_BOUND))
         return done < 0 ? -1 : 0;
     if (kind == 'n' || kind == 'c')
@@ -325,7 +327,7 @@ static int
 adopt_changed(binding *at, const difference *found) {
     for (size_t i = 0; i < found->count; i++) {
         const change *one = &found->changed[i];
-        if (meet(at, one->key) < 0 ||
+        if (order_name(at, one->key) < 0 ||
             !hfi_decoding_set_record(&at->in, one->key, &one->entry, HFI_SKIPPED))
             return -1;
     }
@@ -352,7 +354,7 @@ adopt_difference(binding *at, PyObject *removed) {
     if (failed)
         hfi_raise(at->in.state, status < 0 ? status : HF_E_NOMEM, &at->error);
     else if (found.count)
-        qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
+        qsort(found.changed, found.count, sizeof *found.changed, by_change_sequence);
     failed = failed || adopt_removed(at, found.removed, removed) < 0 ||
              adopt_changed(at, &found) < 0;
     difference_fini(&found);
@@ -361,23 +363,23 @@ adopt_difference(binding *at, PyObject *removed) {
 
 /* The values to bind, for holdfast.carry.in_place: a new dict. */
 static PyObject *
-values_of(binding *at) {
+bound_values(binding *at) {
     PyObject *values = PyDict_New();
     for (size_t i = 0; values && i < at->in.bound.count; i++) {
         PyObject *key = at->in.bound.items[i];
-        hfi_record *record = record_of(at, key);
+        hfi_record *record = bound_record(at, key);
         if (record && record->is_new && PyDict_SetItem(values, key, record->bound) < 0)
             Py_CLEAR(values);
     }
     return values;
 }
 
-/* Another object than the decoded one is not known: the next save looks at it. */
+/* If it isn't the decoded object, nothing is known of it: the next save looks at it. */
 static void
 take_values(binding *at, PyObject *values) {
     PyObject *key, *value;
     for (Py_ssize_t i = 0; PyDict_Next(values, &i, &key, &value);) {
-        hfi_record *record = record_of(at, key);
+        hfi_record *record = bound_record(at, key);
         if (!record || !record->is_new || record->bound == value)
             continue;
         record->is_closed = 0;
@@ -385,15 +387,16 @@ take_values(binding *at, PyObject *values) {
     }
 }
 
-/* A value that an unserializable object may hold as well is changed in place, not bound
- * anew. New reference: a list of the names for which that isn't possible. */
+/* Change values in place that an unserializable object may hold, too, instead of
+ * binding them anew. New reference: a list of the names for which that isn't possible.
+ * */
 static PyObject *
 apply_in_place(binding *at) {
     PyObject *beside = at->in.names->beside;
     if (PySet_GET_SIZE(beside) == 0)
         return PyList_New(0);
     PyObject *module = PyImport_ImportModule("holdfast.carry.in_place");
-    PyObject *values = module ? values_of(at) : NULL;
+    PyObject *values = module ? bound_values(at) : NULL;
     PyObject *apart =
         values ? PyObject_CallMethod(module, "apply", "OOOO", at->in.namespace, values,
                                      at->in.decoded, beside)
@@ -405,8 +408,8 @@ apply_in_place(binding *at) {
     return apart;
 }
 
-/* The names that are asked for, and no others, which a bind before has met. 0 if an
- * entry isn't found by the name that its key was decoded to. */
+/* Bind only the names that are asked for, which an earlier bind has met. 0 if an entry
+ * isn't found by the name to which its key was decoded. */
 static int
 bind_wanted(binding *at) {
     difference found = {.count = 0};
@@ -425,7 +428,7 @@ bind_wanted(binding *at) {
     if (PyErr_Occurred())
         there = -1;
     if (found.count)
-        qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
+        qsort(found.changed, found.count, sizeof *found.changed, by_change_sequence);
     for (size_t i = 0; there > 0 && i < found.count; i++)
         if (bind_entry(at, &found.changed[i].entry) < 0)
             there = -1;
@@ -461,8 +464,8 @@ binding_fini(binding *at) {
     hfi_keys_fini(&at->order);
 }
 
-/* The code behind the names that it may be behind. New reference. A record only knows
- * which object it was; by now a finalizer may have deleted the name. */
+/* Find the code behind the names, if there may be any. New reference. A record only
+ * knows which object it was: a finalizer may have deleted the name by now. */
 static PyObject *
 code_of(binding *at) {
     PyObject *open = at->in.open, *values = PyList_New(0), *code = NULL;
@@ -480,7 +483,7 @@ code_of(binding *at) {
 
 /* Consumes the reference to `code`, or NULL with an exception. */
 static PyObject *
-report(binding *at, double start, PyObject *code) {
+report_binding(binding *at, double start, PyObject *code) {
     if (!code)
         return NULL;
     return Py_BuildValue("{s:n,s:K,s:K,s:K,s:d,s:O,s:N}", "bound",
@@ -492,7 +495,7 @@ report(binding *at, double start, PyObject *code) {
 }
 
 static PyObject *
-list_of(const hfi_keys *keys) {
+list_keys(const hfi_keys *keys) {
     PyObject *list = PyList_New((Py_ssize_t)keys->count);
     for (size_t i = 0; list && i < keys->count; i++)
         PyList_SET_ITEM(list, (Py_ssize_t)i, Py_NewRef(keys->items[i]));
@@ -517,7 +520,8 @@ bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget
         if (hfi_names_begin_with_current(at.in.state, names) == 0 &&
             bind_in_order(&at, bind_what(&at) < 0) == 0 &&
             hfi_decoding_take_baselines(&at.in) == 0)
-            result = report(&at, start, at.wanted ? code_of(&at) : PyDict_New());
+            result =
+                report_binding(&at, start, at.wanted ? code_of(&at) : PyDict_New());
     }
     binding_fini(&at);
     return result;
@@ -537,7 +541,7 @@ hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs) {
     return result;
 }
 
-/* The differing values reach the namespace, even if some could not be decoded. */
+/* Put the changed values into the namespace, even if some could not be decoded. */
 static PyObject *
 adopt_and_report(binding *at, PyObject *removed) {
     double start = now_seconds();
@@ -546,8 +550,8 @@ adopt_and_report(binding *at, PyObject *removed) {
     PyObject *apart = adopt_difference(at, removed) == 0 ? apply_in_place(at) : NULL;
     PyObject *result = NULL;
     if (bind_in_order(at, !apart) == 0 && hfi_decoding_take_baselines(&at->in) == 0)
-        result = report(at, start, code_of(at));
-    PyObject *changed = result ? list_of(&at->in.bound) : NULL;
+        result = report_binding(at, start, code_of(at));
+    PyObject *changed = result ? list_keys(&at->in.bound) : NULL;
     if (result && (!changed || PyDict_SetItemString(result, "changed", changed) < 0 ||
                    PyDict_SetItemString(result, "removed", removed) < 0 ||
                    PyDict_SetItemString(result, "apart", apart) < 0))

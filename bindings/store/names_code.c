@@ -1,10 +1,10 @@
-/* names_code.c - which code is behind a name.
+/* names_code.c - the code behind a name.
  *
- * A name that no code reached can be passed over by the next save (names_scan.c), if it
- * is known which code can run. So a save reports the functions and classes behind each
- * value that it looked at, and those of them that somebody else holds, a library or a
- * thread, which may call them at any time. A bind reports the code behind what it
- * bound.
+ * The next save can skip a name that no code reached (names_scan.c). For that it must
+ * know which code can run. So a save reports the functions and classes behind each
+ * value that it looked at. It also reports those that other code holds, a library or a
+ * thread, which may call them at any time. A bind reports the code behind the values
+ * that it bound.
  */
 #include "names_code.h"
 
@@ -78,8 +78,8 @@ root_keys(const hfi_graph *graph, PyObject *keys) {
 }
 
 static int
-walk(PyObject *keys, PyObject *values, PyObject *classes, PyObject *namespace,
-     PyObject *code) {
+walk_values(PyObject *keys, PyObject *values, PyObject *classes, PyObject *namespace,
+            PyObject *code) {
     hfi_graph graph;
     hfi_graph_input input = {.objects = PySequence_Fast_ITEMS(values),
                              .count = (size_t)PyList_GET_SIZE(values),
@@ -103,7 +103,7 @@ hfi_code_behind(PyObject *keys, PyObject *values, PyObject *classes,
     if (!code || (!PyList_GET_SIZE(values) && !PyList_GET_SIZE(classes)))
         return code;
     PyObject *known = PyList_AsTuple(classes); /* the walk may decode more of them */
-    int failed = !known || walk(keys, values, known, namespace, code) < 0;
+    int failed = !known || walk_values(keys, values, known, namespace, code) < 0;
     Py_XDECREF(known);
     if (failed)
         Py_CLEAR(code);

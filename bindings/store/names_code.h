@@ -13,15 +13,15 @@
 /* The key of a class of the notebook, a new reference; NULL with an exception. */
 PyObject *hfi_code_class_key(PyObject *cls);
 
-/* Into the dict `code`: the list of the functions and classes behind each key, one list
- * for all keys that share objects, since the walk meets a function that two names lead
- * to from one of them only. Into the list `held` (or NULL): the keys of groups with
- * code of which code elsewhere holds a part. `keys` is a list with the key of each
- * root. -1 with an exception. */
+/* Put into the dict `code` the functions and classes behind each key: one list for all
+ * keys that share objects, since the walk meets a function to which two names lead from
+ * one of them only. Put into the list `held` (or NULL) the keys of groups with code, if
+ * other code holds a part of them. `keys` is a list with the key of each root. -1 with
+ * an exception. */
 int hfi_code_list(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held);
 
-/* Into the dict `numbers`: of each key, a list of the numbers in its value that may be
- * addresses. `keys` as above. -1 with an exception. */
+/* Put into the dict `numbers`, for each key, a list of the numbers in its value that
+ * may be addresses. `keys` as above. -1 with an exception. */
 int hfi_code_list_numbers(const hfi_graph *graph, PyObject *keys, PyObject *numbers);
 
 /* The same for these values and classes (lists), by a walk of their own: a new dict.

@@ -1,21 +1,21 @@
 /* names_commit.c - the commit of a save: what is put, what is removed.
  *
- * A value is put where its encoding differs from what its record says; the record that
- * will hold once the commit is published goes to `pending`. Nothing is changed in
- * `records`: a commit may be dropped after a good save, and then the next save starts
- * from the same place. Marking records as changed in place, and taking that back, was
- * rejected for that reason.
+ * A value is put if its encoding differs from its record. The record that will hold
+ * after the publication goes to `pending`. Nothing is changed in `records`: a commit
+ * may be dropped after a successful save, and then the next save starts from the same
+ * place. For that reason it was rejected to mark records as changed in place and to
+ * undo that.
  *
  * A small value is put with the interpreter attached, since the store then only copies
- * to memory of its own; what goes to the arena is written detached.
+ * to its own memory. Data for the arena is written detached.
  *
- * Removals. A bound name that the namespace lacks was deleted by the user. A skipped
- * one was never there, so its absence says nothing. Groups and classes have no name of
- * their own: they stay while a record that stays refers to them, directly or through
- * another class, and are swept when nothing does. Most saves have neither, and then
- * nothing is marked. Nothing else can refer to them, since an encoding's meta lists the
- * classes that it needs. Counting references instead would have to be right across
- * crashes and conflicts; marking starts from what is there.
+ * A bound name that the namespace lacks was deleted by the user. A skipped one was
+ * never there, so its absence means nothing. Groups and classes have no name of their
+ * own. They stay while a remaining record refers to them, directly or through another
+ * class, and are removed when none does. Most saves have neither, and then nothing is
+ * marked. Nothing else can refer to them, since an encoding's meta lists the classes
+ * that it needs. Reference counts would have to stay right through crashes and
+ * conflicts. Marking starts from the existing records.
  */
 #include "names_stages.h"
 
@@ -23,7 +23,7 @@
 
 #include "names_format.h"
 
-enum { DETACH_SIZE = 4096 }; /* payload from which putting may mean a system call */
+enum { DETACH_SIZE = 4096 }; /* putting a larger payload may need a system call */
 
 int
 hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names,
@@ -57,7 +57,7 @@ hfi_changes_expect(hfi_changes *at, size_t count) {
 }
 
 static hfi_record *
-record_of(const hfi_changes *at, PyObject *key) {
+current_record(const hfi_changes *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
@@ -67,12 +67,13 @@ record_after(const hfi_changes *at, PyObject *key) {
     hfi_record *pending = hfi_records_find(&at->names->pending, key);
     if (pending)
         return pending->state == HFI_REMOVED ? NULL : pending;
-    return record_of(at, key);
+    return current_record(at, key);
 }
 
-/* Not in a trial: a second commit of this process would drop the one that is prepared. */
+/* Begin the commit, but not in a trial: a second commit of this process would drop the
+ * prepared one. */
 static int
-begin(hfi_changes *at) {
+begin_commit(hfi_changes *at) {
     if (at->commit)
         return 0;
     hf_error error = HF_ERROR_INIT;
@@ -86,7 +87,7 @@ begin(hfi_changes *at) {
 }
 
 static uint32_t
-flags_of(PyObject *key, const hfi_entry_sink *sink, uint32_t codec) {
+entry_flags(PyObject *key, const hfi_entry_sink *sink, uint32_t codec) {
     if (hfi_key_kind(key) == 'g')
         return HFI_ENTRY_GROUP;
     int cheap = sink->buffer_count || sink->payload_size < 32768;
@@ -104,20 +105,20 @@ put_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     return status;
 }
 
-/* Put the sink's encoding under `key`. Gives a new record, borrowed from pending. */
+/* Put the sink's encoding under `key`. Returns a new record, borrowed from pending. */
 static hfi_record *
-put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
+put_record(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
     if (at->is_trial)
         return hfi_records_put(&at->names->pending, key);
     Py_ssize_t size = 0;
     const char *text = hfi_key_bytes(key, &size);
-    if (!text || begin(at) < 0)
+    if (!text || begin_commit(at) < 0)
         return NULL;
     hf_value value = {.struct_size = sizeof value,
                       .key = text,
                       .key_size = (size_t)size,
                       .codec = codec,
-                      .flags = flags_of(key, sink, codec),
+                      .flags = entry_flags(key, sink, codec),
                       .meta = sink->meta,
                       .meta_size = sink->meta_size,
                       .payload = sink->payload_size ? sink->payload : NULL,
@@ -133,7 +134,7 @@ put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
     hfi_record *record = hfi_records_put(&at->names->pending, key);
     if (!record || hfi_record_take(record, at->names->attachment, sink, codec) < 0)
         return NULL;
-    if (codec != HF_CODEC_PICKLE) /* no other one's meta has classes */
+    if (codec != HF_CODEC_PICKLE) /* no other codec's meta has classes */
         return record;
     return hfi_record_set_classes_consume(record, hfi_sink_classes(sink, codec)) < 0
                ? NULL
@@ -143,14 +144,14 @@ put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
 int
 hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec,
                 PyObject *group, hfi_record **ret_record) {
-    hfi_record *record = record_of(at, key);
+    hfi_record *record = current_record(at, key);
     int same = record ? hfi_stored_matches(at->state, at->names, key, record, sink,
                                            codec, &at->decoded_again)
                       : 0;
     if (same < 0)
         return -1;
     if (!same) {
-        record = put(at, key, sink, codec);
+        record = put_record(at, key, sink, codec);
         if (!record || hfi_record_set_group(record, group) < 0)
             return -1;
     }
@@ -160,10 +161,10 @@ hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t c
 }
 
 static int
-remove_entry(hfi_changes *at, PyObject *key) {
+remove_stored(hfi_changes *at, PyObject *key) {
     Py_ssize_t size = 0;
     const char *text = hfi_key_bytes(key, &size);
-    if (!text || begin(at) < 0)
+    if (!text || begin_commit(at) < 0)
         return -1;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
@@ -178,7 +179,7 @@ remove_entry(hfi_changes *at, PyObject *key) {
 
 static int
 remove_key(hfi_changes *at, PyObject *key) {
-    if (!at->is_trial && remove_entry(at, key) < 0)
+    if (!at->is_trial && remove_stored(at, key) < 0)
         return -1;
     hfi_record *record = hfi_records_put(&at->names->pending, key);
     if (!record)
@@ -189,7 +190,7 @@ remove_key(hfi_changes *at, PyObject *key) {
 
 int
 hfi_changes_drop(hfi_changes *at, PyObject *key) {
-    return record_of(at, key) ? remove_key(at, key) : 0;
+    return current_record(at, key) ? remove_key(at, key) : 0;
 }
 
 /* ---- what leaves ---------------------------------------------------------------- */
@@ -233,9 +234,10 @@ remove_deleted(hfi_changes *at, const hfi_scan_request *wanted) {
     return forget_unserializable(at, wanted->namespace);
 }
 
-/* Mark what the records that stay refer to: groups, classes, and theirs in turn. */
+/* Mark the groups and classes to which the remaining records refer, and in turn theirs.
+ * */
 static int
-mark(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
+mark_record(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
     int kind = hfi_key_kind(key);
     if (kind == 'g' || kind == 'c') { /* nothing refers to the others */
         int known = PySet_Contains(live, key);
@@ -247,15 +249,15 @@ mark(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
     PyObject *group_key = hfi_record_group(record);
     if (group_key) {
         hfi_record *group = record_after(at, group_key);
-        if (group && mark(at, live, group_key, group) < 0)
+        if (group && mark_record(at, live, group_key, group) < 0)
             return -1;
     }
     PyObject *classes = hfi_record_classes(record);
     for (Py_ssize_t i = 0; classes && i < PyTuple_GET_SIZE(classes); i++) {
         PyObject *class_key = hfi_key_of_class(PyTuple_GET_ITEM(classes, i));
         hfi_record *class_record = class_key ? record_after(at, class_key) : NULL;
-        int failed =
-            !class_key || (class_record && mark(at, live, class_key, class_record) < 0);
+        int failed = !class_key || (class_record &&
+                                    mark_record(at, live, class_key, class_record) < 0);
         Py_XDECREF(class_key);
         if (failed)
             return -1;
@@ -296,7 +298,7 @@ remove_unreferred(hfi_changes *at) {
         int kind = hfi_key_kind(key);
         hfi_record *record = record_after(at, key);
         if (record && (kind == 'n' || kind == 'x'))
-            failed = mark(at, live, key, record) < 0;
+            failed = mark_record(at, live, key, record) < 0;
     }
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);

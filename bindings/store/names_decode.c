@@ -1,19 +1,19 @@
-/* names_decode.c - one entry of the store becomes a value, to be bound.
+/* names_decode.c - decoding one entry of the store to a value that is bound later.
  *
- * A name in a group decodes the whole group, once, and all of its names with it: half a
- * group would come apart at the next save. Values are collected in `bound` and reach
- * the namespace at the end of the bind, in the order of the names (names_bind.c). A
- * class that a pickle refers to is decoded while the pickle is: from its own entry, or
- * from the group that it is in.
+ * A name in a group decodes the whole group, once, with all of its names: half a group
+ * would be taken apart by the next save. Values are collected in `bound` and reach the
+ * namespace at the end of the bind, in the order of the names (names_bind.c). A class
+ * to which a pickle refers is decoded during the pickle: from its own entry, or from
+ * the group that it is in.
  *
  * A value that can't be decoded (a module is missing here) is reported as absent and
  * kept as skipped; the others are decoded all the same.
  *
- * Baselines. A value that was decoded is known again by the entry that it came from
- * (names_stored.c). For a class of the notebook that won't do: decoding its entry a
- * second time would set back the class that is there. So right after decoding, a class
- * is encoded again to learn the digest that this process's own encoding has, and with
- * it a group that has a class in it. Classes are small.
+ * At the next save a decoded value is compared with the entry from which it came
+ * (names_stored.c). For a class of the notebook that isn't possible: decoding its entry
+ * a second time would reset the existing class. So right after decoding, a class is
+ * encoded again, to get the digest of this process's own encoding. The same is done for
+ * a group with a class. Classes are small.
  */
 #include "names_decode.h"
 
@@ -85,7 +85,7 @@ hfi_decoding_enter(hfi_decoding *at) {
 }
 
 static PyObject *
-decode(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
+decode_entry(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
     if (hfi_codec_asks_context(entry) && hfi_decoding_enter(at) < 0)
         return NULL;
     PyObject *value = hfi_decode(at->state, at->names->attachment, at->names->snapshot,
@@ -95,12 +95,12 @@ decode(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
 }
 
 static int
-find(hfi_decoding *at, PyObject *key, hf_entry *ret_entry) {
+find_entry(hfi_decoding *at, PyObject *key, hf_entry *ret_entry) {
     return hfi_names_find(at->state, at->names, key, ret_entry);
 }
 
 static hfi_record *
-record_of(hfi_decoding *at, PyObject *key) {
+decoded_record(hfi_decoding *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
@@ -126,8 +126,9 @@ hfi_decoding_set_record(hfi_decoding *at, PyObject *key, const hf_entry *entry,
 
 /* ---- values --------------------------------------------------------------------- */
 
-/* Does nobody else hold a part of what this codec just made? Of plain data and arrays
- * in regions of their own, yes; what unpickling calls may keep what it makes. */
+/* Whether no other code holds a part of what this codec just made. For plain data and
+ * arrays in regions of their own that is so. Functions that unpickling calls may keep
+ * what they make. */
 static int
 is_closed(hfi_decoding *at, uint32_t codec, PyObject *value) {
     if (codec == HF_CODEC_PLAIN || codec == HF_CODEC_MODULE)
@@ -141,18 +142,18 @@ is_closed(hfi_decoding *at, uint32_t codec, PyObject *value) {
     return own;
 }
 
-/* It could be decoded after all, by a second try for another name of its group. */
+/* A second try, for another name of its group, could decode it. */
 static int
-is_there(hfi_decoding *at, PyObject *key) {
+mark_present(hfi_decoding *at, PyObject *key) {
     int absent = PyDict_Contains(at->absent, key);
     return absent > 0 ? PyDict_DelItem(at->absent, key) : absent;
 }
 
-/* To be bound, and remembered with the regions that `source` mapped; NULL for one that
- * has none. `codec` is its own, or that of its group. */
+/* Note a value to be bound, with the regions that `source` mapped (NULL: none). `codec`
+ * is its own, or that of its group. */
 static int
-take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
-           PyObject *value, const hfi_entry_source *source) {
+take_decoded(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
+             PyObject *value, const hfi_entry_source *source) {
     int kind = hfi_key_kind(key), closed = is_closed(at, codec, value);
     hfi_record *record = hfi_decoding_set_record(at, key, entry, HFI_BOUND);
     if (!record ||
@@ -169,7 +170,8 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
     if (kind != 'n')
         return kind == 'c' ? PyList_Append(at->classes, value) : 0;
     if ((!closed && PyList_Append(at->open, key) < 0) ||
-        hfi_names_forget_unserializable(at->names, key) < 0 || is_there(at, key) < 0)
+        hfi_names_forget_unserializable(at->names, key) < 0 ||
+        mark_present(at, key) < 0)
         return -1;
     return hfi_keys_add(&at->bound, key);
 }
@@ -178,7 +180,7 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
  * asked for its value in the store? */
 static int
 is_the_users(hfi_decoding *at, PyObject *name) {
-    const hfi_record *record = at->asked ? record_of(at, name) : NULL;
+    const hfi_record *record = at->asked ? decoded_record(at, name) : NULL;
     if (!record || hfi_key_kind(name) != 'n')
         return 0;
     int asked = PySet_Contains(at->asked, name);
@@ -194,7 +196,7 @@ take_member(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *name,
             PyObject *value) {
     hf_entry entry = {.struct_size = sizeof entry};
     PyObject *own;
-    int found = PyUnicode_Check(name) ? find(at, name, &entry) : 0;
+    int found = PyUnicode_Check(name) ? find_entry(at, name, &entry) : 0;
     if (found > 0 && (found = is_the_users(at, name)) >= 0)
         found = !found;
     if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
@@ -203,7 +205,7 @@ take_member(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *name,
     if (same > 0)
         same = PyObject_RichCompareBool(own, group, Py_EQ);
     Py_XDECREF(own);
-    return same > 0 ? take_value(at, name, &entry, codec, value, NULL) : same;
+    return same > 0 ? take_decoded(at, name, &entry, codec, value, NULL) : same;
 }
 
 static int
@@ -221,8 +223,8 @@ take_members(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *values
     return failed ? -1 : 0;
 }
 
-/* Some of its names have no value: the next one that is asked for decodes it again. The
- * exception that is set stays. */
+/* Some of its names have no value, so the next name that is asked for decodes it again.
+ * An exception that is set stays. */
 static void
 forget_decoded(hfi_decoding *at, PyObject *key) {
     PyObject *type, *error, *traceback;
@@ -232,24 +234,24 @@ forget_decoded(hfi_decoding *at, PyObject *key) {
     PyErr_Restore(type, error, traceback);
 }
 
-/* A group: its dict, new reference. */
+/* Decode a group: its dict, new reference. */
 static PyObject *
 decode_group(hfi_decoding *at, PyObject *key) {
     PyObject *values = Py_XNewRef(PyDict_GetItemWithError(at->decoded, key));
     if (values || PyErr_Occurred())
         return values;
     hf_entry entry = {.struct_size = sizeof entry};
-    int found = find(at, key, &entry);
+    int found = find_entry(at, key, &entry);
     if (found == 0)
         PyErr_Format(at->state->corrupt_error, "a group of names is missing");
     hfi_entry_source source;
-    values = found > 0 ? decode(at, &entry, &source) : NULL;
+    values = found > 0 ? decode_entry(at, &entry, &source) : NULL;
     int failed = !values;
     if (values && !PyDict_CheckExact(values)) {
         failed = 1;
         PyErr_SetString(at->state->corrupt_error, "a group of names is no dict");
     }
-    failed = failed || take_value(at, key, &entry, entry.codec, values, &source) < 0;
+    failed = failed || take_decoded(at, key, &entry, entry.codec, values, &source) < 0;
     if (values)
         hfi_entry_source_fini(&source);
     if (failed || take_members(at, key, entry.codec, values) < 0) {
@@ -275,10 +277,10 @@ decode_member(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
 static PyObject *
 decode_single(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     hfi_entry_source source;
-    PyObject *value = decode(at, entry, &source);
+    PyObject *value = decode_entry(at, entry, &source);
     if (!value)
         return NULL;
-    if (take_value(at, key, entry, entry->codec, value, &source) < 0)
+    if (take_decoded(at, key, entry, entry->codec, value, &source) < 0)
         Py_CLEAR(value);
     hfi_entry_source_fini(&source);
     return value;
@@ -296,7 +298,7 @@ decode_key(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     return value;
 }
 
-/* Take the exception away: its words, or its type's name. New reference. */
+/* Clear the exception. Returns its text, or its type's name: a new reference. */
 static PyObject *
 take_reason(void) {
     PyObject *type, *value, *traceback;
@@ -319,11 +321,11 @@ set_absent(hfi_decoding *at, PyObject *key, const hf_entry *entry, PyObject *rea
                : 0;
 }
 
-/* Take the exception away and remember why `key` is absent. */
+/* Clear the exception and note why `key` is absent. */
 static int
 note_absent(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
-        return -1; /* KeyboardInterrupt and such: not the value's fault */
+        return -1; /* KeyboardInterrupt and the like aren't caused by the value */
     PyObject *reason = take_reason();
     int failed = !reason || set_absent(at, key, entry, reason) < 0;
     Py_XDECREF(reason);
@@ -345,7 +347,7 @@ bound_names(const hfi_decoding *at, PyObject *group) {
     return found;
 }
 
-/* The same for a group: the values that its names have here are older ones. */
+/* The same for a group: its names have older values here. */
 static int
 note_group_absent(hfi_decoding *at, PyObject *group, const hf_entry *entry) {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -356,7 +358,7 @@ note_group_absent(hfi_decoding *at, PyObject *group, const hf_entry *entry) {
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(names); i++) {
         PyObject *name = PyList_GET_ITEM(names, i);
         hf_entry own = {.struct_size = sizeof own};
-        int found = find(at, name, &own);
+        int found = find_entry(at, name, &own);
         failed = found < 0 || (found && set_absent(at, name, &own, reason) < 0);
     }
     Py_XDECREF(names);
@@ -391,7 +393,7 @@ hfi_names_load_class(PyObject *self, PyObject *identifier) {
     }
     PyObject *key = hfi_key_of_class(identifier);
     hf_entry entry = {.struct_size = sizeof entry};
-    int found = key ? find(at, key, &entry) : -1;
+    int found = key ? find_entry(at, key, &entry) : -1;
     PyObject *value = found > 0 ? decode_key(at, key, &entry) : NULL;
     if (found == 0)
         PyErr_SetString(at->state->error, "its class isn't in the store");
@@ -401,7 +403,7 @@ hfi_names_load_class(PyObject *self, PyObject *identifier) {
 
 /* ---- baselines ------------------------------------------------------------------ */
 
-/* The classes among what was decoded go to `own`: 1 if there is one. */
+/* Put the decoded classes into `own`. 1 if there is one. */
 static int
 own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
     if (PySet_Clear(at->own) < 0)
@@ -418,8 +420,8 @@ own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
 
 /* The sink has this process's own encoding of this key. */
 static int
-take_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t codec) {
-    hfi_record *record = record_of(at, key);
+take_own_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t codec) {
+    hfi_record *record = decoded_record(at, key);
     return record ? hfi_record_take_digest(record, at->names->attachment, sink, codec)
                   : 0;
 }
@@ -432,22 +434,22 @@ take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
     Py_ssize_t position = 0;
     int failed = 0;
     while (!failed && PyDict_Next(values, &position, &name, &value)) {
-        hfi_record *record = record_of(at, name);
+        hfi_record *record = decoded_record(at, name);
         if (!record || !hfi_record_group(record))
             continue;
         Py_INCREF(name);
         failed = hfi_member_encode(at->state, sink, value, group) < 0 ||
-                 take_digest(at, sink, name, HF_CODEC_MEMBER) < 0;
+                 take_own_digest(at, sink, name, HF_CODEC_MEMBER) < 0;
         Py_DECREF(name);
     }
     return failed ? -1 : 0;
 }
 
-/* A value that can't be encoded again becomes unserializable at the next save, not
- * here. */
+/* A value that can't be encoded again becomes unserializable at the next save, not now.
+ * */
 static int
 take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *value) {
-    if (!record_of(at, key) || hfi_graph_is_atom(value))
+    if (!decoded_record(at, key) || hfi_graph_is_atom(value))
         return 0;
     int is_group = hfi_key_kind(key) == 'g';
     const hf_codec *codec = NULL;
@@ -456,7 +458,7 @@ take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *v
     if (has_class <= 0)
         return has_class;
     hf_status status = hfi_encode(at->state, sink, value, key, &codec, &error);
-    if (status == HF_OK && take_digest(at, sink, key, codec->number) < 0)
+    if (status == HF_OK && take_own_digest(at, sink, key, codec->number) < 0)
         return -1;
     if (is_group && take_member_baselines(at, sink, key, value) < 0)
         return -1;
@@ -467,7 +469,7 @@ int
 hfi_decoding_take_baselines(hfi_decoding *at) {
     if (!PyDict_GET_SIZE(at->decoded))
         return 0;
-    /* A copy: encoding runs code that may decode another class. */
+    /* A copy, since encoding runs code that may decode another class. */
     PyObject *items = PyDict_Items(at->decoded);
     hfi_entry_sink sink;
     int failed = !items || hfi_decoding_enter(at) < 0;

@@ -1,6 +1,6 @@
 /* names_encode.c - encode the members of a save, or note them as unserializable.
  *
- * Two passes over the members:
+ * There are two passes over the members:
  *
  *   1. groups and classes, those with classes first: if a class is unserializable, so
  *      is each name that needs it, because it could not be decoded;
@@ -9,17 +9,18 @@
  *      of the old one's, whichever names share objects.
  *
  * If a codec fails on a value, for any reason, the value is unserializable, with the
- * codec's message. Running out of memory or space is different: it ends the save.
+ * codec's message. A lack of memory or space is different: it ends the save.
  *
- * A group that can't be carried as a whole is taken apart: the members that fail by
- * themselves are unserializable, the others go on as a smaller group. So one generator
- * doesn't keep the list that it reads from carrying on. The names of those that go on
- * are kept as `beside`: changes that come back for them are applied to the objects that
- * are here (names_bind.c), so that the unserializable values see the change.
+ * If a group can't be encoded as a whole, it is taken apart. The members that fail by
+ * themselves are unserializable. The others are encoded as a smaller group. So a
+ * generator doesn't keep the list that it reads from being carried. The names of those
+ * others are kept as `beside`: changes that come back for them are applied to the
+ * objects that are here (names_bind.c), so that the unserializable values see the
+ * change.
  *
- * The walk's results for a member go into the record that will hold, even if the value
- * is unchanged and the commit is dropped: it is about this process's objects at this
- * moment, not about the store.
+ * The walk's results for a member are noted in the record that will hold, even if the
+ * value is unchanged and the commit is dropped: they are about this process's objects
+ * now, not about the store.
  */
 #include "names_stages.h"
 
@@ -65,10 +66,10 @@ needs_lost_class(hfi_encoder *at, uint32_t codec) {
     return lost;
 }
 
-/* Encode into the sink; `subject` as for hfi_encode. HF_DECLINED with words in `error`;
- * negative with an exception. */
+/* Encode into the sink. `subject` as for hfi_encode. HF_DECLINED with a message in
+ * `error`; negative with an exception. */
 static hf_status
-encode(hfi_encoder *at, PyObject *value, PyObject *subject, uint32_t *ret_codec) {
+encode_value(hfi_encoder *at, PyObject *value, PyObject *subject, uint32_t *ret_codec) {
     hf_error *reterr = &at->error;
     const hf_codec *codec = NULL;
     hf_status status =
@@ -92,12 +93,12 @@ encode(hfi_encoder *at, PyObject *value, PyObject *subject, uint32_t *ret_codec)
 }
 
 static int
-put(hfi_encoder *at, PyObject *key, uint32_t codec, PyObject *group,
-    hfi_record **ret_record) {
+put_encoding(hfi_encoder *at, PyObject *key, uint32_t codec, PyObject *group,
+             hfi_record **ret_record) {
     return hfi_changes_put(at->changes, key, &at->sink, codec, group, ret_record);
 }
 
-/* Make the classes among these the ones that are encoded by value. */
+/* Note the classes among these as those that are encoded by value. */
 static int
 own_classes(hfi_encoder *at, hfi_member *const *list, size_t count) {
     if (PySet_GET_SIZE(at->own) && PySet_Clear(at->own) < 0)
@@ -118,8 +119,8 @@ decline_class(hfi_encoder *at, const hfi_member *one) {
     return failed ? -1 : 0;
 }
 
-/* The reason that is kept, where it is still about this object; else the search for
- * the part at fault. */
+/* The reason that is kept, if it is still about this object. Otherwise search for the
+ * part that is to blame. */
 static PyObject *
 reason_of(const hfi_names *names, const hfi_member *one, const char *why) {
     PyObject *known = PyDict_GetItemWithError(names->unserializable, one->key);
@@ -146,7 +147,7 @@ decline_name(hfi_names *names, const hfi_member *one, const char *why) {
 }
 
 static int
-decline(hfi_encoder *at, hfi_member *one, const char *why) {
+decline_member(hfi_encoder *at, hfi_member *one, const char *why) {
     one->is_unserializable = 1;
     if ((one->is_class ? decline_class(at, one)
                        : decline_name(at->changes->names, one, why)) < 0)
@@ -154,7 +155,7 @@ decline(hfi_encoder *at, hfi_member *one, const char *why) {
     return hfi_changes_drop(at->changes, one->key);
 }
 
-/* It is carried: forget why it wasn't before. */
+/* It is carried, so forget the reason why it wasn't. */
 static int
 accept_member(hfi_encoder *at, const hfi_member *one) {
     return one->is_class
@@ -164,9 +165,9 @@ accept_member(hfi_encoder *at, const hfi_member *one) {
 
 /* ---- one member ----------------------------------------------------------------- */
 
-/* Remember with the record that will hold what was learnt of a member. */
+/* Note the results for a member in the record that will hold. */
 static int
-remember(hfi_record *record, const hfi_member *one) {
+remember_member(hfi_record *record, const hfi_member *one) {
     record->is_closed = one->is_closed;
     hfi_record_bind(record, one->value, !one->group && hfi_graph_is_atom(one->value));
     return hfi_record_set_namespace_refs(record, one->namespace_refs);
@@ -178,17 +179,17 @@ save_single(hfi_encoder *at, hfi_member *one) {
     uint32_t codec = 0;
     if ((one->is_class || PySet_GET_SIZE(at->own)) && own_classes(at, &one, 1) < 0)
         return -1;
-    hf_status status = encode(at, one->value, one->key, &codec);
+    hf_status status = encode_value(at, one->value, one->key, &codec);
     if (status == HF_DECLINED)
-        return decline(at, one, at->error.message);
+        return decline_member(at, one, at->error.message);
     if (status != HF_OK || accept_member(at, one) < 0)
         return -1;
     hfi_record *record;
-    int changed = put(at, one->key, codec, NULL, &record);
+    int changed = put_encoding(at, one->key, codec, NULL, &record);
     if (changed < 0)
         return -1;
     one->is_saved = (uint8_t)changed;
-    return remember(record, one);
+    return remember_member(record, one);
 }
 
 /* Encode and put "the value of this name is in that group". */
@@ -198,17 +199,17 @@ save_member(hfi_encoder *at, hfi_member *one) {
         hfi_member_encode(at->changes->state, &at->sink, one->value, one->group) < 0)
         return -1;
     hfi_record *record;
-    int changed = put(at, one->key, HF_CODEC_MEMBER, one->group, &record);
+    int changed = put_encoding(at, one->key, HF_CODEC_MEMBER, one->group, &record);
     if (changed < 0)
         return -1;
     one->is_saved |= (uint8_t)changed;
-    return remember(record, one);
+    return remember_member(record, one);
 }
 
 /* ---- one group ------------------------------------------------------------------ */
 
-/* A key that no group has. The next number may be taken: groups of a fork of this
- * process are adopted here, and the fork began to count at the same number. */
+/* A key that no group has. The next number may be in use: a fork of this process began
+ * to count at the same number, and its groups are adopted here. */
 static PyObject *
 new_group_key(hfi_names *names) {
     PyObject *key;
@@ -235,7 +236,7 @@ group_key(hfi_encoder *at, hfi_member *const *list, size_t count) {
     return key;
 }
 
-/* Do these names share objects with an unserializable value? */
+/* Whether these names share objects with an unserializable value. */
 static int
 note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) {
     PyObject *known = at->changes->names->beside;
@@ -248,8 +249,8 @@ note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) 
 
 static int save_group(hfi_encoder *at, hfi_member **list, size_t count);
 
-/* Not carried as a whole: members that fail alone are unserializable, the others go
- * on. */
+/* The group can't be encoded as a whole. Members that fail alone are unserializable,
+ * the others are encoded. */
 static int
 save_apart(hfi_encoder *at, hfi_member **list, size_t count) {
     size_t kept = 0;
@@ -259,8 +260,8 @@ save_apart(hfi_encoder *at, hfi_member **list, size_t count) {
         uint32_t codec;
         if (own_classes(at, list, count) < 0)
             return -1;
-        hf_status status = encode(at, list[i]->value, list[i]->key, &codec);
-        if (status == HF_DECLINED ? decline(at, list[i], at->error.message) < 0
+        hf_status status = encode_value(at, list[i]->value, list[i]->key, &codec);
+        if (status == HF_DECLINED ? decline_member(at, list[i], at->error.message) < 0
                                   : status != HF_OK)
             return -1;
         if (status == HF_OK)
@@ -269,7 +270,7 @@ save_apart(hfi_encoder *at, hfi_member **list, size_t count) {
     if (kept < count)
         return note_beside(at, list, kept, 1) < 0 ? -1 : save_group(at, list, kept);
     for (size_t i = 0; i < count; i++)
-        if (decline(at, list[i], whole) < 0)
+        if (decline_member(at, list[i], whole) < 0)
             return -1;
     return 0;
 }
@@ -281,7 +282,7 @@ by_key(const void *one, const void *other) {
 }
 
 static PyObject *
-values_of(hfi_member *const *list, size_t count) {
+member_values(hfi_member *const *list, size_t count) {
     PyObject *values = PyDict_New();
     for (size_t i = 0; values && i < count; i++)
         if (PyDict_SetItem(values, list[i]->key, list[i]->value) < 0)
@@ -289,23 +290,23 @@ values_of(hfi_member *const *list, size_t count) {
     return values;
 }
 
-/* Put the values of a group under one key, which its members then have. A name that is
- * alone waits for its turn in the order of names. */
+/* Put the values of a group under one key, and note it in its members. A name that is
+ * alone is put later, in the order of names. */
 static int
 save_group(hfi_encoder *at, hfi_member **list, size_t count) {
     if (count < 2)
         return count && list[0]->is_class ? save_single(at, list[0]) : 0;
     qsort(list, count, sizeof *list, by_key);
-    PyObject *values = values_of(list, count);
+    PyObject *values = member_values(list, count);
     uint32_t codec = 0;
     hf_status status = HF_E_NOMEM;
     if (values && own_classes(at, list, count) == 0)
-        status = encode(at, values, values, &codec);
+        status = encode_value(at, values, values, &codec);
     Py_XDECREF(values);
     if (status == HF_DECLINED)
         return save_apart(at, list, count);
     PyObject *key = status == HF_OK ? group_key(at, list, count) : NULL;
-    int changed = key ? put(at, key, codec, NULL, NULL) : -1;
+    int changed = key ? put_encoding(at, key, codec, NULL, NULL) : -1;
     int failed = changed < 0;
     for (size_t i = 0; !failed && i < count; i++) {
         list[i]->group = Py_NewRef(key);
@@ -340,7 +341,7 @@ save_groups(hfi_encoder *at, const hfi_grouping *grouping) {
 
 /* Each name, and each class that is in a group; a class alone was put before. */
 static int
-save_names(hfi_encoder *at) {
+save_members(hfi_encoder *at) {
     for (size_t i = 0; i < at->count; i++) {
         hfi_member *one = &at->members[i];
         int failed = 0;
@@ -359,7 +360,8 @@ hfi_encoder_members(hfi_encoder *at, hfi_scan *scan, const hfi_grouping *groupin
     at->members = scan->members;
     at->count = scan->count;
     return save_groups(at, grouping) < 0 ||
-                   hfi_changes_expect(at->changes, at->count) < 0 || save_names(at) < 0
+                   hfi_changes_expect(at->changes, at->count) < 0 ||
+                   save_members(at) < 0
                ? -1
                : 0;
 }
@@ -368,11 +370,11 @@ static int
 save_extra(hfi_encoder *at, PyObject *word, PyObject *value) {
     PyObject *key = hfi_key_of_extra(word);
     uint32_t codec = 0;
-    hf_status status = key ? encode(at, value, key, &codec) : HF_E_NOMEM;
+    hf_status status = key ? encode_value(at, value, key, &codec) : HF_E_NOMEM;
     if (status == HF_DECLINED)
         PyErr_Format(at->changes->state->error, "extra '%U' can't be carried: %s", word,
                      at->error.message);
-    int failed = status != HF_OK || put(at, key, codec, NULL, NULL) < 0;
+    int failed = status != HF_OK || put_encoding(at, key, codec, NULL, NULL) < 0;
     Py_XDECREF(key);
     return failed ? -1 : 0;
 }

@@ -1,9 +1,10 @@
-/* names_format.c - keys of entries, and what their meta says of groups and classes.
+/* names_format.c - keys of entries, and the groups and classes in their meta.
  *
- * The meta is a map of msgpack (meta.h). A member's has "group", the key of its group;
- * a pickle's has "classes", the identifiers of those of the notebook's classes that it
- * refers to. No other codec's encodings refer to classes. Meta is read from shared
- * memory: what isn't as expected is no group or no class, never an access beyond it.
+ * The meta is a map of msgpack (meta.h). A member's has "group", the key of its group.
+ * A pickle's has "classes", the identifiers of the notebook's classes to which it
+ * refers. No other codec's encodings refer to classes. Meta is read from shared memory:
+ * if it isn't as expected, it counts as no group or no class, and nothing beyond it is
+ * read.
  */
 #include "names_format.h"
 

@@ -1,11 +1,11 @@
-/* names_format.h - how names stand in the store: keys, flags, and the groups and
+/* names_format.h - the form of names in the store: keys, flags, and the groups and
  * classes in an entry's meta.
  *
- * A name is its own key. "\0g" and hex digits is a group: the values of names that
- * share objects, in one encoding; each of its names is an entry of codec MEMBER that
- * says where its value is. "\0c" and an identifier is a class of the notebook, to which
- * encodings refer instead of repeating it; so instances made before and after a
- * hand-over are of one class. "\1" and a word is process state (save's `extra`).
+ * A name is its own key. "\0g" and hex digits is a group: one encoding of the values of
+ * names that share objects. Each of its names is an entry of codec MEMBER that says
+ * where its value is. "\0c" and an identifier is a class of the notebook. Encodings
+ * refer to it instead of repeating it, so instances made before and after a hand-over
+ * are of one class. "\1" and a word is process state (save's `extra`).
  *
  * With the interpreter attached. Nothing here runs code of the user's; allocations may
  * start the garbage collector, which runs finalizers.

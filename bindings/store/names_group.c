@@ -1,10 +1,10 @@
 /* names_group.c - which members of a save belong together.
  *
- * The walk (graph.c) says which names share objects. Names that share are one entry, a
- * dict of their values, so that the pickler keeps what they share; classes of the
- * notebook that share with names are in it too. A class alone is a group of its own, so
- * that it is put before the names. Groups with classes come first: a name whose class
- * can't be carried could not be decoded, and must be unserializable as well.
+ * The walk (graph.c) finds which names share objects. These are one entry, a dict of
+ * their values, so that the pickler keeps what they share. Classes of the notebook that
+ * share objects with names are in it, too. A class alone is a group of its own, so that
+ * it is put before the names. Groups with classes come first: if a class can't be
+ * encoded, a name that needs it could not be decoded, and must be unserializable, too.
  *
  * The walk also finds which values are closed, and which code is behind them
  * (names_code.c), and counts the references to the namespace that functions hold
@@ -29,8 +29,8 @@ typedef struct walk {
     uint32_t *roots;   /* of each member, its root */
 } walk;
 
-/* Give the classes that the walk found their keys, behind the names. Two steps, since a
- * key is asked of Python, and the walk only borrows the classes. */
+/* Get the keys of the classes that the walk found, behind the names. These are two
+ * steps, since a key is asked of Python, and the walk only borrows the classes. */
 static int
 add_classes(walk *at) {
     hfi_scan *scan = at->scan;
@@ -69,7 +69,7 @@ add_classes(walk *at) {
 
 /* The walk's results for each member. */
 static int
-learn(walk *at) {
+learn_groups(walk *at) {
     hfi_graph *graph = &at->graph;
     char *open = calloc(graph->count + 1, 1);
     if (!open) {
@@ -114,7 +114,7 @@ typedef struct order {
 } order;
 
 static int
-by_group(const void *one, const void *other) {
+by_class_and_group(const void *one, const void *other) {
     const order *left = one, *right = other;
     if (left->has_class != right->has_class)
         return right->has_class - left->has_class;
@@ -123,7 +123,7 @@ by_group(const void *one, const void *other) {
     return left->index < right->index ? -1 : 1;
 }
 
-/* Of the roots that aren't alone, or are classes: which group each is in, sorted. */
+/* List the roots that aren't alone, or are classes, with the group of each, sorted. */
 static order *
 orders_of(hfi_graph *graph, size_t *ret_count) {
     order *orders = calloc(graph->count + 1, sizeof *orders);
@@ -141,7 +141,7 @@ orders_of(hfi_graph *graph, size_t *ret_count) {
             if (sizes[group] > 1 || has_class[group])
                 orders[count++] = (order){group, i, has_class[group]};
         }
-        qsort(orders, count, sizeof *orders, by_group);
+        qsort(orders, count, sizeof *orders, by_class_and_group);
     } else {
         free(orders);
         orders = NULL;
@@ -153,7 +153,7 @@ orders_of(hfi_graph *graph, size_t *ret_count) {
     return orders;
 }
 
-/* Do no two names share anything, and is there no class? The usual case. */
+/* Whether no two names share anything and there is no class, the usual case. */
 static int
 all_alone(const hfi_graph *graph) {
     int alone = graph->count == graph->names;
@@ -197,7 +197,7 @@ region_start(void *session, void *address) {
     return address;
 }
 
-/* Those of the members' values that may share something; gives how many. */
+/* List the members' values that may share something. Returns how many. */
 static size_t
 find_roots(walk *at, PyObject **objects) {
     size_t count = 0;
@@ -250,7 +250,7 @@ hfi_grouping_init(hfi_grouping *ret_grouping, hfi_scan *scan, PyObject *namespac
                  walk_init(&at, namespace, session) < 0;
     if (!failed) {
         failed = (at.graph.count > at.graph.names && add_classes(&at) < 0) ||
-                 learn(&at) < 0 || list_code(&at, ret_grouping) < 0 ||
+                 learn_groups(&at) < 0 || list_code(&at, ret_grouping) < 0 ||
                  list_groups(&at, ret_grouping) < 0;
         hfi_graph_fini(&at.graph);
     }

@@ -1,9 +1,9 @@
 /* names_listing.c - the entries of a generation, in the order of their names.
  *
- * In that order names come as they came in the process that put them. Names.listing()
- * gives the same list to people, with what is known of an entry without decoding it,
- * and of this process's own names where the values live. _entries() does so for any
- * generation that somebody else holds.
+ * This is the order in which names were put in the process that put them.
+ * Names.listing() returns the list for people, with what is known of an entry without
+ * decoding it. For this process's own names it says where the values live. _entries()
+ * lists any generation that another process holds.
  */
 #include "names_type.h"
 
@@ -59,9 +59,9 @@ add_item(void *context, const hf_entry *entry) {
     return failed ? HF_STOP : 0;
 }
 
-/* Of the entries of a snapshot: a list of what `make` gives for each. */
+/* List the entries of a snapshot: what `make` returns for each. */
 static PyObject *
-list_entries(hfi_state *state, hf_snapshot *snapshot, listing *at) {
+list_snapshot(hfi_state *state, hf_snapshot *snapshot, listing *at) {
     hf_error error = HF_ERROR_INIT;
     at->state = state;
     at->items = PyList_New(0);
@@ -75,8 +75,8 @@ list_entries(hfi_state *state, hf_snapshot *snapshot, listing *at) {
     return at->items;
 }
 
-/* Whether what a name is bound to lies in the arena: all of its buffers do. Those of a
- * name in a group are the group's. */
+/* Whether the value of a name lies in the arena: all of its buffers do. A name in a
+ * group has the group's buffers. */
 static int
 lives_in_arena(const hfi_names *names, PyObject *key) {
     const hfi_record *record = hfi_names_record_of(names, key);
@@ -104,7 +104,7 @@ own_item(hfi_state *state, void *context, const hf_entry *entry, PyObject *key) 
     return item;
 }
 
-/* With the encoding of what is small and plain. */
+/* Add the encoding, if it is small and plain. */
 static PyObject *
 kept_item(hfi_state *state, void *context, const hf_entry *entry, PyObject *key) {
     const Py_ssize_t *most = context;
@@ -126,18 +126,19 @@ hfi_names_listing(PyObject *self, PyObject *ignored) {
     (void)ignored;
     hfi_names *names = hfi_names_of(self);
     listing at = {.context = names, .make = own_item};
-    return list_entries(hfi_state_of(Py_TYPE(self)), names->snapshot, &at);
+    return list_snapshot(hfi_state_of(Py_TYPE(self)), names->snapshot, &at);
 }
 
 PyObject *
 hfi_names_keys(PyObject *self, PyObject *ignored) {
     (void)ignored;
     listing at = {.make = key_item};
-    return list_entries(hfi_state_of(Py_TYPE(self)), hfi_names_of(self)->snapshot, &at);
+    return list_snapshot(hfi_state_of(Py_TYPE(self)), hfi_names_of(self)->snapshot,
+                         &at);
 }
 
 static PyObject *
-entries(PyObject *module, PyObject *args) {
+list_entries(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *session, *result = NULL;
     Py_buffer name;
@@ -156,7 +157,7 @@ entries(PyObject *module, PyObject *args) {
             hf_snapshot_import(attachment->session, &generation, &snapshot, &error);
     }
     if (status == HF_OK)
-        result = list_entries(state, snapshot, &at);
+        result = list_snapshot(state, snapshot, &at);
     else if (attachment)
         hfi_raise(state, status, &error);
     hf_snapshot_release(snapshot);
@@ -165,7 +166,7 @@ entries(PyObject *module, PyObject *args) {
 }
 
 PyMethodDef hfi_listing_functions[] = {
-    {"_entries", entries, METH_VARARGS,
+    {"_entries", list_entries, METH_VARARGS,
      "_entries(session, generation, most): the entries of a generation that another "
      "process holds and has named, a dict each; those of plain values of up to `most` "
      "bytes with their 'content', for _decode."},

@@ -2,11 +2,11 @@
  *
  *     namespace ── scan ──► members ── group ──► groups ── encode ──► sink ── commit
  *
- * Scan chooses the names to look at (names_scan.c); group finds out which of them share
- * objects (names_group.c); encode makes one encoding after the other, of groups, then
- * names (names_encode.c); commit compares each with what is stored and puts it where it
+ * Scan chooses the names to look at (names_scan.c). Group finds out which of them share
+ * objects (names_group.c). Encode makes one encoding after the other, of groups, then
+ * names (names_encode.c). Commit compares each with the store and puts it if it
  * differs, removes what is gone, and prepares (names_commit.c). Each stage knows those
- * before it by a plain struct only.
+ * before it only by a plain struct.
  *
  * On any failure the commit is aborted and `pending` dropped, so that the next save
  * starts from the same place.
@@ -53,7 +53,7 @@ saved_classes(const hfi_scan *scan) {
     return classes;
 }
 
-/* Of names that no record speaks of. */
+/* The names that have no record. */
 static Py_ssize_t
 count_unserializable_refs(const hfi_scan *scan) {
     Py_ssize_t count = 0;
@@ -73,7 +73,7 @@ now_seconds(void) {
 /* The stages, one after the other. The prepared commit's token, or NULL with an
  * exception. */
 static PyObject *
-run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
+run_stages(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
     hf_session *session = names->attachment->session;
     hf_session_verify_pages(session, at->wanted.verify);
     if (hfi_scan_init(&at->scan, names, &at->wanted) < 0 ||
@@ -93,8 +93,8 @@ run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
 
 /* Consumes the reference to `prepared`. */
 static PyObject *
-report(const save *at, const hfi_names *names, PyObject *prepared,
-       const hf_commit_stats *stats, double start) {
+report_save(const save *at, const hfi_names *names, PyObject *prepared,
+            const hf_commit_stats *stats, double start) {
     PyObject *unserializable = PyDict_Copy(names->reasons);
     double seconds = now_seconds() - start;
     return Py_BuildValue(
@@ -112,7 +112,7 @@ report(const save *at, const hfi_names *names, PyObject *prepared,
         (unsigned long long)at->pages_overlooked, "seconds", seconds);
 }
 
-/* 0 with an exception. What was published, but not noted, is kept for the next try. */
+/* 0 with an exception. What was published but not noted is kept for the next try. */
 static int
 knows_current(hfi_state *state, hfi_names *names) {
     if (hfi_names_take_published(state, names) < 0)
@@ -131,7 +131,7 @@ knows_current(hfi_state *state, hfi_names *names) {
 }
 
 static PyObject *
-save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
+save_namespace(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
     PyObject *result = NULL, *before = NULL, *prepared = NULL;
     int failed = hfi_changes_init(&at->changes, state, names, at->is_trial) < 0;
     failed |= hfi_encoder_init(&at->encoder, &at->changes) < 0;
@@ -140,9 +140,9 @@ save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
     if (before) {
         double start = now_seconds();
         hf_commit_stats stats = {.struct_size = sizeof stats};
-        prepared = run(at, names, extra, &stats);
+        prepared = run_stages(at, names, extra, &stats);
         if (prepared)
-            result = report(at, names, prepared, &stats, start);
+            result = report_save(at, names, prepared, &stats, start);
         hfi_context_leave(before);
     }
     hf_session_verify_pages(names->attachment->session, 0);
@@ -180,7 +180,7 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *result = NULL;
     if (at.wanted.hidden && hfi_names_begin(names) == 0) {
         if (knows_current(hfi_state_of(Py_TYPE(self)), names)) {
-            result = save_names(&at, hfi_state_of(Py_TYPE(self)), names, extra);
+            result = save_namespace(&at, hfi_state_of(Py_TYPE(self)), names, extra);
             if (!result && !is_trial)
                 hfi_names_drop_pending(names);
         }

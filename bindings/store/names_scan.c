@@ -1,8 +1,8 @@
 /* names_scan.c - which names a save looks at.
  *
- * All that are carried; or, where the caller says which names code can have touched
- * since the last save, those alone, and what may have changed without being named. A
- * name is passed over when all of this holds:
+ * It looks at all names that are carried. If the caller says which names code can have
+ * touched since the last save, it looks only at those, and at values that may have
+ * changed without being named. A name is skipped if all of this holds:
  *
  *   - no code that ran since has reached it (`touched`, worker/analysis/touched.py);
  *   - it is bound to the object that it was bound to when it was last looked at;
@@ -12,15 +12,15 @@
  *     reached the name (graph.c);
  *   - the same is true of all names of its group.
  *
- * It follows that the walk from a touched name cannot run into an object of a name that
- * was passed over: the code that linked the two had to have both. So groups stay right
- * without an index from objects to groups.
+ * So the walk from a touched name cannot reach an object of a name that was skipped:
+ * the code that linked the two must have had both. So groups stay right without an
+ * index from objects to groups.
  *
- * If the caller asks to verify, names that would be passed over are looked at all the
- * same, and marked: one that has changed proves one of these sentences wrong.
+ * If the caller asks to verify, names that would be skipped are looked at, too, and
+ * marked. One that has changed proves one of these statements wrong.
  *
- * Unchangeable objects that are still the same are passed over in any case. Classes of
- * the notebook are always looked at: their instances may be anywhere, and change them.
+ * Unchangeable objects that are still the same are always skipped. Classes of the
+ * notebook are always looked at: their instances may be anywhere, and change them.
  */
 #include "names_stages.h"
 
@@ -57,7 +57,7 @@ is_carried(scanning *at, PyObject *key) {
 }
 
 static hfi_record *
-record_of(const scanning *at, PyObject *key) {
+scanned_record(const scanning *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
@@ -71,9 +71,9 @@ is_untouched(scanning *at, PyObject *key, PyObject *value, const hfi_record *rec
     return touched < 0 ? -1 : !touched;
 }
 
-/* A group with a name that is looked at is looked at as a whole. */
+/* If one name of a group is looked at, the whole group is. */
 static int
-heat(scanning *at, const hfi_record *record) {
+heat_group(scanning *at, const hfi_record *record) {
     PyObject *group = record ? hfi_record_group(record) : NULL;
     return group ? PySet_Add(at->hot_groups, group) : 0;
 }
@@ -94,8 +94,8 @@ add_other(scanning *at, PyObject *value) {
     return 0;
 }
 
-/* What is saved for a value, borrowed: itself, or what the caller has for it. NULL with
- * an exception. */
+/* The object that is saved for a value, borrowed: the value itself, or the caller's
+ * stand-in. NULL with an exception. */
 static PyObject *
 saved_for(const scanning *at, PyObject *value) {
     PyObject *stand_ins = at->wanted->stand_ins;
@@ -116,11 +116,11 @@ collect_name(scanning *at, PyObject *key, PyObject *value) {
     value = saved_for(at, value);
     if (!value)
         return -1;
-    hfi_record *record = record_of(at, key);
+    hfi_record *record = scanned_record(at, key);
     if (record && record->is_held && record->bound == value)
         return 0;
     int untouched = is_untouched(at, key, value, record);
-    if (untouched < 0 || (!untouched && heat(at, record) < 0))
+    if (untouched < 0 || (!untouched && heat_group(at, record) < 0))
         return -1;
     int verified = untouched && !hfi_record_group(record);
     if (verified && !at->wanted->verify)
@@ -137,7 +137,7 @@ collect_name(scanning *at, PyObject *key, PyObject *value) {
     return 0;
 }
 
-/* The objects that IPython's memory holds: once for each reference. */
+/* The objects in IPython's memory of results, once for each reference. */
 static int
 collect_holders(scanning *at) {
     for (Py_ssize_t i = 0;
@@ -162,8 +162,8 @@ add_class(scanning *at, PyObject *key) {
     return failed ? -1 : 0;
 }
 
-/* A class is looked at, and with it its group. A name that was deleted leaves its group
- * behind, which must shrink. */
+/* A class is looked at, with its group. If a name was deleted, its group remains and
+ * must shrink. */
 static int
 collect_records(scanning *at) {
     hfi_record *record;
@@ -176,13 +176,13 @@ collect_records(scanning *at) {
         if (kind == 'c' && add_class(at, key) < 0)
             return -1;
         if ((kind == 'c' || PyDict_Contains(at->wanted->namespace, key) == 0) &&
-            heat(at, record) < 0)
+            heat_group(at, record) < 0)
             return -1;
     }
     return 0;
 }
 
-/* Those of groups that turned out to have nothing to look at leave the list. */
+/* Remove names of groups in which nothing has to be looked at from the list. */
 static int
 drop_cold_groups(scanning *at) {
     size_t kept = 0;
@@ -192,7 +192,7 @@ drop_cold_groups(scanning *at) {
         int hot = 1;
         if (one->is_untouched && !failed)
             hot = PySet_Contains(at->hot_groups,
-                                 hfi_record_group(record_of(at, one->key)));
+                                 hfi_record_group(scanned_record(at, one->key)));
         failed |= hot < 0;
         if (!hot && at->wanted->verify) {
             one->is_untouched = 0;

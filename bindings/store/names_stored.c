@@ -1,9 +1,9 @@
-/* names_stored.c - is a value still what the store has?
+/* names_stored.c - whether a value is still equal to what the store has.
  *
- * Neither binding nor saving does much more than decode or write: what it would cost to
- * know a value again is paid at the save that looks at it once more, and only for
- * values that a cell may have touched. The baseline is the entry that it came from or
- * became. Its encoding is compared with that, byte by byte and buffer by buffer:
+ * Binding and saving do little more than decoding or writing. The cost of recognizing a
+ * value is paid by the save that looks at it again, and only for values that a cell may
+ * have touched. The baseline is the entry from which the value came, or which it
+ * became. The value's encoding is compared with it, byte by byte and buffer by buffer:
  *
  *   - the same bytes, or a pickle that says the same (pickle_compare.c), and no page of
  *     its regions written: unchanged;
@@ -16,18 +16,19 @@
  *     process differ only if the values do. The same for an entry of another program's
  *     (foreign.c), which no encoding of ours equals.
  *
- * The second decoding is for the few that come that far, after the cell, where it
- * disturbs no measurement. It runs what unpickling runs; where that is code of the
- * notebook's own, which may count or print, the value is taken to be changed instead.
+ * The second decoding is needed for few values, after the cell, so it disturbs no
+ * measurement. It runs the code that unpickling runs. If that is code of the notebook,
+ * which may count or print, the value is taken as changed instead.
  *
- * A value that was found unchanged has a digest from then on; a large one has it from
- * its save on, where it is made in passing: a look at a GiB that was born elsewhere
- * takes 40 to 50 ms of processor time then, and the first look at the entry 250.
+ * A value that was found unchanged has a digest from then on. A large one has it from
+ * its save on, where the copy also computes it. To compare a GiB that was made in
+ * another process then takes 40 to 50 ms of processor time, and the first comparison
+ * with the entry 250.
  *
- * This replaces encoding every value while it is bound (a dict of a million took 80 ms
- * of its restore for it), and a digest of each small value that is saved (a tenth of
- * the work for it). Digests of what the store holds, taken by the writer, would call
- * every set changed.
+ * This replaces two other ways: encoding every value while it is bound (for a dict of a
+ * million that took 80 ms of its restore), and a digest of each small value that is
+ * saved (a tenth of its work). Digests of the stored data, made by the writer, would
+ * count every set as changed.
  */
 #include "names_stages.h"
 
@@ -44,7 +45,7 @@ same_content(const void *one, size_t one_size, const void *other, size_t other_s
            (one_size == 0 || memcmp(one, other, one_size) == 0);
 }
 
-/* Of two payloads of one codec. */
+/* Compare two payloads of one codec. */
 static int
 same_payload(uint32_t codec, const void *one, size_t one_size, const void *other,
              size_t other_size) {
@@ -53,11 +54,11 @@ same_payload(uint32_t codec, const void *one, size_t one_size, const void *other
             hfi_pickle_payload_same(one, one_size, other, other_size));
 }
 
-/* Does the sink say what the entry says, buffers included? No page of the regions was
- * written: what they show is what is stored. */
+/* Whether the sink has the entry's bytes, buffers included. No page of the regions was
+ * written, so they show the stored data. */
 static int
-is_entry(hf_snapshot *snapshot, const hfi_entry_sink *sink, const hf_entry *entry,
-         const hfi_record *record) {
+sink_is_entry(hf_snapshot *snapshot, const hfi_entry_sink *sink, const hf_entry *entry,
+              const hfi_record *record) {
     if (sink->buffer_count != entry->buffer_count ||
         sink->buffer_count != hfi_record_region_count(record) ||
         !same_content(sink->meta, sink->meta_size, entry->meta, entry->meta_size) ||
@@ -80,9 +81,9 @@ is_canonical(const hf_entry *entry) {
             hfi_plain_is_canonical(entry->meta, entry->meta_size));
 }
 
-/* Does decoding it again run no code of the notebook's? */
+/* Whether decoding it again runs no code of the notebook. */
 static int
-is_quiet(const hfi_record *record) {
+record_is_quiet(const hfi_record *record) {
     PyObject *classes = hfi_record_classes(record);
     if (!classes || PyTuple_GET_SIZE(classes) == 0)
         return 1;
@@ -95,7 +96,7 @@ is_quiet(const hfi_record *record) {
     return result;
 }
 
-/* Which of the entry's buffers this one is: its index, or -1. */
+/* The index of the entry's buffer that this one is, or -1. */
 static int64_t
 index_among(const hf_region *region, const hfi_record *record) {
     for (uint32_t i = 0; i < hfi_record_region_count(record); i++)
@@ -112,7 +113,8 @@ index_in_source(const hf_region *region, const hfi_entry_source *source) {
     return -1;
 }
 
-/* Do two encodings say the same, one of the bound value, one of a fresh copy? */
+/* Whether two encodings are of equal values, one of the bound value, one of a fresh
+ * copy. */
 static int
 same_encoding(uint32_t codec, const hfi_entry_sink *bound, const hfi_record *record,
               const hfi_entry_sink *fresh, const hfi_entry_source *source) {
@@ -147,8 +149,8 @@ typedef struct comparison {
     uint64_t *decoded_again;
 } comparison;
 
-/* The copy ends, and no object of the notebook's: what the notebook has run at the end
- * of one doesn't run. */
+/* The copy ends, and no object of the notebook does: finalizers of the notebook don't
+ * run for it. */
 static int
 drop_copy(PyObject *value) {
     PyObject *module = PyImport_ImportModule("holdfast.carry.finalizers");
@@ -197,11 +199,11 @@ entry_matches(comparison *at) {
     if (found <= 0 || is_foreign)
         return found > 0 ? is_fresh_copy(at, &entry) : found;
     int same = hfi_record_pages_unchanged(at->state, at->record);
-    if (same != 1 || is_entry(at->names->snapshot, at->sink, &entry, at->record))
+    if (same != 1 || sink_is_entry(at->names->snapshot, at->sink, &entry, at->record))
         return same;
     if (at->record->baseline == HFI_BY_OWN || is_canonical(&entry))
         return 0;
-    same = is_quiet(at->record);
+    same = record_is_quiet(at->record);
     return same == 1 ? is_fresh_copy(at, &entry) : same;
 }
 
@@ -215,7 +217,7 @@ hfi_stored_matches(hfi_state *state, hfi_names *names, PyObject *key,
         return hfi_record_matches(state, record, sink, codec);
     comparison at = {state, names, key, record, sink, codec, decoded_again};
     int same = entry_matches(&at);
-    /* From now on the digest shows it, also where this commit is dropped. */
+    /* From now on the digest recognizes it, even if this commit is dropped. */
     if (same == 1 && hfi_record_take_digest(record, names->attachment, sink, codec) < 0)
         return -1;
     return same;

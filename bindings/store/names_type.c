@@ -1,15 +1,15 @@
 /* names_type.c - the Python type Names: which name is bound to what, here and in the
  * store.
  *
- * save() prepares a commit of what differs; somebody publishes it; published() makes
- * the prepared records the known ones. bind() fills a namespace from the store; adopt()
- * follows a generation that another process published. names.c says what is known of a
- * name meanwhile; the larger methods have files of their own.
+ * save() prepares a commit of what differs. A process publishes it, and published()
+ * makes the prepared records the known ones. bind() fills a namespace from the store.
+ * adopt() follows a generation that another process published. names.c describes the
+ * states of a name. The larger methods have files of their own.
  *
- * Strays. Every function holds one reference to its globals. So what the namespace's
- * reference count exceeds its count before any user code ran, less the references of
- * all functions that saves found (names_group.c), belongs to functions that no name
- * leads to.
+ * *Strays* are functions to which no name leads. Every function holds one reference to
+ * its globals. So their number is the namespace's reference count, less its count
+ * before any user code ran, less the references of all functions that saves found
+ * (names_group.c).
  *
  * Threads: one at a time, like the session's handles. The interpreter is detached only
  * around calls of the store.
@@ -132,8 +132,9 @@ names_published(PyObject *self, PyObject *args) {
 
 /* ---- methods -------------------------------------------------------------------- */
 
-/* Ready to be written: unshared, or else with private copies. The interpreter stays
- * attached, so that no other Python thread writes to it while it is copied. */
+/* Prepare a region to be written: unshare it, or else make private copies. The
+ * interpreter stays attached, so that no other Python thread writes to it during the
+ * copy. */
 static void
 make_writable(hf_region *region) {
     if (hf_region_unshare(region, NULL) != HF_OK)
@@ -267,7 +268,8 @@ names_watch(PyObject *self, PyObject *namespace) {
     Py_RETURN_NONE;
 }
 
-/* Without an argument: how many references a call holds to one depends on its form. */
+/* It has no argument: the number of references that a call holds to an argument depends
+ * on its form. */
 static PyObject *
 names_strays(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     hfi_names *names = hfi_names_of(self);

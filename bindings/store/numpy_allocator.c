@@ -1,32 +1,32 @@
-/* numpy_allocator.c - new arrays are born in the arena (NEP 49), in every thread.
+/* numpy_allocator.c - new arrays are allocated in the arena (NEP 49), in every thread.
  *
- * NumPy lets a handler of four functions allocate array data. It keeps the current
- * handler in a context variable, so one that is set by PyDataMem_SetHandler is there in
- * the contexts copied from the caller's, and nowhere else: a new thread, a pool, an
- * empty context (asyncio.to_thread's copy has it, contextvars.Context() doesn't) fall
- * back to the variable's default. That default is one capsule,
- * PyDataMem_DefaultHandler. Its pointer is what is set here, so everybody who never
- * chose a handler gets ours, and one that a user did choose stays chosen.
+ * NumPy lets a handler of four functions allocate array data. The current handler is in
+ * a context variable. PyDataMem_SetHandler sets it in contexts that are copied from the
+ * caller's, and nowhere else: a new thread, a pool or an empty context uses the
+ * variable's default (asyncio.to_thread copies the context, contextvars.Context()
+ * doesn't). That default is one capsule, PyDataMem_DefaultHandler. Its pointer is set
+ * here. So code that never chose a handler gets ours, and a handler that a user did
+ * choose stays.
  *
- * Arrays keep the capsule, not the functions behind it. So ours must free what NumPy's
- * own allocated before, and does: a block that isn't the arena's (see
- * arena_allocator.c) goes to NumPy's functions, with the size that it was freed with,
- * which their cache of small blocks needs. For the same reason the pointer is never set
- * back: after disable() there may be arrays in the arena. New blocks are NumPy's then.
+ * Arrays keep the capsule, not the functions behind it. So ours must also free blocks
+ * that NumPy's own functions allocated. A block that isn't the arena's (see
+ * arena_allocator.c) goes to NumPy's functions, with the size that was passed, which
+ * their cache of small blocks needs. For the same reason the pointer is never set back:
+ * after disable() there may be arrays in the arena. New blocks come from NumPy then.
  *
  * NumPy's headers are not used: the package is built without NumPy and runs with 1.22
- * and later. The capsule is found in the C API table that NumPy exports, by its index,
- * which is part of NumPy's binary interface (it only grows); the feature version in the
- * same table is checked first. The alternative, building against the headers, would tie
- * a wheel to the presence of NumPy for nothing.
+ * and later. The capsule is found in the C API table that NumPy exports, by its index.
+ * The index is part of NumPy's binary interface, which only grows. The feature version
+ * in the same table is checked first. Building against the headers would make a wheel
+ * depend on NumPy without a benefit.
  *
  * Rejected: to enable it in each thread's start, by wrapping threading.Thread (pools of
  * libraries don't pass through, and it shows in the user's tracebacks); and to write
  * into NumPy's own struct of functions, which may be constant.
  *
- * Threads: enable() with the interpreter attached; the functions on any thread. NumPy
- * calls those for less than a kilobyte attached, as its own need it, and so are they
- * passed on.
+ * Threads: enable() runs with the interpreter attached; the functions on any thread.
+ * For blocks below a kilobyte NumPy calls them attached, as its own functions need it,
+ * and they are passed on so.
  */
 #include "arena_allocator.h"
 #include "module_functions.h"
@@ -56,18 +56,19 @@ enum {
 
 static const char capsule_name[] = "mem_handler";
 
-/* NumPy's own functions, once they are taken; the process's, like NumPy. */
+/* NumPy's own functions, once they are known. They belong to the process, as NumPy
+ * does. */
 static allocator own;
 
 static void *
-arena_malloc(void *context, size_t size) {
+numpy_malloc(void *context, size_t size) {
     (void)context;
     void *block = hfi_arena_allocate(size, 0);
     return block ? block : own.malloc(own.context, size);
 }
 
 static void *
-arena_calloc(void *context, size_t count, size_t size) {
+numpy_calloc(void *context, size_t count, size_t size) {
     (void)context;
     size_t bytes;
     void *block = __builtin_mul_overflow(count, size, &bytes)
@@ -77,21 +78,21 @@ arena_calloc(void *context, size_t count, size_t size) {
 }
 
 static void
-arena_free(void *context, void *block, size_t size) {
+numpy_free(void *context, void *block, size_t size) {
     (void)context;
     if (!hfi_arena_free(block))
         own.free(own.context, block, size);
 }
 
-/* Blocks stay on their side: how much malloc's hold isn't known, so they can't be
- * copied to ours. */
+/* Blocks stay with their allocator: the size of malloc's blocks isn't known, so they
+ * can't be copied to ours. */
 static void *
-arena_realloc(void *context, void *block, size_t size) {
+numpy_realloc(void *context, void *block, size_t size) {
     (void)context;
     size_t old = hfi_arena_size(block);
     if (!old)
         return own.realloc(own.context, block, size);
-    void *moved = arena_malloc(NULL, size);
+    void *moved = numpy_malloc(NULL, size);
     if (!moved)
         return NULL;
     memcpy(moved, block, old < size ? old : size);
@@ -102,7 +103,7 @@ arena_realloc(void *context, void *block, size_t size) {
 static handler arena_handler = {
     .name = "holdfast_arena",
     .version = 1,
-    .allocator = {NULL, arena_malloc, arena_calloc, arena_realloc, arena_free},
+    .allocator = {NULL, numpy_malloc, numpy_calloc, numpy_realloc, numpy_free},
 };
 
 /* NumPy's table of functions; NULL with an exception. */

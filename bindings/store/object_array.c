@@ -1,15 +1,15 @@
 /* object_array.c - the elements of NumPy's arrays of objects, for the pickler.
  *
- * A column of a million texts went through a list, an opcode and a memo entry for each,
- * and the same back. Its atoms (texts, numbers, None, ...) are written by the plain
- * codec instead, straight from the array's memory and straight into it, to one block
- * that goes out of band. Elements that are no atoms may be shared with the rest of the
- * pickle, or hold the array: they are left to the pickler, in a list of those that are
- * different objects, and the block says which of them is where. Atoms that the array
+ * Without this file a column of a million texts needs a list, an opcode and a memo
+ * entry for each, and the same for reading. Here the plain codec writes the atoms
+ * (texts, numbers, None, ...) directly from the array's memory to one block, which goes
+ * out of band, and reads them directly into it. Elements that aren't atoms may be
+ * shared with the rest of the pickle, or hold the array. The pickler gets these, in a
+ * list of the different objects, and the block has their places. Atoms that the array
  * shares with the rest of the pickle are equal afterwards, not the same.
  *
- * No Python code runs while the elements are read or written; what is dropped from the
- * array to be filled are the Nones that NumPy made it with.
+ * No Python code runs while the elements are read or written. The objects that are
+ * dropped from the array are the Nones with which NumPy made it.
  */
 #include "attachment.h"
 #include "module_functions.h"
@@ -109,7 +109,7 @@ PyMethodDef hfi_object_array_functions[] = {
     {"_pack_elements", pack_elements, METH_O,
      "(meta, Memory, outside) of an array of objects: its elements, and a list of "
      "those "
-     "that\nthe Memory only refers to; None where it isn't one block."},
+     "that\nthe Memory only refers to; None if it isn't one block."},
     {"_fill_elements", fill_elements, METH_VARARGS,
      "_fill_elements(array, meta, payload, outside): put them into an array again."},
     {NULL, NULL, 0, NULL}};

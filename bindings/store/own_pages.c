@@ -1,20 +1,21 @@
-/* own_pages.c - which pages a fork has taken, and giving others these in advance.
+/* own_pages.c - finding the pages that a fork copies, and copying them in advance in
+ * another fork.
  *
- * After a fork each page of private memory is shared until one side writes to it, and
- * the first write is a fault that copies it: 3 to 4 us each. A Python process writes
- * wherever it counts references, so a worker forked from the fork server takes one to
- * two thousand such faults for the shortest of cells. But it is the same pages in each
- * of them: the fork server doesn't move.
+ * After a fork each page of private memory is shared until one side writes to it. The
+ * first write is a fault that copies the page: 3 to 4 us. A Python process writes
+ * wherever it counts references. So a worker forked from the fork server takes one to
+ * two thousand such faults for the shortest of cells. But the pages are the same in
+ * each worker: the fork server doesn't change.
  *
- * Of files a fork has no page tables at all: the code of a library faults again in each
- * process that runs it, once for 16 pages, though the pages are in memory.
+ * For mapped files a fork has no page tables at all. The code of a library faults again
+ * in each process that runs it, once for 16 pages, although the pages are in memory.
  *
- * _own_pages(ranges) returns which pages of some ranges of memory nobody else maps (bit
- * 56 of /proc/self/pagemap), as runs; _file_pages(ranges) which pages of files are in
- * this process's page tables. _copy_pages(runs) lets the kernel take those in another
- * fork of the same parent, before they are needed: what can be written is copied, of
- * the rest the page tables are filled. It changes nothing that a program can see: a
- * range that isn't mapped is passed over. If the system has neither, there are no runs
+ * _own_pages(ranges) returns which pages of some ranges of memory no other process maps
+ * (bit 56 of /proc/self/pagemap), as runs. _file_pages(ranges) returns which pages of
+ * files are in this process's page tables. _copy_pages(runs) makes the kernel fill
+ * these in another fork of the same parent, before they are needed: writable pages are
+ * copied, for the others page tables are filled. A program can't see a difference, and
+ * ranges that aren't mapped are skipped. If the system has neither, there are no runs
  * and nothing is copied.
  *
  * Ranges and runs are bytes, pairs of native 64-bit words: address and length.
@@ -69,7 +70,7 @@ add_page(runs *found, uint64_t address) {
 }
 
 static int
-look_at(int pagemap, range of, runs *found) {
+look_at_range(int pagemap, range of, runs *found) {
     uint64_t words[BATCH];
     uint64_t first = of.address / found->page, end = first + of.size / found->page;
     while (first < end) {
@@ -89,7 +90,7 @@ look_at(int pagemap, range of, runs *found) {
 }
 
 static int
-look(const Py_buffer *ranges, runs *found) {
+look_at_ranges(const Py_buffer *ranges, runs *found) {
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (pagemap < 0)
         return 0;
@@ -99,16 +100,16 @@ look(const Py_buffer *ranges, runs *found) {
          at += (Py_ssize_t)sizeof(range)) {
         range one;
         memcpy(&one, (const char *)ranges->buf + at, sizeof one);
-        err = look_at(pagemap, one, found);
+        err = look_at_range(pagemap, one, found);
     }
     close(pagemap);
     return err;
 }
 
-/* Memory that can't be written, such as code, refuses the first and takes the
- * second. */
+/* The first call fails for memory that can't be written, such as code. The second one
+ * works there. */
 static uint64_t
-copy(range run) {
+copy_run(range run) {
     void *start = (void *)(uintptr_t)run.address;
     return madvise(start, (size_t)run.size, MADV_POPULATE_WRITE) == 0 ||
                    madvise(start, (size_t)run.size, MADV_POPULATE_READ) == 0
@@ -125,13 +126,13 @@ typedef struct {
 } runs;
 
 static int
-look(const Py_buffer *ranges, runs *found) {
+look_at_ranges(const Py_buffer *ranges, runs *found) {
     (void)ranges, (void)found;
     return 0;
 }
 
 static uint64_t
-copy(range run) {
+copy_run(range run) {
     (void)run;
     return 0;
 }
@@ -144,7 +145,7 @@ pages_with(PyObject *ranges, uint64_t mask, uint64_t wanted) {
     if (PyObject_GetBuffer(ranges, &view, PyBUF_SIMPLE) != 0)
         return NULL;
     PyObject *result =
-        look(&view, &found) == 0
+        look_at_ranges(&view, &found) == 0
             ? PyBytes_FromStringAndSize((const char *)found.items,
                                         (Py_ssize_t)(found.count * sizeof(range)))
             : PyErr_NoMemory();
@@ -176,7 +177,7 @@ copy_pages(PyObject *module, PyObject *wanted) {
          at += (Py_ssize_t)sizeof(range)) {
         range one;
         memcpy(&one, (const char *)view.buf + at, sizeof one);
-        bytes += copy(one);
+        bytes += copy_run(one);
     }
     PyBuffer_Release(&view);
     return PyLong_FromUnsignedLongLong(bytes);

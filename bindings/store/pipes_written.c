@@ -1,14 +1,16 @@
-/* pipes_written.c - how much was ever written to a worker's fds 1 and 2.
+/* pipes_written.c - counting all bytes that were ever written to a worker's fds 1 and
+ * 2.
  *
- * Each frame of a worker says so, and the frontend shows those bytes before it
- * (kernel/workers/worker.c). The system knows how many are unread, and a tally in
- * shared memory how many were read. Its `turn` is odd while the frontend reads: the
- * count is good if the tally was even and the same before and after.
+ * Each frame of a worker has these counts, and the frontend shows those bytes before it
+ * (kernel/workers/worker.c). The system knows how many bytes are unread, and a tally in
+ * shared memory how many were read. Its `turn` is odd while the frontend reads. The
+ * count is valid if the turn was even, and the same before and after.
  *
- * A frame is sent for each line of a loop that prints, so this is C: two system calls
- * if nothing is unread, as a rule. Then no count is needed, since the frontend shows
- * what it has read before it looks at the next frame. The interpreter is let go only to
- * wait, which happens where the frontend lost its processor between two instructions.
+ * A frame is sent for each line of a loop that prints, so this is written in C. Mostly
+ * nothing is unread, which takes two system calls. Then no count is needed: the
+ * frontend shows what it has read before it looks at the next frame. The interpreter is
+ * released only for waiting, which happens if the frontend lost its processor between
+ * two instructions.
  */
 #include "module_functions.h"
 #include "module_state.h"
@@ -28,7 +30,7 @@ typedef struct tally { /* hfi_tally of kernel/workers/worker.h */
 } tally;
 
 static int
-unread(const int fds[2], uint64_t ret_unread[2]) {
+count_unread(const int fds[2], uint64_t ret_unread[2]) {
     for (int i = 0; i < 2; i++) {
         int count = 0;
         if (ioctl(fds[i], FIONREAD, &count) != 0)
@@ -38,14 +40,14 @@ unread(const int fds[2], uint64_t ret_unread[2]) {
     return 0;
 }
 
-/* 0 with the counts, 1 if another look is due, -1 and errno. */
+/* 0 with the counts; 1 if it must be tried again; -1 and errno. */
 static int
-look(tally *shared, const int fds[2], uint64_t ret_written[2]) {
+count_written(tally *shared, const int fds[2], uint64_t ret_written[2]) {
     uint64_t waiting[2], before[2];
     uint32_t turn = atomic_load(&shared->turn);
     for (int i = 0; i < 2; i++)
         before[i] = atomic_load(&shared->read[i]);
-    if (unread(fds, waiting) != 0)
+    if (count_unread(fds, waiting) != 0)
         return -1;
     if (turn & 1 || turn != atomic_load(&shared->turn))
         return 1;
@@ -64,7 +66,7 @@ look_until_sure(tally *shared, const int fds[2], uint64_t ret_written[2]) {
             nanosleep(&pause, NULL);
             Py_END_ALLOW_THREADS
         }
-        found = look(shared, fds, ret_written);
+        found = count_written(shared, fds, ret_written);
     }
     return found;
 }
@@ -85,7 +87,7 @@ pipes_written(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
             return NULL;
         fds[i] = (int)fd;
     }
-    if (unread(fds, counts) != 0)
+    if (count_unread(fds, counts) != 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     if (counts[0] == 0 && counts[1] == 0)
         Py_RETURN_NONE;
@@ -106,5 +108,5 @@ pipes_written(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
 PyMethodDef hfi_pipes_written_functions[] = {
     {"_pipes_written", HFI_METHOD(pipes_written), METH_FASTCALL,
      "_pipes_written(tally, first, second): bytes ever written to each pipe, of which "
-     "the tally has those that were read; None where all were."},
+     "the tally has those that were read; None if all were."},
     {NULL, NULL, 0, NULL}};

@@ -1,11 +1,11 @@
-/* preparation.c - memory made ready before a cell runs that is known to use it: buffers
- * that it will touch, and blocks for its new data.
+/* preparation.c - preparing memory before a cell that is known to use it: buffers that
+ * it will touch, and blocks for its new data.
  *
- * Buffers. _prepare(session, address, touched, write) finds the region that holds an
- * address. To be written, it is unshared: copied in bulk to memory of this process's
- * own, so that no page faults when the cell writes to it. To be read, its page tables
- * are filled. Both cost the whole region; so they are done only where enough of it will
- * be touched. The bounds:
+ * *Buffers.* _prepare(session, address, touched, write) finds the region of an address.
+ * If the cell will write to it, it is unshared: copied in bulk to this process's own
+ * memory, so that the writes cause no page faults. If the cell will read it, its page
+ * tables are filled. Both cost time for the whole region. So they are done only if
+ * enough of it will be touched. The bounds:
  *
  * - a fault that copies a page takes 2 to 4 us, a page of a bulk copy 0.4 to 1.3 where
  * the arena has recycled pages: unsharing pays from a quarter of the region on. Fresh
@@ -18,18 +18,18 @@
  * A region that is already this process's own, or mostly copied, needs nothing. If the
  * arena is full, private copies are made in bulk instead.
  *
- * A cell may go another way than its code let expect. So unshared regions are compared
- * after it, and undone if nothing was written: else the main worker would get a new
- * object for a variable that didn't change.
+ * A cell may do something else than its code let expect. So after it, unshared regions
+ * are compared, and undone if nothing was written. Otherwise the main worker would get
+ * a new object for a variable that didn't change.
  *
  * The interpreter stays attached while a region is unshared, so that no other Python
- * thread writes to it meanwhile; threads that hold no GIL are the caller's to exclude.
+ * thread writes to it meanwhile. The caller must exclude threads without the GIL.
  *
- * Blocks. _taken returns what a cell asked for, and _preallocate has it ready for the
- * next one, in the process that will run it; _prefill and _prefill_some prepare the
- * arena from a process that waits. See shm_store/engine/preallocate.c and prefill.c;
- * the worker's preallocation.py decides for whom. Sizes are bytes, native 64-bit words,
- * as they lie in memory that workers share.
+ * *Blocks.* _taken returns the sizes that a cell asked for. _preallocate prepares such
+ * blocks for the next cell, in the process that will run it. _prefill and _prefill_some
+ * prepare the arena in a process that waits. See shm_store/engine/preallocate.c and
+ * prefill.c. The worker's preallocation.py decides for which process. Sizes are in
+ * bytes, as native 64-bit words, as they are in memory that workers share.
  */
 #include "module_functions.h"
 #include "attachment.h"
@@ -37,8 +37,8 @@
 
 #include <unistd.h>
 
-enum { WRITE_SHARE = 4, READ_SHARE = 2 }; /* one in so many must be touched */
-enum { LEFT_SHARE = 8 };                  /* one in so many may be left unwritten */
+enum { WRITE_SHARE = 4, READ_SHARE = 2 }; /* at least 1 / this must be touched */
+enum { LEFT_SHARE = 8 };                  /* at most 1 / this may stay unwritten */
 
 /* Whether most of the region's pages are private copies already. */
 static int
@@ -175,7 +175,7 @@ has_large_regions(PyObject *module, PyObject *session) {
 }
 
 static PyObject *
-means(PyObject *module, PyObject *session) {
+prefill_means(PyObject *module, PyObject *session) {
     hfi_attachment *attachment = hfi_attachment_of(module, session);
     uint64_t huge_size;
     int way;
@@ -201,7 +201,7 @@ reshare_region(PyObject *module, PyObject *args) {
 /* ---- blocks for new data ------------------------------------------------------- */
 
 static PyObject *
-taken(PyObject *module, PyObject *session) {
+taken_sizes(PyObject *module, PyObject *session) {
     hfi_attachment *attachment = hfi_attachment_of(module, session);
     if (!attachment)
         return NULL;
@@ -234,7 +234,7 @@ with_sizes(PyObject *module, PyObject *args, size_t ret_sizes[HFI_TAKEN_MAX],
 }
 
 static PyObject *
-preallocate(PyObject *module, PyObject *args) {
+preallocate_sizes(PyObject *module, PyObject *args) {
     size_t sizes[HFI_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
@@ -251,7 +251,7 @@ preallocate(PyObject *module, PyObject *args) {
 }
 
 static PyObject *
-prefill(PyObject *module, PyObject *args) {
+prefill_sizes(PyObject *module, PyObject *args) {
     size_t sizes[HFI_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
@@ -280,14 +280,14 @@ prefill_some(PyObject *module, PyObject *args) {
 PyMethodDef hfi_preparation_functions[] = {
     {"_prepare", prepare_region, METH_VARARGS,
      "_prepare(session, address, touched, write): make the region at `address` ready "
-     "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
+     "for `touched` bytes of it to be written or read; its size, or 0 if nothing "
      "was "
      "to be done."},
     {"_has_large_regions", has_large_regions, METH_O,
      "_has_large_regions(session): whether memory of a MiB or more in one piece lies "
      "in "
      "the session and is mapped here."},
-    {"_means", means, METH_O,
+    {"_means", prefill_means, METH_O,
      "_means(session): the size of huge pages, or 0; how written pages are found (1: "
      "PAGEMAP_SCAN, 2: pagemap, 3: comparing them)."},
     {"_compare_pages", compare_pages, METH_O,
@@ -303,22 +303,22 @@ PyMethodDef hfi_preparation_functions[] = {
      "_drop_aside(session, bytes): give up page tables of so much memory that was made "
      "private; whether there are more."},
     {"_reshare", reshare_region, METH_VARARGS,
-     "_reshare(session, address): undo what _prepare did for writing, where nothing "
+     "_reshare(session, address): undo what _prepare did for writing, if nothing "
      "was "
      "written; whether it did."},
     {"_copied", copied_bytes, METH_VARARGS,
      "_copied(session, address): how many bytes of the region there are private "
-     "copies, and its size; zeros where it isn't a committed one."},
-    {"_taken", taken, METH_O,
+     "copies, and its size; zeros if it isn't a committed one."},
+    {"_taken", taken_sizes, METH_O,
      "_taken(session): the sizes of the new blocks that were asked for since the last "
      "call, as native 64-bit words."},
-    {"_preallocate", preallocate, METH_VARARGS,
+    {"_preallocate", preallocate_sizes, METH_VARARGS,
      "_preallocate(session, sizes): have blocks of these sizes ready; how many bytes "
      "there "
      "are."},
-    {"_prefill", prefill, METH_VARARGS,
+    {"_prefill", prefill_sizes, METH_VARARGS,
      "_prefill(session, sizes): begin to give free space memory for blocks of these "
-     "sizes, or end it where there are none."},
+     "sizes, or end it if there are none."},
     {"_prefill_some", prefill_some, METH_VARARGS,
      "_prefill_some(session, bytes): do so much of it; whether there may be more to "
      "do."},

@@ -1,23 +1,23 @@
-/* record.c - what this process knows of one key of the store.
+/* record.c - this process's knowledge of one key of the store.
  *
- * A record answers one question at the next save: is the value still what the store
- * has? Three means, cheapest first: an unchangeable object is known again by identity;
- * an encoding by the stored entry, and by its digest where it is large or the entry has
- * shown that it is the same (names_stored.c); memory in a region by being the same
- * region with no page written since (the store asks the page tables). The record holds
- * a reference to its regions: otherwise another region could come to lie at the same
- * address and pass for it.
+ * A record answers one question at the next save: does the store still have this value?
+ * There are three ways, the cheapest first. An unchangeable object is recognized by its
+ * identity. An encoding is compared with the stored entry, or by its digest if it is
+ * large or the comparison has shown that it is equal (names_stored.c). Memory in a
+ * region is unchanged if the region is the same and no page of it was written since
+ * (the store asks the page tables). The record holds a reference to its regions:
+ * otherwise another region could get the same address.
  *
  * Records lie side by side in a table of their own, in the order in which keys were
- * first put, with an index by the keys' hashes beside it. A process that saves or binds
- * a thousand names for the first time pays for each page that it touches: an object of
- * the interpreter's for each name, and a dict of them, took 128 and 75 KiB where this
- * takes 40, and three times the instructions. Fields that few names have (regions, a
- * group, classes, a digest) lie apart. A record refers to atoms and texts only, so it
- * is in no cycle and the collector needn't know it.
+ * first put. An index by the keys' hashes lies beside it. A process that saves or binds
+ * a thousand names for the first time pays for each page that it touches. This takes 40
+ * KiB. A Python object for each name, and a dict of them, took 128 and 75 KiB, and
+ * three times the instructions. Fields that few names have (regions, a group, classes,
+ * a digest) are separate. A record refers to atoms and texts only, so it is in no cycle
+ * and the collector needn't know it.
  *
- * A save never changes what a record of the table says of the store, it makes new ones:
- * a prepared commit that is dropped leaves the old ones as they were.
+ * A save never changes a record of the table. It makes new ones, so after a prepared
+ * commit was dropped the old ones are as they were.
  */
 #include "record.h"
 
@@ -31,24 +31,25 @@ enum { ROOM_FIRST = 16 };
 /* ---- the table ------------------------------------------------------------------ */
 
 static Py_hash_t
-hash_of(PyObject *key) {
+hash_of_key(PyObject *key) {
     Py_hash_t known = ((PyASCIIObject *)key)->hash; /* a str keeps it, and can't fail */
     return known != -1 ? known : PyObject_Hash(key);
 }
 
-/* Most keys are the very object that the namespace has. */
+/* Most keys are the same object as the namespace's. */
 static int
-same_key(PyObject *one, PyObject *other, Py_hash_t hash) {
-    return one == other || (hash_of(one) == hash && PyUnicode_Compare(one, other) == 0);
+is_key(PyObject *one, PyObject *other, Py_hash_t hash) {
+    return one == other ||
+           (hash_of_key(one) == hash && PyUnicode_Compare(one, other) == 0);
 }
 
 /* The slot of the index that leads to `key`, or the free one where it would stand. */
 static uint32_t *
-slot_of(const hfi_records *records, PyObject *key, Py_hash_t hash) {
+slot_of_key(const hfi_records *records, PyObject *key, Py_hash_t hash) {
     uint32_t at = (uint32_t)((size_t)hash & records->mask);
     while (records->index[at]) {
         const hfi_record *item = &records->items[records->index[at] - 1];
-        if (item->key && same_key(item->key, key, hash))
+        if (item->key && is_key(item->key, key, hash))
             break;
         at = (at + 1) & records->mask;
     }
@@ -59,13 +60,13 @@ hfi_record *
 hfi_records_find(const hfi_records *records, PyObject *key) {
     if (!records->live)
         return NULL;
-    uint32_t place = *slot_of(records, key, hash_of(key));
+    uint32_t place = *slot_of_key(records, key, hash_of_key(key));
     return place ? &records->items[place - 1] : NULL;
 }
 
-/* Lay the table out anew for `room` records, without the places that were given up. */
+/* Make the table anew with room for `room` records, without unused places. */
 static int
-resize(hfi_records *records, size_t room) {
+resize_table(hfi_records *records, size_t room) {
     size_t slots = 2 * ROOM_FIRST;
     while (2 * slots < 3 * room)
         slots *= 2;
@@ -86,7 +87,7 @@ resize(hfi_records *records, size_t room) {
     hfi_record *item;
     for (size_t position = 0; (item = hfi_records_next(records, &position));) {
         fresh.items[fresh.count] = *item;
-        *slot_of(&fresh, item->key, hash_of(item->key)) = ++fresh.count;
+        *slot_of_key(&fresh, item->key, hash_of_key(item->key)) = ++fresh.count;
     }
     fresh.live = fresh.count;
     free(records->items);
@@ -99,7 +100,7 @@ int
 hfi_records_reserve(hfi_records *records, size_t more) {
     if (more <= records->room - records->count)
         return 0;
-    return resize(records, records->live + more);
+    return resize_table(records, records->live + more);
 }
 
 static void
@@ -113,11 +114,11 @@ drop_regions(hfi_record_rest *rest) {
     rest->attachment = NULL;
 }
 
-/* All but the key. Gives the reference to the object that it held, or NULL: releasing
- * it may run a finalizer, which may move the records. All else runs no code of
- * Python. */
+/* Clear all but the key. Returns the reference to the object that it held, or NULL.
+ * Releasing it may run a finalizer, which may move the records. Nothing else runs
+ * Python code. */
 static PyObject *
-empty(hfi_record *record) {
+empty_record(hfi_record *record) {
     hfi_record_rest *rest = record->rest;
     PyObject *held = record->is_held ? record->bound : NULL;
     *record = (hfi_record){.key = record->key};
@@ -134,13 +135,13 @@ hfi_record *
 hfi_records_put(hfi_records *records, PyObject *key) {
     if (records->count == records->room) {
         size_t room = records->live < ROOM_FIRST ? ROOM_FIRST : records->live * 2;
-        if (resize(records, room) < 0)
+        if (resize_table(records, room) < 0)
             return NULL;
     }
-    uint32_t *slot = slot_of(records, key, hash_of(key));
+    uint32_t *slot = slot_of_key(records, key, hash_of_key(key));
     if (*slot) {
         hfi_record *known = &records->items[*slot - 1];
-        PyObject *held = empty(known);
+        PyObject *held = empty_record(known);
         if (!held)
             return known;
         Py_DECREF(held);
@@ -158,8 +159,8 @@ hfi_records_remove(hfi_records *records, PyObject *key) {
     hfi_record *record = hfi_records_find(records, key);
     if (!record)
         return;
-    PyObject *held = empty(record);
-    Py_CLEAR(record->key); /* the index goes on leading past it */
+    PyObject *held = empty_record(record);
+    Py_CLEAR(record->key); /* the index entry stays, so that searches go past it */
     records->live--;
     Py_XDECREF(held);
 }
@@ -211,7 +212,7 @@ hfi_records_fini(hfi_records *records) {
     hfi_records gone = *records;
     *records = (hfi_records){.items = NULL};
     for (uint32_t i = 0; i < gone.count; i++) {
-        Py_XDECREF(empty(&gone.items[i]));
+        Py_XDECREF(empty_record(&gone.items[i]));
         Py_CLEAR(gone.items[i].key);
     }
     free(gone.items);
@@ -271,9 +272,9 @@ hfi_record_set_classes_consume(hfi_record *record, PyObject *classes) {
     return 0;
 }
 
-/* For that many regions, none of which is there yet. */
+/* Make room for so many regions, all of which are new. */
 static int
-make_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
+make_region_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
     if (record->rest)
         drop_regions(record->rest);
     if (!count)
@@ -291,7 +292,7 @@ make_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
 }
 
 static int
-take_digest(hfi_record *record, hfi_entry_sink *sink, uint32_t codec) {
+take_sink_digest(hfi_record *record, hfi_entry_sink *sink, uint32_t codec) {
     if (!rest_of(record))
         return -1;
     record->baseline = HFI_BY_DIGEST;
@@ -305,8 +306,8 @@ hfi_record_take(hfi_record *record, hfi_attachment *attachment, hfi_entry_sink *
     record->codec = (uint16_t)codec;
     record->state = HFI_BOUND;
     record->baseline = HFI_BY_OWN;
-    if ((hfi_entry_sink_is_large(sink) && take_digest(record, sink, codec) < 0) ||
-        make_room(record, attachment, sink->buffer_count) < 0)
+    if ((hfi_entry_sink_is_large(sink) && take_sink_digest(record, sink, codec) < 0) ||
+        make_region_room(record, attachment, sink->buffer_count) < 0)
         return -1;
     for (uint32_t i = 0; i < sink->buffer_count; i++)
         if (sink->buffers[i].region)
@@ -319,13 +320,13 @@ hfi_record_take_digest(hfi_record *record, hfi_attachment *attachment,
                        hfi_entry_sink *sink, uint32_t codec) {
     if (hfi_record_take(record, attachment, sink, codec) < 0)
         return -1;
-    return take_digest(record, sink, codec);
+    return take_sink_digest(record, sink, codec);
 }
 
 int
 hfi_record_keep_regions(hfi_record *record, hfi_attachment *attachment,
                         const hfi_entry_source *source) {
-    if (make_room(record, attachment, source->base.buffer_count) < 0)
+    if (make_region_room(record, attachment, source->base.buffer_count) < 0)
         return -1;
     for (uint32_t i = 0; i < source->base.buffer_count; i++)
         if (source->regions[i])

@@ -71,7 +71,7 @@ void hfi_records_remove(hfi_records *records, PyObject *key);
 int hfi_records_reserve(hfi_records *records, size_t more);
 /* One after the other, from position 0 on; NULL at the end. */
 hfi_record *hfi_records_next(const hfi_records *records, size_t *position);
-/* Take over the records of a prepared commit: `from` is empty then. -1 with
+/* Take over the records of a prepared commit. Afterwards `from` is empty. -1 with
  * MemoryError. */
 int hfi_records_merge(hfi_records *records, hfi_records *from);
 void hfi_records_fini(hfi_records *records);

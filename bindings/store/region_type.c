@@ -1,12 +1,12 @@
 /* region_type.c - the Python type Region: mapped memory of the store, as a buffer.
  *
- * A Region is what an array bound from the store has as its base: while any view of it
- * lives, the region's extents are pinned and mapped. It exports its memory writable:
- * committed regions are mapped copy-on-write, so a write touches a private page of this
+ * A Region is the base of an array that was bound from the store. While any view of it
+ * lives, the region's extents are pinned and mapped. It exports its memory writable.
+ * Committed regions are mapped copy-on-write, so a write changes a private page of this
  * process and nothing that others see.
  *
- * The size is fixed at birth. Exports need no count: a Region is never resized and its
- * memory goes with the last reference, which every export holds.
+ * The size never changes. Exports need no count: a Region is never resized, and its
+ * memory is freed with the last reference, which every export holds.
  *
  * It is not made by users; decoding makes it.
  */

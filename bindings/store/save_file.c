@@ -1,13 +1,15 @@
-/* save_file.c - a session's variables to a file, and a commit of those of a file.
+/* save_file.c - saving a session's variables to a file, and loading a file into a
+ * commit.
  *
  * The content of a file replaces all names, groups and classes. Process state stays:
- * the environment and the directory of a process that is gone are nobody's, and keys
- * that begin with byte 1 are skipped. One of them is looked at: "\1program" says which
- * interpreter wrote the encodings. Functions travel as their byte code, which another
- * version can't run, so such a file is refused as a whole.
+ * the environment and the directory of an ended process are of no use, so keys that
+ * begin with byte 1 are skipped. One of them is read: "\1program" says which
+ * interpreter wrote the encodings. Functions are stored as byte code, which another
+ * version can't run. So such a file is refused as a whole.
  *
- * The commit is only prepared: the frontend publishes it when the cell is done. The
- * interpreter is detached but between two entries, where an interrupt ends the work.
+ * The commit is only prepared: the frontend publishes it when the cell has ended. The
+ * interpreter is detached, except between two entries, where an interrupt ends the
+ * work.
  */
 #include "module_functions.h"
 #include "attachment.h"
@@ -58,7 +60,7 @@ check_program(const work *at, const hf_value *value, hf_error *reterr) {
 }
 
 static hf_status
-take_value(void *context, const hf_value *value, hf_error *reterr) {
+put_saved(void *context, const hf_value *value, hf_error *reterr) {
     work *at = context;
     hf_status status = HF_OK;
     if (!is_state(value->key))
@@ -70,7 +72,7 @@ take_value(void *context, const hf_value *value, hf_error *reterr) {
 }
 
 static int
-remove_key(void *context, const hf_entry *entry) {
+remove_listed(void *context, const hf_entry *entry) {
     work *at = context;
     if (is_state(entry->key))
         return 0;
@@ -86,11 +88,11 @@ prepare_load(work *at, hf_session *session, const char *path, hf_save_info *ret_
     if (status == HF_OK)
         status = hf_commit_begin(session, &at->commit, reterr);
     if (status == HF_OK)
-        status = hf_snapshot_each(at->snapshot, remove_key, at, reterr);
+        status = hf_snapshot_each(at->snapshot, remove_listed, at, reterr);
     if (status == HF_OK && at->failed)
         status = hf_error_set(reterr, HF_E_CORRUPT, "a name can't be removed");
     if (status == HF_OK)
-        status = hf_save_read(path, session, take_value, at, ret_info, reterr);
+        status = hf_save_read(path, session, put_saved, at, ret_info, reterr);
     if (status == HF_OK)
         status = hf_commit_prepare_consume(at->commit, ret_prepared, reterr);
     else

@@ -1,15 +1,14 @@
 /* session_type.c - the Python type Session: one attachment to a store.
  *
  * A Session is a handle, not the data: several may name the same shared-memory object.
- * Objects that need an attachment (regions under arrays, Names, blocks that NumPy's
- * allocator handed out) outlive the Session object itself, since a user may keep an
- * array after everything else is gone. So the C handle sits in a counted
- * hfi_attachment: close() and the destructor give up one use, and the last user
- * detaches. The alternative, refusing to close while arrays live, would make every
- * orderly shutdown an exception.
+ * Objects that need an attachment (regions under arrays, Names, blocks from NumPy's
+ * allocator) outlive the Session object, since a user may keep an array after all else
+ * is gone. So the C handle is in a counted hfi_attachment. close() and the destructor
+ * give up one use, and the last user detaches. If close() failed while arrays live,
+ * every orderly shutdown would be an error.
  *
- * Locks: none of ours. Every call that may wait (writer lock, system calls) runs with
- * the interpreter detached; nothing calls Python meanwhile.
+ * Locks: none here. Every call that may wait (writer lock, system calls) runs with the
+ * interpreter detached, and no Python code is called meanwhile.
  *
  * A child of fork() must attach anew by from_fd(); see store.h.
  */
@@ -183,7 +182,7 @@ session_close(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     Py_RETURN_NONE;
 }
 
-/* A call of the store that gives nothing but a status, while other threads run. */
+/* Call a function of the store that returns only a status, while other threads run. */
 static PyObject *
 call_detached(PyObject *self, hf_status (*call)(hf_session *, hf_error *)) {
     hf_session *session = handle_of(self);
@@ -229,8 +228,8 @@ session_verify(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     return call_detached(self, hf_session_verify);
 }
 
-/* With threads_stopped the caller promises that nobody writes to any region now. Then
- * the interpreter stays attached: detaching would let another Python thread run and
+/* With threads_stopped the caller promises that no thread writes to any region now.
+ * Then the interpreter stays attached: otherwise another Python thread could run and
  * write. */
 static PyObject *
 session_privatize(PyObject *self, PyObject *args, PyObject *kwargs) {
@@ -550,7 +549,7 @@ list_session(void *context, const hf_session_info *info) {
 }
 
 static PyObject *
-sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+list_sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
     PyObject *list = PyList_New(0);
     hf_error error = HF_ERROR_INIT;
     hf_status status = list ? hf_session_list(list_session, list, &error) : HF_E_NOMEM;
@@ -562,7 +561,7 @@ sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
 }
 
 static PyObject *
-collect(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+collect_sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
     uint32_t count = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
@@ -602,6 +601,6 @@ PyDoc_STRVAR(collect_doc, "collect($module, /)\n"
                           "    Shared memory can't be listed.");
 
 PyMethodDef hfi_session_functions[] = {
-    {"sessions", sessions, METH_NOARGS, sessions_doc},
-    {"collect", collect, METH_NOARGS, collect_doc},
+    {"sessions", list_sessions, METH_NOARGS, sessions_doc},
+    {"collect", collect_sessions, METH_NOARGS, collect_doc},
     {NULL, NULL, 0, NULL}};

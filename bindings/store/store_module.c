@@ -1,9 +1,9 @@
 /* store_module.c - the extension holdfast._store: the store and its codecs for Python.
  *
- * Multi-phase initialisation, heap types, everything per module in its state: a
- * subinterpreter gets its own. This file is on top: it ties together the types, the
- * errors, the registry of codecs and the tables of functions (module_functions.h). Each
- * of their files says what it is. Its own functions show the walk over objects.
+ * Multi-phase initialisation, heap types, and all state in the module, so a
+ * subinterpreter has its own. This file is on top. It joins the types, the errors, the
+ * registry of codecs and the tables of functions (module_functions.h), each of which
+ * has its own file. Its own functions show the walk over objects.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@
 
 /* groups(namespace) -> [[name, ...], ...]: for tests and for the curious. */
 static PyObject *
-groups(PyObject *Py_UNUSED(module), PyObject *namespace) {
+list_name_groups(PyObject *Py_UNUSED(module), PyObject *namespace) {
     if (!PyDict_CheckExact(namespace)) {
         PyErr_SetString(PyExc_TypeError, "a namespace is a dict");
         return NULL;
@@ -78,7 +78,7 @@ find_finalizers(PyObject *Py_UNUSED(module), PyObject *value) {
 }
 
 static PyObject *
-disarm(PyObject *Py_UNUSED(module), PyObject *object) {
+disarm_finalizers(PyObject *Py_UNUSED(module), PyObject *object) {
     hfi_finalizers_disarm(object);
     Py_RETURN_NONE;
 }
@@ -119,7 +119,7 @@ PyDoc_STRVAR(is_larger_doc,
              "bool\n"
              "    Whether there are more.");
 
-/* False for one that no 64 bits hold. */
+/* False for a number that needs more than 64 bits. */
 static PyObject *
 may_be_address(PyObject *module, PyObject *number) {
     (void)module;
@@ -131,7 +131,7 @@ may_be_address(PyObject *module, PyObject *number) {
 }
 
 static PyMethodDef walk_functions[] = {
-    {"groups", groups, METH_O, groups_doc},
+    {"groups", list_name_groups, METH_O, groups_doc},
     {"is_larger", is_larger, METH_VARARGS, is_larger_doc},
     {"_finalizers", find_finalizers, METH_O,
      "_finalizers(value): the objects behind it whose class has a __del__ in Python "
@@ -140,7 +140,7 @@ static PyMethodDef walk_functions[] = {
      "_may_be_address(number): whether it lies where programs, heaps and mappings do."},
     {"_weak_callback", weak_callback, METH_O,
      "_weak_callback(reference): what a weak reference or proxy calls, or None."},
-    {"_disarm", disarm, METH_O,
+    {"_disarm", disarm_finalizers, METH_O,
      "_disarm(object): its __del__ or its callback won't run any more."},
     {NULL, NULL, 0, NULL}};
 

@@ -1,10 +1,9 @@
 /* stream_codec.c - encodings outside the store, for the marshaller.
  *
- * _encode(value) gives (codec number, meta, payload, [buffers]) with the buffers by
- * reference; holdfast.marshal lays them out in a stream. _decode takes the same, with
- * any writable objects that export memory as buffers. The same codecs and the same sink
- * as for the store serve both; only regions are not looked for, since a stream has
- * none.
+ * _encode(value) returns (codec number, meta, payload, [buffers]), with the buffers by
+ * reference. holdfast.marshal writes them into a stream. _decode takes the same, with
+ * any writable objects that export memory as buffers. The codecs and the sink are the
+ * same as for the store, but no regions are looked for, since a stream has none.
  */
 #include "base/argument.h"
 #include "codec_call.h"

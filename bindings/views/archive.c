@@ -1,9 +1,9 @@
-/* archive.c - an OTF2 archive of any writer: opening it, and its facts.
+/* archive.c - an OTF2 archive of any writer: opening it, and its properties.
  *
- * Read through the OTF2 library. The definitions are read when the archive is opened
+ * It is read by the OTF2 library. The definitions are read when the archive is opened
  * (archive_definitions.c), the events of a location when the caller asks for them
- * (archive_events.c). The library applies what a location's own definitions say of its
- * numbers and its clock.
+ * (archive_events.c). The library applies a location's own definitions to its numbers
+ * and its clock.
  *
  * One thread at a time, and one reader of the process at a time: the library has one
  * callback for errors.
@@ -15,15 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The library has one callback for the process, which a recorder may want, too: what
- * other threads do is its business. */
+/* The library has one callback for the process, which a recorder may use, too. Errors
+ * of other threads are passed on. */
 static _Thread_local char last_error[256];
 static _Thread_local bool is_reading;
 static OTF2_ErrorCallback recorders;
 
 static OTF2_ErrorCode
-keep_error(void *user_data, const char *file, uint64_t line, const char *function,
-           OTF2_ErrorCode code, const char *format, va_list arguments) {
+keep_reader_error(void *user_data, const char *file, uint64_t line,
+                  const char *function, OTF2_ErrorCode code, const char *format,
+                  va_list arguments) {
     char detail[160] = "";
     if (!is_reading)
         return recorders
@@ -38,8 +39,8 @@ keep_error(void *user_data, const char *file, uint64_t line, const char *functio
 
 void
 hfi_archive_begin_reading(void) {
-    OTF2_ErrorCallback former = OTF2_Error_RegisterCallback(keep_error, NULL);
-    if (former != keep_error)
+    OTF2_ErrorCallback former = OTF2_Error_RegisterCallback(keep_reader_error, NULL);
+    if (former != keep_reader_error)
         recorders = former;
     last_error[0] = '\0';
     is_reading = true;

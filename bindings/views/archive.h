@@ -38,7 +38,8 @@ typedef struct hfi_archive_location {
 typedef struct hfi_archive_sink {
     void (*enter)(void *context, uint64_t time, uint32_t region);
     void (*leave)(void *context, uint64_t time);
-    /* The program stood still for a full log, inside of the call that is open. */
+    /* The program stood still while a full buffer was written, inside of the call that
+     * is open. */
     void (*flush)(void *context, uint64_t begin, uint64_t end);
     void *context;
     uint64_t from, to;

@@ -1,10 +1,11 @@
-/* archive_definitions.c - what an archive defines: its clock, strings, regions,
+/* archive_definitions.c - the definitions of an archive: its clock, strings, regions,
  * processes and locations.
  *
- * Numbers of strings and regions are the archive's, so any uint32; they are mapped to
- * those of `definitions`, where equal regions are one. Names and numbers are input: a
- * number that no program has is refused before memory is taken for it, and text that
- * isn't UTF-8 is made so, since those who write names into files need it.
+ * Numbers of strings and regions are the archive's: any uint32. They are mapped to
+ * those of `definitions`, where equal regions are one. Names and numbers are input. A
+ * number that is too high for any program is refused before memory is taken for it.
+ * Text that isn't UTF-8 is corrected, since code that writes names into files needs
+ * UTF-8.
  *
  * The library calls back for each definition; the first failure in a callback ends the
  * reading and is kept in the archive.
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No program has more; a file that says so lies. */
+/* No program has more. A file with a higher number is damaged. */
 #define NUMBERS_MAX (1u << 24)
 
 static hf_status
@@ -38,7 +39,7 @@ map_number(hfi_number_map *map, uint32_t number, uint32_t to) {
     return HF_OK;
 }
 
-/* Ours; that of the empty string, where the archive has none. */
+/* Our number. If the archive has none, that of the empty string. */
 static uint32_t
 string_of(hfi_archive *archive, uint32_t string) {
     uint32_t id = hfi_number_mapped(&archive->strings, string);
@@ -48,16 +49,16 @@ string_of(hfi_archive *archive, uint32_t string) {
 }
 
 static const char *
-text_of(const hfi_archive *archive, uint32_t string) {
+string_text(const hfi_archive *archive, uint32_t string) {
     uint32_t id = hfi_number_mapped(&archive->strings, string);
     return id == HFI_NUMBER_UNKNOWN
                ? ""
                : hfi_definitions_get_string(archive->definitions, id);
 }
 
-/* One item more behind `*array`, or NULL, and then it has failed. */
+/* Add one item to `*array`. NULL if that failed, which is noted. */
 static void *
-append(hfi_archive *archive, void **array, size_t *count, size_t item_size) {
+append_item(hfi_archive *archive, void **array, size_t *count, size_t item_size) {
     void *grown = *array;
     if ((*count & (*count - 1)) == 0) /* 0, or a power of two: full */
         grown = realloc(*array, (*count ? *count * 2 : 1) * item_size);
@@ -84,9 +85,9 @@ on_clock(void *context, uint64_t resolution, uint64_t offset, uint64_t length,
     return OTF2_CALLBACK_SUCCESS;
 }
 
-/* How many bytes the character at `text` has; 0: it isn't UTF-8. */
+/* The number of bytes of the character at `text`. 0: it isn't UTF-8. */
 static size_t
-character_size(const unsigned char *text) {
+utf8_size(const unsigned char *text) {
     size_t size = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : 3;
     size += text[0] >= 0xF0 ? 1 : 0;
     for (size_t i = 1; i < size; i++)
@@ -99,7 +100,7 @@ character_size(const unsigned char *text) {
     return is_wrong ? 0 : size;
 }
 
-/* Those who write names into files need UTF-8; other bytes become question marks. */
+/* Code that writes names into files needs UTF-8. Other bytes become question marks. */
 static OTF2_CallbackCode
 on_string(void *context, OTF2_StringRef self, const char *text) {
     hfi_archive *archive = context;
@@ -107,7 +108,7 @@ on_string(void *context, OTF2_StringRef self, const char *text) {
     char *valid = strdup(text);
     archive->failed = valid ? HF_OK : HF_E_NOMEM;
     for (size_t at = 0, size; valid && valid[at]; at += size) {
-        size = character_size((const unsigned char *)valid + at);
+        size = utf8_size((const unsigned char *)valid + at);
         if (!size) {
             valid[at] = '?';
             size = 1;
@@ -158,8 +159,8 @@ on_region(void *context, OTF2_RegionRef self, OTF2_StringRef name,
     else if (role == OTF2_REGION_ROLE_ARTIFICIAL)
         kind = HFI_REGION_ARTIFICIAL;
     archive->failed = hfi_definitions_add_region(
-        archive->definitions, text_of(archive, name),
-        file == OTF2_UNDEFINED_STRING ? "" : text_of(archive, file),
+        archive->definitions, string_text(archive, name),
+        file == OTF2_UNDEFINED_STRING ? "" : string_text(archive, file),
         first == OTF2_UNDEFINED_UINT32 ? 0 : first, kind, &id);
     if (archive->failed == HF_OK)
         archive->failed = map_number(&archive->regions, self, id);
@@ -175,7 +176,7 @@ on_node(void *context, OTF2_SystemTreeNodeRef self, OTF2_StringRef name,
     hfi_archive *archive = context;
     void *array = archive->nodes;
     hfi_node_definition *made =
-        append(archive, &array, &archive->node_count, sizeof *made);
+        append_item(archive, &array, &archive->node_count, sizeof *made);
     archive->nodes = array;
     if (made)
         *made = (hfi_node_definition){self, string_of(archive, name)};
@@ -190,7 +191,7 @@ on_group(void *context, OTF2_LocationGroupRef self, OTF2_StringRef name,
     hfi_archive *archive = context;
     void *array = archive->processes;
     hfi_process_definition *made =
-        append(archive, &array, &archive->process_count, sizeof *made);
+        append_item(archive, &array, &archive->process_count, sizeof *made);
     archive->processes = array;
     if (made)
         *made = (hfi_process_definition){self, string_of(archive, name), parent};
@@ -212,7 +213,7 @@ on_location(void *context, OTF2_LocationRef self, OTF2_StringRef name,
     hfi_archive *archive = context;
     void *array = archive->locations;
     hfi_archive_location *made =
-        append(archive, &array, &archive->location_count, sizeof *made);
+        append_item(archive, &array, &archive->location_count, sizeof *made);
     archive->locations = array;
     if (made)
         *made = (hfi_archive_location){self, events, find_process(archive, group),

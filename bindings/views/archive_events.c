@@ -1,24 +1,25 @@
 /* archive_events.c - the events of one location, handed on as calls that nest.
  *
- * One location after another: there is no merging of threads by time here, which costs
- * the library half of its time and nobody needs.
+ * Locations are read one after another. Merging the threads by time would take half of
+ * the library's time, and no caller needs it.
  *
- * The events of a location nest in any case, even if the archive's don't: a leave
- * closes what was entered after it, one that has no enter is passed over, and what is
- * open at the end is left at the last event. An event that names what isn't defined is
- * passed over. So those who take the calls need no checks of their own. A window cuts
- * calls to its borders: what is open at its begin is entered there.
+ * The calls that are passed on nest in any case, even if the archive's events don't. A
+ * leave ends all calls that were entered after its own. A leave without an enter is
+ * ignored. Calls that are open at the end are left at the last event. An event with an
+ * undefined number is ignored. So receivers need no checks of their own. A window cuts
+ * calls at its borders: those that are open at its begin are entered there.
  *
- * Rejected: the global reader (see above); keeping the events (a hundred million of
- * them fit into no memory; each reader here takes them as they come).
+ * Rejected: the global reader (see above); keeping the events, since no memory is large
+ * enough for a hundred million of them, and each receiver here processes them as they
+ * come.
  */
 #include "archive_private.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* One location while it is read. `stack`: what is open, from outside in; the first
- * `handed` of them were handed on. */
+/* A location while it is read. `stack` has the open calls, the outermost first. The
+ * first `handed` of them were passed on. */
 typedef struct passage {
     const hfi_archive *archive;
     const hfi_archive_sink *sink;
@@ -43,23 +44,24 @@ leave_last(passage *self, uint64_t time) {
     }
 }
 
-/* The time to be handed on: time doesn't step back. False: it is past the window. */
+/* The time to be passed on, which never steps back. False: it is after the window. */
 static bool
-advance(passage *self, uint64_t *time) {
+advance_time(passage *self, uint64_t *time) {
     if (*time < self->last)
         *time = self->last;
     self->last = *time;
     if (*time >= self->sink->from)
-        tell_open(self, self->sink->from); /* what was entered before the window */
+        tell_open(self,
+                  self->sink->from); /* the calls that were entered before the window */
     return *time <= self->sink->to;
 }
 
 static OTF2_CallbackCode
-on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
-         void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
+pass_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+           void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
     (void)location, (void)position, (void)attributes;
     passage *self = context;
-    if (!advance(self, &time))
+    if (!advance_time(self, &time))
         return OTF2_CALLBACK_INTERRUPT;
     uint32_t known = hfi_number_mapped(&self->archive->regions, region);
     if (known == HFI_NUMBER_UNKNOWN)
@@ -81,11 +83,11 @@ on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
 }
 
 static OTF2_CallbackCode
-on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
-         void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
+pass_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+           void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
     (void)location, (void)position, (void)attributes;
     passage *self = context;
-    if (!advance(self, &time))
+    if (!advance_time(self, &time))
         return OTF2_CALLBACK_INTERRUPT;
     uint32_t known = hfi_number_mapped(&self->archive->regions, region);
     size_t at = self->depth;
@@ -97,14 +99,14 @@ on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
 }
 
 static OTF2_CallbackCode
-on_flush(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
-         void *context, OTF2_AttributeList *attributes, OTF2_TimeStamp stop) {
+pass_flush(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+           void *context, OTF2_AttributeList *attributes, OTF2_TimeStamp stop) {
     (void)location, (void)position, (void)attributes;
     passage *self = context;
     uint64_t begin = time;
-    if (!advance(self, &begin))
+    if (!advance_time(self, &begin))
         return OTF2_CALLBACK_INTERRUPT;
-    bool is_within = advance(self, &stop);
+    bool is_within = advance_time(self, &stop);
     if (is_within && begin >= self->sink->from && self->sink->flush)
         self->sink->flush(self->sink->context, begin, stop);
     return is_within ? OTF2_CALLBACK_SUCCESS : OTF2_CALLBACK_INTERRUPT;
@@ -115,9 +117,9 @@ read_events(passage *self, OTF2_EvtReader *events, uint64_t *ret_events) {
     OTF2_EvtReaderCallbacks *callbacks = OTF2_EvtReaderCallbacks_New();
     if (!callbacks)
         return OTF2_ERROR_MEM_ALLOC_FAILED;
-    OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, on_enter);
-    OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, on_leave);
-    OTF2_EvtReaderCallbacks_SetBufferFlushCallback(callbacks, on_flush);
+    OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, pass_enter);
+    OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, pass_leave);
+    OTF2_EvtReaderCallbacks_SetBufferFlushCallback(callbacks, pass_flush);
     OTF2_ErrorCode bad = OTF2_EvtReader_SetCallbacks(events, callbacks, self);
     OTF2_EvtReaderCallbacks_Delete(callbacks);
     if (!bad)

@@ -1,11 +1,11 @@
 /* call_paths.c - a profile's paths in the order in which they are drawn.
  *
- * A flame graph is left-heavy where callees stand in the order of their time. Written
- * in preorder, a depth beside each path is all that a reader needs to build the tree.
+ * In a left-heavy flame graph, callees are in the order of their times. A list in
+ * preorder, with a depth for each path, is all that a reader needs to build the tree.
  *
- * If there are more paths than are wanted, those that took longest are kept: a path
- * takes no longer than the one above it, and stands behind it in the profile's tree, so
- * the kept paths are a tree. The others would be narrower than a pixel.
+ * If there are more paths than are wanted, the longest are kept. A path takes no longer
+ * than the one above it, and stands behind it in the profile's tree, so the kept paths
+ * are a tree. The others would be narrower than a pixel.
  *
  * No recursion: paths may be a thousand deep.
  */
@@ -24,7 +24,7 @@ typedef struct children {
 } children;
 
 static int
-longest_first(const void *left, const void *right) {
+longest_path_first(const void *left, const void *right) {
     const timed *a = left, *b = right;
     if (a->inclusive != b->inclusive)
         return a->inclusive > b->inclusive ? -1 : 1;
@@ -32,7 +32,7 @@ longest_first(const void *left, const void *right) {
 }
 
 static size_t
-preorder(const hfi_calltree *tree, const children *of, hfi_call_path *ret_paths) {
+list_preorder(const hfi_calltree *tree, const children *of, hfi_call_path *ret_paths) {
     size_t made = 0;
     uint32_t at = of->first[0], depth = 0;
     while (at) {
@@ -65,14 +65,14 @@ hfi_call_paths_order(const hfi_profile *profile, size_t paths_max,
         goto out;
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = (timed){i + 1, hfi_calltree_get(profile->tree, i + 1)->inclusive};
-    qsort(sorted, count, sizeof *sorted, longest_first);
+    qsort(sorted, count, sizeof *sorted, longest_path_first);
     for (size_t i = kept; i-- > 0;) {
         uint32_t node = sorted[i].node;
         uint32_t parent = hfi_calltree_get(profile->tree, node)->parent;
         of.next[node] = of.first[parent];
         of.first[parent] = node;
     }
-    *ret_count = preorder(profile->tree, &of, paths);
+    *ret_count = list_preorder(profile->tree, &of, paths);
     *ret_paths = paths;
     paths = NULL;
     status = HF_OK;

@@ -1,16 +1,16 @@
-/* overview.c - an archive as a person looks at it: a profile, and a row of blocks for
- * each thread.
+/* overview.c - an archive in a form for people: a profile, and a row of blocks for each
+ * thread.
  *
- * Both are made in one reading, of one location after another: each call goes into a
+ * Both are made in one reading, one location after another. Each call goes into a
  * call-path tree (calltree.c) and into the row of slices (slices.c). The trees become
- * one profile, by the code that merges those of a recording, so a profile that was made
- * from a trace says what one made while recording says, and goes into the same files.
+ * one profile, by the code that merges those of a recording. So a profile that was made
+ * from a trace is like one that was made while recording, and can be written to the
+ * same files.
  *
- * The room for slices is shared out by the number of events: a thread that did little
- * needs little, but none gets less than ROW_MIN.
+ * The room for slices is divided by the number of events. A thread that did little
+ * needs little, but each gets at least ROW_MIN.
  *
- * A full log that was written out is a call of BUFFER FLUSH in the rows, as it is in
- * the profile.
+ * Writing out a full buffer is a call of BUFFER FLUSH in the rows, as in the profile.
  */
 #include "overview.h"
 
@@ -43,9 +43,9 @@ typedef struct reading {
 } reading;
 
 static void
-on_enter(void *context, uint64_t time, uint32_t region) {
+enter_region(void *context, uint64_t time, uint32_t region) {
     reading *self = context;
-    /* Without memory the call is counted as one of its caller's. */
+    /* Without memory the call counts to its caller. */
     (void)!hfi_calltree_enter(self->tree, region, time);
     if (self->slices)
         hfi_slices_enter(self->slices, time, region);
@@ -53,7 +53,7 @@ on_enter(void *context, uint64_t time, uint32_t region) {
 }
 
 static void
-on_leave(void *context, uint64_t time) {
+leave_region(void *context, uint64_t time) {
     reading *self = context;
     hfi_calltree_leave(self->tree, time);
     if (self->slices)
@@ -61,7 +61,7 @@ on_leave(void *context, uint64_t time) {
 }
 
 static void
-on_flush(void *context, uint64_t begin, uint64_t end) {
+add_flush(void *context, uint64_t begin, uint64_t end) {
     reading *self = context;
     hfi_calltree_add_flush(self->tree, end - begin);
     if (self->slices) {
@@ -93,11 +93,10 @@ share_of(const hfi_archive *archive, size_t location, size_t slices_max) {
     return share > ROW_MIN ? share : ROW_MIN;
 }
 
-/* The calls of a location become a row, unless there are none, and a part of the
- * profile. */
+/* The calls of a location, if there are any, become a row and a part of the profile. */
 static hf_status
-keep(hfi_overview *overview, hfi_archive *archive, size_t location, reading *read,
-     uint64_t events) {
+keep_location(hfi_overview *overview, hfi_archive *archive, size_t location,
+              reading *read, uint64_t events) {
     hfi_overview_row *row = &overview->rows[overview->row_count];
     *row = (hfi_overview_row){.location = hfi_archive_get_location(archive, location),
                               .events = events,
@@ -133,8 +132,8 @@ read_location(hfi_overview *overview, hfi_archive *archive, size_t location,
               const overview_window *window, uint32_t flush, hfi_calltree_room *room,
               hf_error *reterr) {
     reading read = {.flush = flush};
-    hfi_archive_sink sink = {on_enter, on_leave,     on_flush,
-                             &read,    window->from, window->to};
+    hfi_archive_sink sink = {enter_region, leave_region, add_flush,
+                             &read,        window->from, window->to};
     uint64_t events = 0;
     hf_status status = hfi_calltree_create(room, &read.tree);
     if (status == HF_OK && window->slices_max)
@@ -144,7 +143,7 @@ read_location(hfi_overview *overview, hfi_archive *archive, size_t location,
     if (status == HF_OK)
         status = hfi_archive_read(archive, location, &sink, &events, reterr);
     if (status == HF_OK)
-        status = keep(overview, archive, location, &read, events);
+        status = keep_location(overview, archive, location, &read, events);
     hfi_slices_close(read.slices);
     hfi_calltree_close(read.tree);
     return status;
@@ -164,8 +163,8 @@ add_processes(hfi_overview *overview, const hfi_archive *archive) {
     return status;
 }
 
-/* The profile has numbered the regions that were seen: which of the archive's each is.
- * Those that only a profile has become the archive's. */
+/* The profile has its own numbers for the regions that were seen: find the archive's
+ * number of each. Regions that only a profile has are added to the archive's. */
 static hf_status
 map_regions(hfi_overview *overview, hfi_archive *archive) {
     const hfi_profile *profile = overview->profile;

@@ -1,5 +1,5 @@
-/* overview.h - an archive as a person looks at it: a profile, and a row of blocks for
- * each thread.
+/* overview.h - an archive in a form for people: a profile, and a row of blocks for each
+ * thread.
  */
 #ifndef HOLDFAST_VIEWS_OVERVIEW_H
 #define HOLDFAST_VIEWS_OVERVIEW_H

@@ -1,21 +1,22 @@
 /* slices.c - the calls of one location as blocks that a screen can show.
  *
- * A million calls are more than a screen has pixels. So calls that are shorter than the
- * resolution are merged, at their depth, with those beside them, into a block that is
- * not wider than it; each longer one stays what it is. At most two blocks begin in a
- * pixel at one depth then, so their number doesn't grow with that of the calls.
+ * A screen doesn't have pixels for a million calls. So calls that are shorter than the
+ * resolution are merged, at their depth, with their neighbours, into a block that is no
+ * wider than the resolution. A longer call stays as it is. Then at most two blocks
+ * begin in a pixel at one depth, so the number of blocks doesn't grow with the number
+ * of calls.
  *
- * Which resolution gives as many blocks as there is room for is not known before all
- * calls were seen, and they are seen once. So several resolutions, each four times as
- * fine as the one before, are kept at the same time; one that outgrows the room is
- * given up, and all finer ones with it. The finest that is left is the answer; where
- * already a coarser one has merged nothing, that one.
+ * Which resolution gives the wanted number of blocks is known only at the end, and all
+ * calls are seen once. So several resolutions, each four times as fine as the one
+ * before, are kept at the same time. If one gets too many blocks, it is dropped with
+ * all finer ones. The finest remaining one is the result; if a coarser one has merged
+ * nothing, that one.
  *
- * A block's region is found by a vote weighted with time: the candidate's weight grows
- * with its own calls and shrinks with others'. A region with more than half of the time
- * always wins.
+ * A block's region is found by a vote weighted with time. The candidate's weight grows
+ * with its own calls and shrinks with those of others. A region with more than half of
+ * the time always wins.
  *
- * Deeper calls than DEPTH_MAX are counted only: no screen has the rows.
+ * Calls deeper than DEPTH_MAX are only counted: no screen has so many rows.
  *
  * Rejected: sampling (a rare long call would be missed); keeping all calls and thinning
  * them out at the end (memory grows with the trace).
@@ -34,7 +35,7 @@ typedef struct open_call {
     uint32_t region;
 } open_call;
 
-/* Calls of one depth that are about to become a slice; none where calls is 0. */
+/* Calls of one depth that will become a slice. None if `calls` is 0. */
 typedef struct block {
     uint64_t begin, end;
     uint64_t busy, longest;
@@ -105,10 +106,10 @@ hfi_slices_create(uint64_t from, uint64_t to, size_t slices_max,
     return HF_OK;
 }
 
-/* Give this resolution up, and the finer ones. The coarsest stays, whatever it takes:
- * its size is bounded by the depth. */
+/* Drop this resolution and the finer ones. The coarsest always stays: its size is
+ * bounded by the depth. */
 static void
-give_up(hfi_slices *slices, size_t at) {
+drop_levels(hfi_slices *slices, size_t at) {
     while (slices->level_count > at)
         resolution_fini(&slices->levels[--slices->level_count]);
 }
@@ -117,7 +118,7 @@ static void
 add_slice(hfi_slices *slices, size_t at, const hfi_slice *slice) {
     resolution *level = &slices->levels[at];
     if (level->count >= slices->slices_max && at > 0) {
-        give_up(slices, at);
+        drop_levels(slices, at);
         return;
     }
     if (level->count == level->capacity) {
@@ -151,7 +152,7 @@ close_block(hfi_slices *slices, size_t at, uint32_t depth) {
 }
 
 static void
-vote(block *open, uint32_t region, uint64_t time) {
+vote_region(block *open, uint32_t region, uint64_t time) {
     time++; /* a call that took no tick counts, too */
     if (open->region == region) {
         open->weight += time;
@@ -173,7 +174,7 @@ add_call(hfi_slices *slices, size_t at, const hfi_slice *call) {
         open->calls == UINT32_MAX)
         close_block(slices, at, call->depth);
     if (at >= slices->level_count)
-        return; /* that was one slice too many */
+        return; /* this was one slice too many */
     if (!is_short) {
         add_slice(slices, at, call);
         return;
@@ -185,7 +186,7 @@ add_call(hfi_slices *slices, size_t at, const hfi_slice *call) {
     if (call->length > open->longest)
         open->longest = call->length;
     open->calls++;
-    vote(open, call->region, call->length);
+    vote_region(open, call->region, call->length);
 }
 
 void

@@ -5,13 +5,14 @@
  *   speedscope JSON     an evented profile for each thread, in ns, over shared frames
  *   collapsed stacks    flamegraph.pl and whatever reads its lines: the profile's paths
  *
- * The formats are published by those who read them: "Trace Event Format" (Google),
- * file-format-schema.json (speedscope), flamegraph.pl's own comment. Files of profiles
- * (callgrind, pstats, Cube) are written by the recorder's writers, from the same paths.
+ * The formats are published by the programs that read them: "Trace Event Format"
+ * (Google), file-format-schema.json (speedscope), flamegraph.pl's own comment. Files of
+ * profiles (callgrind, pstats, Cube) are written by the recorder's writers, from the
+ * same paths.
  *
- * All is written while it is read: memory doesn't grow with the trace. Numbers are put
- * together by hand, since printf took most of the time. Times count from the archive's
- * begin, so that no double rounds them away.
+ * All is written while the archive is read: memory doesn't grow with the trace. Numbers
+ * are formatted by hand, since printf took most of the time. Times count from the
+ * archive's begin, so that they are exact as doubles.
  */
 #include "trace_files.h"
 
@@ -43,7 +44,7 @@ typedef struct output {
 
 /* The text as JSON has it, in quotes; NULL: no memory. */
 static char *
-quote(const char *text) {
+quote_text(const char *text) {
     char *made = NULL;
     size_t size;
     FILE *file = open_memstream(&made, &size);
@@ -96,7 +97,8 @@ output_init(output *self, const hfi_archive *archive, FILE *file) {
     bool complete = self->names != NULL;
     for (uint32_t i = 0; complete && i < count; i++) {
         const hfi_region *region = hfi_definitions_get_region(definitions, i);
-        self->names[i] = quote(hfi_definitions_get_string(definitions, region->name));
+        self->names[i] =
+            quote_text(hfi_definitions_get_string(definitions, region->name));
         complete = self->names[i] != NULL;
     }
     if (complete)
@@ -106,7 +108,7 @@ output_init(output *self, const hfi_archive *archive, FILE *file) {
 }
 
 static void
-push(output *self, uint64_t ns, uint32_t region) {
+push_call(output *self, uint64_t ns, uint32_t region) {
     if (self->depth == self->capacity) {
         size_t capacity = self->capacity ? self->capacity * 2 : 256;
         open_call *grown = realloc(self->stack, capacity * sizeof *grown);
@@ -125,7 +127,7 @@ push(output *self, uint64_t ns, uint32_t region) {
 static void
 chrome_enter(void *context, uint64_t time, uint32_t region) {
     output *self = context;
-    push(self, hfi_archive_ns(self->archive, time), region);
+    push_call(self, hfi_archive_ns(self->archive, time), region);
 }
 
 static void
@@ -161,7 +163,7 @@ chrome_name(output *self, const char *what, uint32_t process, uint64_t thread,
     fputs("}}", self->file);
 }
 
-/* Numbers count from 1: some readers take process 0 for the idle one. */
+/* Numbers count from 1: some readers treat process 0 as the idle one. */
 static uint32_t
 process_number(const hfi_archive_location *location) {
     return location->process == UINT32_MAX ? 1 : location->process + 1;
@@ -235,7 +237,7 @@ speedscope_event(output *self, char kind, uint64_t time, uint32_t region) {
 static void
 speedscope_enter(void *context, uint64_t time, uint32_t region) {
     output *self = context;
-    push(self, 0, region);
+    push_call(self, 0, region);
     if (!self->failed)
         speedscope_event(self, 'O', time, region);
 }
@@ -314,7 +316,7 @@ hfi_trace_write_speedscope(hfi_archive *archive, uint64_t from, uint64_t to, FIL
 
 /* -- collapsed stacks -------------------------------------------------------------- */
 
-/* A name with what separates names, or lines, in it would be two. */
+/* A name that contains a separator of names or lines would be read as two. */
 static void
 put_frame(FILE *file, const char *name) {
     for (; *name; name++)

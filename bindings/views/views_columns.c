@@ -1,12 +1,12 @@
-/* views_columns.c - what the views are drawn from, as flat arrays in bytes.
+/* views_columns.c - the data of the views, as flat arrays in bytes.
  *
- * A million calls became a hundred thousand blocks; those become columns of int64 here,
- * and never a Python object each. They are filled with the interpreter attached, and
- * small.
+ * A million calls have become a hundred thousand blocks. These become columns of int64
+ * here, without a Python object for each. They are filled with the interpreter
+ * attached, since they are small.
  *
- * The archive defines more regions than a window shows, Score-P's hundreds: those that
- * something refers to are numbered anew, in the order in which they are met. So the
- * regions are written last.
+ * The archive defines more regions than a window shows, Score-P's hundreds of them. So
+ * those to which a row or path refers get new numbers, in the order in which they are
+ * met, and the regions are written last.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -22,7 +22,7 @@
 #define COSTS_MAX 60000u
 #define COSTS_MIN 50u
 
-/* The regions that the answer names: of each the archive's number. */
+/* The regions in the result: the archive's number of each. */
 typedef struct used_regions {
     uint32_t *numbers; /* the archive's: ours + 1 */
     uint32_t *regions; /* ours: the archive's */
@@ -52,7 +52,7 @@ add_column(PyObject *dict, const char *name, size_t count) {
 
 /* Steals `value`. */
 static bool
-add(PyObject *dict, const char *name, PyObject *value) {
+add_to_dict(PyObject *dict, const char *name, PyObject *value) {
     int bad = value ? PyDict_SetItemString(dict, name, value) : -1;
     Py_XDECREF(value);
     return bad == 0;
@@ -60,7 +60,7 @@ add(PyObject *dict, const char *name, PyObject *value) {
 
 /* Ticks from `begin` on, in ns. */
 static int64_t
-lasting(const hfi_archive *archive, uint64_t begin, uint64_t ticks) {
+lasting_ns(const hfi_archive *archive, uint64_t begin, uint64_t ticks) {
     return (int64_t)(hfi_archive_ns(archive, begin + ticks) -
                      hfi_archive_ns(archive, begin));
 }
@@ -81,9 +81,9 @@ row_slices(PyObject *dict, const hfi_archive *archive, const hfi_overview_row *r
         const hfi_slice *slice = &row->slices[i];
         int joined = slice->calls > 1; /* else they are the duration */
         begin[i] = origin + (int64_t)hfi_archive_ns(archive, slice->begin);
-        duration[i] = lasting(archive, slice->begin, slice->length);
-        busy[i] = joined ? lasting(archive, slice->begin, slice->busy) : 0;
-        longest[i] = joined ? lasting(archive, slice->begin, slice->longest) : 0;
+        duration[i] = lasting_ns(archive, slice->begin, slice->length);
+        busy[i] = joined ? lasting_ns(archive, slice->begin, slice->busy) : 0;
+        longest[i] = joined ? lasting_ns(archive, slice->begin, slice->longest) : 0;
         depth[i] = slice->depth;
         region[i] = use_region(used, slice->region);
         calls[i] = slice->calls;
@@ -113,7 +113,7 @@ make_row(const hfi_archive *archive, const hfi_overview_row *row, int64_t origin
 }
 
 static PyObject *
-make_rows(const hfi_archive *archive, const hfi_overview *overview, int64_t origin,
+list_rows(const hfi_archive *archive, const hfi_overview *overview, int64_t origin,
           used_regions *used) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < hfi_overview_count_rows(overview); i++) {
@@ -153,7 +153,7 @@ typedef struct row_cost {
 } row_cost;
 
 static int
-longest_first(const void *left, const void *right) {
+longest_row_first(const void *left, const void *right) {
     const row_cost *a = left, *b = right;
     if (a->cost->inclusive != b->cost->inclusive)
         return a->cost->inclusive > b->cost->inclusive ? -1 : 1;
@@ -161,7 +161,7 @@ longest_first(const void *left, const void *right) {
 }
 
 static int
-in_order(const void *left, const void *right) {
+by_path(const void *left, const void *right) {
     const row_cost *a = left, *b = right;
     return a->path < b->path ? -1 : a->path > b->path;
 }
@@ -179,12 +179,12 @@ fill_costs(PyObject *row, const row_cost *costs, size_t count) {
     }
     if (!inclusive)
         Py_CLEAR(dict);
-    return add(row, "costs", dict);
+    return add_to_dict(row, "costs", dict);
 }
 
-/* A row's share of the paths, the longest where they are more than `costs_max`: a path
- * takes no longer than the one above it, so what is kept is a tree. `places`: of each
- * node of the profile its path plus one; 0: it is not shown. */
+/* A row's share of the paths: the longest, if there are more than `costs_max`. A path
+ * takes no longer than the one above it, so the kept paths are a tree. `places`: for
+ * each node of the profile its path plus one; 0: it isn't shown. */
 static bool
 add_costs(PyObject *row, const hfi_profile_location *location, const uint32_t *places,
           size_t costs_max) {
@@ -200,10 +200,10 @@ add_costs(PyObject *row, const hfi_profile_location *location, const uint32_t *p
             costs[count++] = (row_cost){places[cost->path] - 1, cost};
     }
     if (count > costs_max) {
-        qsort(costs, count, sizeof *costs, longest_first);
+        qsort(costs, count, sizeof *costs, longest_row_first);
         count = costs_max;
     }
-    qsort(costs, count, sizeof *costs, in_order);
+    qsort(costs, count, sizeof *costs, by_path);
     bool complete = fill_costs(row, costs, count);
     PyMem_Free(costs);
     return complete;
@@ -247,7 +247,8 @@ make_paths(const hfi_overview *overview, size_t paths_max, PyObject *rows,
     return dict;
 }
 
-/* A function is what has the same name, file and line: of which region is each? */
+/* Regions with the same name, file and line are one function. Find the function of each
+ * region. */
 static bool
 name_functions(const hfi_flat *flat, const hfi_profile *profile, uint32_t *regions) {
     size_t count = hfi_definitions_count_regions(profile->definitions);
@@ -266,8 +267,8 @@ name_functions(const hfi_flat *flat, const hfi_profile *profile, uint32_t *regio
 }
 
 static PyObject *
-fill_table(PyObject *dict, const hfi_overview *overview, const hfi_flat *flat,
-           const uint32_t *regions, used_regions *used) {
+fill_function_table(PyObject *dict, const hfi_overview *overview, const hfi_flat *flat,
+                    const uint32_t *regions, used_regions *used) {
     size_t count = flat->function_count;
     int64_t *region = add_column(dict, "region", count);
     int64_t *visits = add_column(dict, "visits", count);
@@ -296,7 +297,7 @@ make_table(const hfi_overview *overview, used_regions *used) {
         PyErr_NoMemory();
     else
         dict = PyDict_New();
-    if (dict && !fill_table(dict, overview, flat, regions, used))
+    if (dict && !fill_function_table(dict, overview, flat, regions, used))
         Py_CLEAR(dict);
     hfi_flat_close(flat);
     PyMem_Free(regions);
@@ -356,25 +357,26 @@ hfi_views_fill(PyObject *dict, const hfi_archive *archive, const hfi_overview *o
     bool complete = used.numbers && used.regions;
     if (!complete)
         PyErr_NoMemory();
-    complete = complete &&
-               add(dict, "realtime", PyLong_FromUnsignedLongLong(clock.realtime)) &&
-               add(dict, "length",
-                   PyLong_FromUnsignedLongLong(
-                       hfi_archive_ns(archive, clock.begin + clock.length))) &&
-               add(dict, "host", PyUnicode_FromString(hfi_archive_host(archive, 0))) &&
-               add(dict, "processes",
-                   PyLong_FromSize_t(hfi_archive_count_processes(archive))) &&
-               add(dict, "events",
-                   PyLong_FromUnsignedLongLong(hfi_overview_count_events(overview))) &&
-               add(dict, "collapsed",
-                   PyLong_FromUnsignedLongLong(
-                       hfi_profile_count_collapsed(hfi_overview_profile(overview)))) &&
-               add(dict, "rows", make_rows(archive, overview, origin, &used)) &&
-               add(dict, "paths",
-                   make_paths(overview, paths_max, PyDict_GetItemString(dict, "rows"),
-                              &used)) &&
-               add(dict, "table", make_table(overview, &used)) &&
-               add(dict, "regions", make_regions(archive, &used));
+    complete =
+        complete &&
+        add_to_dict(dict, "realtime", PyLong_FromUnsignedLongLong(clock.realtime)) &&
+        add_to_dict(dict, "length",
+                    PyLong_FromUnsignedLongLong(
+                        hfi_archive_ns(archive, clock.begin + clock.length))) &&
+        add_to_dict(dict, "host", PyUnicode_FromString(hfi_archive_host(archive, 0))) &&
+        add_to_dict(dict, "processes",
+                    PyLong_FromSize_t(hfi_archive_count_processes(archive))) &&
+        add_to_dict(dict, "events",
+                    PyLong_FromUnsignedLongLong(hfi_overview_count_events(overview))) &&
+        add_to_dict(dict, "collapsed",
+                    PyLong_FromUnsignedLongLong(
+                        hfi_profile_count_collapsed(hfi_overview_profile(overview)))) &&
+        add_to_dict(dict, "rows", list_rows(archive, overview, origin, &used)) &&
+        add_to_dict(dict, "paths",
+                    make_paths(overview, paths_max, PyDict_GetItemString(dict, "rows"),
+                               &used)) &&
+        add_to_dict(dict, "table", make_table(overview, &used)) &&
+        add_to_dict(dict, "regions", make_regions(archive, &used));
     PyMem_Free(used.numbers);
     PyMem_Free(used.regions);
     return complete;

@@ -1,9 +1,9 @@
-/* views_module.c - holdfast._views: archives, read for the eye and for other programs.
+/* views_module.c - holdfast._views: reads archives for views and for other programs.
  *
- * read() gives what the views are drawn from (views_columns.c), write() makes files for
- * other programs. Both read the archive without the interpreter.
+ * read() returns the data of the views (views_columns.c). write() makes files for other
+ * programs. Both read the archive without the interpreter.
  *
- * Free of the recorder's module: a notebook that is opened years later has no
+ * It doesn't need the recorder's module: a notebook that is opened years later has no
  * recording.
  */
 #define PY_SSIZE_T_CLEAN
@@ -169,7 +169,7 @@ write_stream(size_t format, hfi_archive *archive, const window *wanted, FILE *fi
     return status;
 }
 
-/* The file is there, whole, or not at all. */
+/* The file is complete, or doesn't exist. */
 static hf_status
 write_file(size_t format, const char *path, const window *wanted, const char *target,
            hf_error *reterr) {
@@ -200,7 +200,7 @@ PyDoc_STRVAR(write_doc,
              "Write an archive's window as a file of another program: chrome, "
              "speedscope, collapsed,\ncallgrind, pstats, json or cubex.\n\n"
              "Raises ValueError for a format that isn't one of these or an archive "
-             "that can't be read,\nOSError where the target can't be written; it is "
+             "that can't be read,\nOSError if the target can't be written; it is "
              "removed then.");
 
 static PyObject *

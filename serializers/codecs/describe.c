@@ -1,14 +1,13 @@
-/* describe.c - one line for people about an encoding, read from its bytes alone.
+/* describe.c - one line for people about an encoding, made from its bytes alone.
  *
- * The `holdfast` tool lists what a session holds without starting Python, and the
+ * The `holdfast` tool lists the content of a session without starting Python, and the
  * kernel names variables without asking a worker. So the describers of all codecs are
- * here, in plain C, also of those that live in the extension. They read a head or a
- * small meta map, never the whole payload: listing a session costs the same at any
- * size.
+ * here, in plain C, also of those in the extension. They read a head or a small meta
+ * map, never the whole payload: listing a session costs the same for any size.
  *
- * Input is hostile: what can't be read is described by its size, never an error. Texts
- * from a payload are cut and their control characters replaced, since they end up on a
- * terminal.
+ * Input isn't trusted. If it can't be read, its size is shown: it is never an error.
+ * Texts from a payload are cut and their control characters replaced, since they are
+ * shown on a terminal.
  *
  * The buffer codec's meta is a msgpack map with string keys; "type", "dtype" and
  * "shape" are used here, unknown keys are passed over.
@@ -77,8 +76,8 @@ character_size(const unsigned char *data, size_t size) {
                                                                             : length;
 }
 
-/* Text for a terminal, valid UTF-8: what is neither becomes '?', and what doesn't fit
- * is left out whole. */
+/* Text for a terminal, in valid UTF-8. Invalid bytes become '?'. A character that
+ * doesn't fit is left out whole. */
 static void
 line_add_text(line *out, const unsigned char *data, size_t size, size_t size_max) {
     size_t at = 0;
@@ -143,8 +142,8 @@ hfi_describe_text(const hf_codec *codec, const hf_source *source, char *ret_text
     line_add(&out, "%s ", codec ? codec->name : "name");
     if (!name_size)
         return;
-    /* A name may stand bare or as a msgpack str: the latter has a head that ASCII
-     * lacks. */
+    /* A name may stand as it is, or as a msgpack str. The latter has a head that no
+     * ASCII text has. */
     hfi_unpacker_init(&unpacker, name, name_size);
     if (hfi_unpacker_next(&unpacker, &item) == HF_OK && item.kind == HFI_ITEM_STR &&
         unpacker.at == unpacker.end)
@@ -153,7 +152,7 @@ hfi_describe_text(const hf_codec *codec, const hf_source *source, char *ret_text
         line_add_text(&out, name, name_size, size);
 }
 
-/* An array whose first item is KIND is no list. */
+/* An array whose first item is KIND isn't a list. */
 static void
 describe_array(line *out, hfi_unpacker *unpacker, size_t count) {
     static const char *const names[] = {"list",      "tuple", "set",

@@ -4,10 +4,11 @@
  * costs little even at hundreds of megabytes; a list of chunks was rejected because the
  * payload is handed to the sink in one piece, which then knows its exact size.
  *
- * Most values are small. The first block may be the caller's, on his stack: then they
+ * Most values are small. The first block may be the caller's, on its stack. Then they
  * are written without an allocation.
  *
- * Doubling stops being kind past 64 MiB: from there it grows by half.
+ * Past 64 MiB doubling would waste too much memory: from there on the block grows by
+ * half.
  */
 #include "packer.h"
 
@@ -57,7 +58,7 @@ hfi_packer_grow(hfi_packer *packer, size_t size) {
     return 0;
 
 fail:
-    /* Nothing fits any more, so that each later append comes here and fails. */
+    /* The room is set to 0, so each later append comes here and fails. */
     packer->capacity = packer->size;
     packer->failed = 1;
     return -1;

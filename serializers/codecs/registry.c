@@ -1,9 +1,9 @@
 /* registry.c - the list of codecs that a process knows, in the order they are asked.
  *
- * A few dozen codecs at most, found by number once per value: a sorted array and a
- * linear search beat any map at that size, and hfi_registry_at() falls out of it. Order
- * ties are kept in order of adding, so that two codecs of others at the same order
- * behave the same in every run.
+ * There are a few dozen codecs at most, and one is looked up by number for each value.
+ * At that size a sorted array and a linear search are faster than any map, and
+ * hfi_registry_at() needs the array, too. Codecs of the same order keep the order in
+ * which they were added, so that two codecs of others behave the same in every run.
  *
  * No lock: a registry is filled at start and read afterwards, under the host's own lock
  * (the GIL for the extension). The registry owns its array only; the codecs are static

@@ -11,8 +11,8 @@
  * exceeds the bytes left, since every item takes one byte at least. All forms of
  * msgpack are accepted, also those longer than needed.
  *
- * skip() walks without recursion: it keeps, for each open level, how many items it
- * still owes, and refuses a level beyond its small table.
+ * skip() works without recursion. It keeps for each open level how many items are still
+ * missing, and refuses a level beyond its small table.
  */
 #include "unpacker.h"
 
@@ -28,7 +28,7 @@ hfi_unpacker_init(hfi_unpacker *unpacker, const void *data, size_t size) {
 
 /* Take `width` bytes as a big-endian number. */
 static int
-take_number(hfi_unpacker *unpacker, unsigned width, uint64_t *ret_number) {
+take_big_endian(hfi_unpacker *unpacker, unsigned width, uint64_t *ret_number) {
     uint64_t number = 0;
 
     if ((size_t)(unpacker->end - unpacker->at) < width)
@@ -106,7 +106,7 @@ take_simple(unsigned head, hfi_item *item) {
     return HF_OK;
 }
 
-/* Heads 0xc4 to 0xdf: a number of 1 to 8 bytes, or of 2^n, follows the head. */
+/* Heads 0xc4 to 0xdf: a number of 1 to 8 bytes (or 2^n) follows the head. */
 static hf_status
 take_long(hfi_unpacker *unpacker, unsigned head, hfi_item *item) {
     /* bytes after the head that hold a size or a number */
@@ -122,7 +122,7 @@ take_long(hfi_unpacker *unpacker, unsigned head, hfi_item *item) {
     unsigned width = widths[head - 0xc4];
     uint64_t number;
 
-    if (take_number(unpacker, width, &number) < 0)
+    if (take_big_endian(unpacker, width, &number) < 0)
         return HF_AGAIN;
     if (head <= 0xc6)
         return take_body(unpacker, HFI_ITEM_BIN, number, item);

@@ -1,9 +1,10 @@
 /* addresses.c - which numbers may be addresses.
  *
  * Programs, heaps and mappings lie in the upper part of the 47 bits that a process has.
- * Times in milliseconds are below, in microseconds above. But a program that isn't
- * position-independent, such as Debian's Python, has C's heap at low addresses, where
- * ordinary numbers are: of those that lie in it only multiples of 8 may be addresses.
+ * Times in milliseconds are below that, times in microseconds above it. But a program
+ * that isn't position-independent, such as Debian's Python, has C's heap at low
+ * addresses, among ordinary numbers. Of the numbers in that heap, only multiples of 8
+ * may be addresses.
  */
 #include "addresses.h"
 

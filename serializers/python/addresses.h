@@ -13,9 +13,9 @@
 /* The begin of C's heap, if the heap lies among ordinary numbers; else INT64_MAX.
  * Numbers below it are no addresses. */
 extern int64_t hfi_low_heap;
-/* Find it out: once in a process, before the others. */
+/* Find the heap. Call it once in a process, before the others. */
 void hfi_addresses_init(void);
-/* Whether a number lies where programs, heaps and mappings do. Any thread. */
+/* Whether a number is in the range of programs, heaps and mappings. Any thread. */
 int hfi_may_be_address(int64_t value);
 
 #endif

@@ -1,4 +1,4 @@
-/* array.c - where a NumPy array's memory is, without NumPy's headers.
+/* array.c - the memory of a NumPy array, without NumPy's headers.
  *
  * NumPy is optional when Holdfast is built and when it runs. So nothing here includes
  * its headers: an array is recognised by its type's name, and its data pointer, shape
@@ -38,10 +38,10 @@ hfi_array_check(PyObject *object) {
     return 0;
 }
 
-/* An attribute as numpy.ndarray has it, whatever a subclass has in its place: asking it
- * runs no code in Python. */
+/* An attribute as numpy.ndarray defines it, even if a subclass replaces it. This runs
+ * no code in Python. */
 static PyObject *
-own_attribute(PyObject *array, const char *name) {
+ndarray_attribute(PyObject *array, const char *name) {
     PyTypeObject *type = Py_TYPE(array);
     while (type && strcmp(type->tp_name, "numpy.ndarray") != 0)
         type = type->tp_base;
@@ -54,12 +54,12 @@ own_attribute(PyObject *array, const char *name) {
 
 PyObject *
 hfi_array_base(PyObject *array) {
-    return own_attribute(array, "base");
+    return ndarray_attribute(array, "base");
 }
 
 size_t
 hfi_array_size(PyObject *array) {
-    PyObject *size = own_attribute(array, "size");
+    PyObject *size = ndarray_attribute(array, "size");
     size_t count = size ? PyLong_AsSize_t(size) : 0;
     Py_XDECREF(size);
     if (PyErr_Occurred()) {
@@ -72,7 +72,7 @@ hfi_array_size(PyObject *array) {
 int
 hfi_array_is_plain(PyObject *array) {
     int plain = -1;
-    PyObject *dtype = own_attribute(array, "dtype");
+    PyObject *dtype = ndarray_attribute(array, "dtype");
     PyObject *kind = dtype ? PyObject_GetAttrString(dtype, "kind") : NULL;
     PyObject *has_object = kind ? PyObject_GetAttrString(dtype, "hasobject") : NULL;
     const char *letter = has_object ? PyUnicode_AsUTF8(kind) : NULL;
@@ -87,7 +87,7 @@ hfi_array_is_plain(PyObject *array) {
 /* The interface of an array; the capsule owns it. NULL with an exception. */
 static const array_interface *
 interface_get(PyObject *array, PyObject **ret_capsule) {
-    PyObject *capsule = own_attribute(array, "__array_struct__");
+    PyObject *capsule = ndarray_attribute(array, "__array_struct__");
     const array_interface *interface =
         capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
     if (interface && (interface->two != 2 || interface->nd < 0 ||
@@ -123,7 +123,7 @@ hfi_array_elements(PyObject *array, PyObject ***ret_elements, size_t *ret_count)
 
 /* The bytes from the lowest to past the highest element. */
 static void
-span_of(const array_interface *interface, char **ret_low, size_t *ret_size) {
+array_span(const array_interface *interface, char **ret_low, size_t *ret_size) {
     char *low = interface->data, *high = low + interface->itemsize;
     for (int i = 0; i < interface->nd; i++) {
         if (interface->shape[i] == 0) {
@@ -149,7 +149,7 @@ hfi_array_fill(PyObject *array, const void *bytes, size_t size) {
         return -1;
     char *low;
     size_t low_size;
-    span_of(interface, &low, &low_size);
+    array_span(interface, &low, &low_size);
     int fits = low_size == size;
     if (fits && size)
         memcpy(low, bytes, size);
@@ -175,9 +175,10 @@ behind_strides(PyObject *object) {
     return base;
 }
 
-/* Follow the bases. Gives the owner (new reference) and the last array on the way. */
+/* Follow the bases. Returns the owner (new reference), and the last array on the way.
+ * */
 static PyObject *
-owner_of(PyObject *array, PyObject **ret_last) {
+array_owner(PyObject *array, PyObject **ret_last) {
     PyObject *at = Py_NewRef(array);
     *ret_last = Py_NewRef(array);
     for (;;) {
@@ -223,15 +224,15 @@ whole_memory(hfi_array_view *view, PyObject *last) {
     const array_interface *interface = interface_get(last, &capsule);
     if (!interface)
         return -1;
-    span_of(interface, &view->low, &view->low_size);
+    array_span(interface, &view->low, &view->low_size);
     Py_DECREF(capsule);
     return 0;
 }
 
-/* Asked from the array: the interface of structured ones leaves the flag out. */
+/* Read from the array: the interface of structured arrays doesn't have the flag. */
 static int
 is_writeable(PyObject *array) {
-    PyObject *flags = own_attribute(array, "flags");
+    PyObject *flags = ndarray_attribute(array, "flags");
     PyObject *answer = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
     int writeable = answer == Py_True;
     if (!answer)
@@ -261,10 +262,10 @@ hfi_array_view_get(PyObject *array, hfi_array_view *ret_view) {
     }
     char *low;
     size_t low_size;
-    span_of(interface, &low, &low_size);
+    array_span(interface, &low, &low_size);
     Py_DECREF(capsule);
 
-    view->owner = owner_of(array, &last);
+    view->owner = array_owner(array, &last);
     int failed = !view->owner || whole_memory(view, last) < 0;
     Py_XDECREF(last);
     if (failed) {

@@ -10,8 +10,8 @@
 
 #define HFI_ARRAY_DIMENSIONS_MAX 64
 
-/* Memory below this size is carried inside the payload: a buffer of its own would cost
- * a page of the arena and one of the process's mappings. */
+/* Smaller memory is carried inside the payload. A buffer of its own would cost a page
+ * of the arena and one of the process's mappings. */
 #define HFI_ARRAY_INLINE_MAX 16384
 
 typedef struct hfi_array_view {

@@ -1,4 +1,4 @@
-/* buffer.c - the codec of single objects that are memory.
+/* buffer.c - the codec of single objects that consist of memory.
  *
  * A numpy.ndarray (exactly; subclasses have state of their own and go to pickle) is its
  * owner's memory, a dtype, a shape, strides and an offset. The memory is added as one
@@ -43,11 +43,11 @@ static const char *const kind_names[] = {"",          "numpy.ndarray", "bytes",
                                          "bytearray", "array.array",   "memoryview"};
 
 static kind
-kind_of(PyObject *value) {
+buffer_kind(PyObject *value) {
     PyTypeObject *type = Py_TYPE(value);
     if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
         type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type)
-        return KIND_NONE; /* the commonest, before names are compared */
+        return KIND_NONE; /* the most frequent types, before names are compared */
     if (PyBytes_CheckExact(value))
         return KIND_BYTES;
     if (PyByteArray_CheckExact(value))
@@ -64,7 +64,7 @@ kind_of(PyObject *value) {
 static int
 buffer_accepts(const hf_codec *codec, void *value) {
     (void)codec;
-    kind which = kind_of(value);
+    kind which = buffer_kind(value);
     if (which == KIND_NONE)
         return 0;
     if (which != KIND_ARRAY) {
@@ -82,8 +82,8 @@ buffer_accepts(const hf_codec *codec, void *value) {
 
 /* ---- encoding ------------------------------------------------------------------- */
 
-/* Its type string, or its letter where that is another type's string, too: `long long`
- * and `long` are two types of the same size. NULL with an exception. */
+/* The type string, or the type's letter if another type has the same string: `long
+ * long` and `long` are two types of the same size. NULL with an exception. */
 static PyObject *
 simple_text(PyObject *dtype) {
     PyObject *letter = PyObject_GetAttrString(dtype, "char");
@@ -101,8 +101,8 @@ simple_text(PyObject *dtype) {
     return PyObject_GetAttrString(dtype, "str");
 }
 
-/* The dtype's text, and its pickle where the text doesn't say everything (else
- * Py_None). New references; -1 with an exception. */
+/* The dtype's text, and its pickle if the text doesn't say everything (else Py_None).
+ * New references. -1 with an exception. */
 static int
 dtype_texts(PyObject *array, PyObject **ret_text, PyObject **ret_pickle) {
     PyObject *dtype = PyObject_GetAttrString(array, "dtype");
@@ -165,7 +165,8 @@ array_set_meta(const hfi_array_view *view, uint64_t offset, int is_own, PyObject
     return hfi_meta_writer_finish(&meta, sink, reterr);
 }
 
-/* Put the owner's memory where it belongs; gives the offset of the first element. */
+/* Put the owner's memory into a buffer or the payload. Returns the offset of the first
+ * element. */
 static hf_status
 array_put_memory(hfi_array_view *view, hf_sink *sink, uint64_t *ret_offset,
                  hf_error *reterr) {
@@ -187,7 +188,7 @@ static hf_status
 array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
     hfi_array_view view;
     PyObject *text, *pickle;
-    /* First: to pickle the type runs Python code, which may resize the array. */
+    /* First, since pickling the type runs Python code, which may resize the array. */
     if (dtype_texts(array, &text, &pickle) < 0)
         return hfi_error_from_python(HF_DECLINED, reterr);
     hf_status status;
@@ -213,8 +214,8 @@ out:
     return status;
 }
 
-/* An array's own type code (that of texts has another format), else the format. New
- * reference, a str; NULL with an exception. */
+/* The array's own type code (a different format is used for that of texts), else the
+ * format. New reference, a str; NULL with an exception. */
 static PyObject *
 typecode_of(PyObject *value, kind which, const Py_buffer *buffer) {
     if (which == KIND_STDLIB_ARRAY)
@@ -269,7 +270,7 @@ exporter_encode(PyObject *value, kind which, hf_sink *sink, hf_error *reterr) {
 static hf_status
 buffer_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
     (void)codec;
-    kind which = kind_of(value);
+    kind which = buffer_kind(value);
     return which == KIND_ARRAY ? array_encode(value, sink, reterr)
                                : exporter_encode(value, which, sink, reterr);
 }
@@ -334,7 +335,7 @@ tuple_of(const int64_t *numbers, size_t count) {
     return tuple;
 }
 
-/* numpy.ndarray. An import asks a dozen questions of Python's own even of what is
+/* numpy.ndarray. An import statement does a dozen look-ups even for a module that is
  * there. */
 static PyObject *
 array_type(void) {

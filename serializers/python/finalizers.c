@@ -1,9 +1,10 @@
 /* finalizers.c - find objects with a `__del__` and weak references with a callback, and
  * disarm them.
  *
- * CPython marks an object when its finalizer is called and never calls it again. The
- * mark is private, but PyObject_CallFinalizer() sets it: for that moment the type's
- * finalizer is one that does nothing. The GIL is held, and nothing else runs meanwhile.
+ * CPython marks an object when its finalizer is called, and never calls it again. The
+ * mark is private, but PyObject_CallFinalizer() sets it. During that call, the type's
+ * finalizer is replaced by one that does nothing. The GIL is held, and nothing else
+ * runs meanwhile.
  *
  * The walk follows the interpreter's own tp_traverse, with borrowed pointers on its
  * stack: neither tp_traverse nor anything else here runs Python code or frees an
@@ -25,7 +26,7 @@ typedef struct walk {
     int failed;
 } walk;
 
-/* Whether the nearest `__del__` of a class is a function in Python. */
+/* Whether the `__del__` that a class has is a function in Python. */
 static int
 has_own_del(PyTypeObject *type) {
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_finalize ||
@@ -54,7 +55,7 @@ is_entered(PyObject *object) {
 }
 
 static int
-visit(PyObject *object, void *context) {
+visit_object(PyObject *object, void *context) {
     walk *at = context;
     int new;
 
@@ -80,14 +81,14 @@ hfi_finalizers_find(PyObject *value) {
     int collecting = PyGC_Disable(); /* a list that grows must not start a collection */
     walk at = {.failed = !found};
 
-    visit(value, &at);
+    visit_object(value, &at);
     while (at.depth && !at.failed) {
         PyObject *object = at.stack[--at.depth];
         if (has_callback(object) ||
             (has_own_del(Py_TYPE(object)) && !PyObject_GC_IsFinalized(object)))
             at.failed = PyList_Append(found, object) < 0;
         if (!at.failed)
-            Py_TYPE(object)->tp_traverse(object, visit, &at);
+            Py_TYPE(object)->tp_traverse(object, visit_object, &at);
     }
     if (collecting)
         PyGC_Enable();

@@ -1,15 +1,15 @@
 /* foreign.c - entries that programs in other languages put: bytes, and msgpack.
  *
- * These codecs only decode. What Python encodes is of Python's codecs, which keep what
- * these can't: identity, exact types, sets. A value that was read here and not changed
+ * These codecs only decode. Python values are encoded by Python's own codecs, which
+ * keep more: identity, exact types, sets. A value that was read here and not changed
  * keeps its foreign entry at a commit (bindings/store/names_stored.c).
  *
- * A raw entry becomes bytes: its payload, and behind it its buffers in their order, since
- * either is a natural place for them. Its meta is the writer's own.
+ * A raw entry becomes bytes: its payload, then its buffers in their order, since a
+ * program may use either. Its meta belongs to the program that wrote it.
  *
- * msgpack's own package reads the other one. Its rules are those that people know:
- * arrays are lists, extensions are msgpack.ExtType, times msgpack.Timestamp, and a key
- * that Python can't hash is an error.
+ * The msgpack package reads an entry of msgpack. Its rules are the known ones: arrays
+ * are lists, extensions are msgpack.ExtType, times msgpack.Timestamp, and a key that
+ * Python can't hash is an error.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -32,7 +32,7 @@ encodes_nothing(const hf_codec *codec, void *value, hf_sink *sink, hf_error *ret
     return hf_error_set(reterr, HF_DECLINED, "codec %s only decodes", codec->name);
 }
 
-/* All buffers, one after the other; `to` NULL: only how large they are. */
+/* Copy all buffers, one after the other. If `to` is NULL, only return their size. */
 static hf_status
 copy_buffers(hf_source *source, char *to, size_t *ret_size, hf_error *reterr) {
     size_t total = 0;
@@ -76,7 +76,7 @@ raw_decode(const hf_codec *codec, hf_source *source, void **ret_value,
 
 /* unpackb(payload, strict_map_key=False): any key that Python can hash. */
 static PyObject *
-unpack(PyObject *module, const hf_source *source) {
+unpack_payload(PyObject *module, const hf_source *source) {
     PyObject *function = PyObject_GetAttrString(module, "unpackb");
     PyObject *arguments = Py_BuildValue("(y#)", source->payload ? source->payload : "",
                                         (Py_ssize_t)source->payload_size);
@@ -97,7 +97,7 @@ msgpack_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     if (source->buffer_count)
         return hf_error_set(reterr, HF_E_CODEC, "a value of msgpack has no buffers");
     PyObject *module = hfi_imported("msgpack");
-    PyObject *value = module ? unpack(module, source) : NULL;
+    PyObject *value = module ? unpack_payload(module, source) : NULL;
     Py_XDECREF(module);
     if (!value)
         return hfi_error_from_python(HF_E_CODEC, reterr);

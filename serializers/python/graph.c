@@ -26,36 +26,36 @@
  * (holdfast.codecs, `shares`): objects, and addresses of memory, which join all that
  * name the same one.
  *
- * An object with one reference is held by the one through which it was reached, so no
- * other root can reach it and it needn't be remembered: most of a large nest. A short
- * tuple or list of atoms isn't put on the stack either: half of the time for a list of
- * a million of them.
+ * An object with one reference is held by the object through which it was reached. No
+ * other root can reach it, so it needn't be remembered. Most objects of a large nest
+ * are such. A short tuple or list of atoms isn't put on the stack either: half of the
+ * time for a list of a million of them.
  *
- * A weak reference joins its root to the one that reaches its target. It isn't
- * followed: a target without another reference is a library's, or will be gone. So this
- * is settled when all roots were walked, and targets of weak references are always
- * remembered.
+ * A weak reference joins its root to the root that reaches its target. It isn't
+ * followed: a target without another reference belongs to a library, or is about to be
+ * freed. So this is done after all roots were walked, and targets of weak references
+ * are always remembered.
  *
- * The walk also finds whether somebody else holds a part of a value and could change it
+ * The walk also finds whether other code holds a part of a value and could change it
  * without naming it: a library, a thread, a C object. tp_traverse visits each owned
- * reference once, or the collector would not work. So an object whose reference count
- * is larger than the number of times that it was visited is held from elsewhere; its
- * root is open. So is a root with an object that is opaque (graph_types.c) or weakly
- * referred to. The caller names its own references (hfi_graph_input). Visits that stand
- * for no reference of the object's own, as those by hand, are not counted: too few make
- * a root open that isn't, too many would be wrong. Classes aren't counted: their
- * instances in values that aren't walked hold them, too.
+ * reference once, or the collector would not work. So if an object's reference count is
+ * larger than the number of its visits, other code holds it, and its root is open. A
+ * root is also open if an object of it is opaque (graph_types.c) or weakly referred to.
+ * The caller names its own references (hfi_graph_input). Visits that don't stand for an
+ * object's own reference, such as those by hand, aren't counted: too few counts make a
+ * root open that isn't, too many would be an error. Classes aren't counted: instances
+ * in values that aren't walked hold them, too.
  *
- * And it collects the code behind each root, functions and classes of the notebook, and
- * counts the functions' references to the namespace: one that is missing in the sum
- * belongs to a function that somebody else holds, and may call.
+ * It also collects the code behind each root: functions and classes of the notebook. It
+ * counts the functions' references to the namespace. If one is missing in the sum, it
+ * belongs to a function that other code holds, and may call.
  *
- * Pointers on the stack are borrowed. That is safe because nothing runs code in Python
- * while there are any: what needs such code is asked in between (graph_ask.c). Cost: a
- * list of a million floats 5 ms, of a million lists 22 ms.
+ * Pointers on the stack are borrowed. That is safe because no Python code runs while
+ * there are any. Questions that need such code are asked in between (graph_ask.c).
+ * Cost: a list of a million floats 5 ms, of a million lists 22 ms.
  *
- * The same walk finds whether values are larger than a number of references, and gives
- * up there: the caller wants to know it before the price of a million is paid.
+ * The same walk finds whether values have more than a number of references. It stops
+ * there: the caller wants to know that before it pays for a million.
  */
 #include "graph_walk.h"
 
@@ -63,14 +63,14 @@
 
 /* The target of a weak reference, borrowed, or NULL. */
 static PyObject *
-referent(PyObject *reference) {
+weakref_target(PyObject *reference) {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *object;
     if (PyWeakref_GetRef(reference, &object) <= 0) {
         PyErr_Clear();
         return NULL;
     }
-    Py_DECREF(object); /* somebody else holds it: nothing runs meanwhile */
+    Py_DECREF(object); /* other code holds it: nothing runs meanwhile */
     return object;
 #else
     PyObject *object = PyWeakref_GetObject(reference);
@@ -78,11 +78,11 @@ referent(PyObject *reference) {
 #endif
 }
 
-/* Those that lead to what another root reaches join it. */
+/* Join the roots whose weak references lead to a target that another root reaches. */
 static void
 join_weak(hfi_graph_walk *at) {
     for (size_t i = 0; i < at->weak_count && !at->failed; i++) {
-        PyObject *object = referent(at->weak[i].reference);
+        PyObject *object = weakref_target(at->weak[i].reference);
         if (!object || PyType_Check(object))
             continue;
         int new;
@@ -96,7 +96,7 @@ join_weak(hfi_graph_walk *at) {
     }
 }
 
-/* Which roots somebody else holds a part of. */
+/* Find the roots of which other code holds a part. */
 static void
 close_accounts(hfi_graph_walk *at) {
     const hfi_graph_input *input = at->input;
@@ -162,7 +162,7 @@ own_objects(hfi_graph *graph) {
         Py_INCREF(graph->codes[i].object);
 }
 
-/* 0, or -1 with MemoryError, or 1 if it met more references than it may. */
+/* 0; -1 with MemoryError; 1 if it met more references than it may follow. */
 static int
 walk_all(hfi_graph_walk *at) {
     hfi_graph *graph = at->graph;

@@ -16,10 +16,9 @@ typedef struct hfi_graph_root {
         *object;     /* borrowed: the namespace, or a class's own references, hold it */
     uint32_t parent; /* union-find; read through hfi_graph_group() */
     int is_class;    /* a notebook class that the walk found, not a name */
-    int is_open;     /* it can change without being named: held elsewhere, or opaque.
-                      * Says nothing of a class */
+    int is_open;     /* it can change without being named: held elsewhere, or opaque */
     int is_held;     /* other code holds a part of it */
-    Py_ssize_t namespace_refs; /* references to `skip` that its functions hold */
+    Py_ssize_t namespace_refs; /* its functions' references to `skip` */
 } hfi_graph_root;
 
 /* A function or class of the notebook that is behind a root. */
@@ -57,8 +56,9 @@ typedef struct hfi_graph_input {
     PyObject *skip;           /* the namespace: never entered */
     PyObject *const *classes; /* of the notebook: roots, even if no value has them */
     size_t class_count;
-    PyObject *const *others; /* once for each reference that isn't followed, but is
-                              * known: IPython's memory of results */
+    /* Objects with known references that aren't followed, once for each: IPython's
+     * memory of results. */
+    PyObject *const *others;
     size_t other_count;
     int other_refs;  /* that each of `others` stands for */
     int caller_refs; /* references to each of `objects` besides the namespace's */

@@ -1,18 +1,18 @@
-/* graph_ask.c - what the walk over live objects can't see without running code.
+/* graph_ask.c - questions of the walk over live objects that need Python code.
  *
- * Whether a type has a codec, what that codec says a value shares, whose memory an
- * array looks at: such questions import modules and call functions in Python. While one
- * runs, another thread may run as well, and replace any part of what is walked. So they
- * are asked in rounds, each when nothing is left on the walk's stack. Before a round
- * everything that the walk remembers by its address gets a reference of the walk's own:
- * what has been noted, weak references, functions, types. Nothing can then be freed
- * whose address is known, nor another object be taken for it. These references are
- * known when the accounts are closed (graph.c), so they make nothing look held.
+ * Does a type have a codec? Which objects does the codec say a value shares? Whose
+ * memory does an array look at? Such questions import modules and call Python
+ * functions. Meanwhile another thread may run, and replace any part of the walked
+ * objects. So they are asked in rounds, when nothing is left on the walk's stack.
+ * Before a round the walk takes a reference to everything that it remembers by address:
+ * notes, weak references, functions, types. So nothing can be freed whose address is
+ * known, and no other object can get that address. These references are known when
+ * references are counted (graph.c), so they make no object look held.
  *
  * An object that a thread changes during a round is seen in its old state or in its new
  * one. A change between two rounds can hide that two names share an object, or that
- * somebody holds one; a cell with threads that change variables beside a save learns
- * that by `touched` (names_scan.c): nothing is passed over then.
+ * other code holds one. If a cell has threads that change variables during a save,
+ * `touched` shows it (names_scan.c), and nothing is skipped then.
  */
 #include "array.h"
 #include "graph_types.h"
@@ -22,25 +22,25 @@
 #include <stdlib.h>
 
 static void
-hold(hfi_graph_walk *at, PyObject *object) {
+hold_object(hfi_graph_walk *at, PyObject *object) {
     hfi_graph_walk_hold_consume(at, Py_NewRef(object));
 }
 
-/* Own references to all that is remembered. */
+/* Take references to all that is remembered. */
 static void
 hold_all(hfi_graph_walk *at) {
     for (; at->notes_held < at->note_count && !at->failed; at->notes_held++)
         if (at->notes[at->notes_held].object)
-            hold(at, at->notes[at->notes_held].object);
+            hold_object(at, at->notes[at->notes_held].object);
     for (; at->weak_held < at->weak_count && !at->failed; at->weak_held++)
-        hold(at, at->weak[at->weak_held].reference);
+        hold_object(at, at->weak[at->weak_held].reference);
     for (; at->codes_held < at->graph->code_count && !at->failed; at->codes_held++)
-        hold(at, at->graph->codes[at->codes_held].object);
-    at->last_class = NULL; /* in no list: it may be gone */
+        hold_object(at, at->graph->codes[at->codes_held].object);
+    at->last_class = NULL; /* in no list: it may be freed already */
 }
 
-/* The `shares` of the type's codec, new reference, or NULL. A codec that fails here is
- * none. */
+/* The `shares` of the type's codec, new reference; NULL if it has none. A codec that
+ * fails here counts as none. */
 static PyObject *
 shares_of(hfi_graph_walk *at, PyTypeObject *type) {
     if (!at->finder) {
@@ -102,7 +102,7 @@ ask_elements(PyObject *array) {
 }
 
 static void
-ask(hfi_graph_walk *at, hfi_graph_question *question) {
+ask_question(hfi_graph_walk *at, hfi_graph_question *question) {
     PyObject *answer = NULL;
     switch (question->topic) {
     case HFI_ASK_TYPE:
@@ -133,8 +133,9 @@ hfi_graph_ask(hfi_graph_walk *at) {
     at->question_count = at->question_room = 0;
     hold_all(at);
     for (size_t i = 0; i < count && !at->failed; i++)
-        ask(at, &questions[i]);
-    int collects = PyGC_Disable(); /* what runs here may have turned it on or off */
+        ask_question(at, &questions[i]);
+    int collects =
+        PyGC_Disable(); /* the code that ran may have switched it on or off */
     for (size_t i = 0; i < count; i++)
         hfi_graph_walk_answered(at, &questions[i]);
     if (collects)

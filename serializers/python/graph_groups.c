@@ -1,8 +1,8 @@
 /* graph_groups.c - roots that belong together (union-find).
  *
- * Each root has a parent, and a group's first root is its own. Looking for it halves the
- * way for the next look, so a group is found in nearly constant time, however many were
- * joined. No references are held, and no Python code runs.
+ * Each root has a parent. A group's first root is its own parent. A look-up halves the
+ * way for the next one, so a group is found in nearly constant time, however many roots
+ * were joined. No references are held, and no Python code runs.
  */
 #include "graph_walk.h"
 

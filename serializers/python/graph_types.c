@@ -1,13 +1,14 @@
 /* graph_types.c - what the walk over live objects does with an object, by its type.
  *
- * Two questions. How is it followed (hfi_graph_treatment)? And is it transparent: does
- * its tp_traverse show every reference that it holds, and is its content reachable
- * through such references alone? Only of transparent objects can it be said that nobody
- * else holds what is in them. Transparent are the built-in containers, NumPy's and
- * pandas' own types, and classes written in Python over such types. Everything else
- * that is written in C may share memory behind the interpreter's back (tensors, Arrow's
- * buffers, files) and is opaque: a list of known types errs on the side of looking
- * again, a list of the exceptions would err on the other.
+ * There are two questions. How is an object followed (hfi_graph_treatment)? And is it
+ * transparent: does its tp_traverse show every reference that it holds, and can its
+ * content be reached only by such references? Only for transparent objects it can be
+ * known that no other code holds what is in them. Transparent are the built-in
+ * containers, NumPy's and pandas' own types, and classes written in Python over such
+ * types. All other types written in C may share memory without the interpreter's
+ * knowledge (tensors, Arrow's buffers, files), and are opaque. An unknown type in a
+ * list of transparent types only costs a second look. In a list of opaque ones it would
+ * cause an error.
  */
 #include "graph_types.h"
 
@@ -15,14 +16,14 @@
 #include <string.h>
 
 static int
-named(const PyTypeObject *type, const char *name) {
+has_base_named(const PyTypeObject *type, const char *name) {
     for (; type; type = type->tp_base)
         if (strcmp(type->tp_name, name) == 0)
             return 1;
     return 0;
 }
 
-/* tp_dealloc of every class that a class statement makes. */
+/* The tp_dealloc of each class that a class statement makes. */
 static destructor
 python_dealloc(void) {
     static destructor known;
@@ -42,7 +43,7 @@ begins_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Of a package, by what the type itself says: its metaclass isn't asked. */
+/* Whether the type says that it belongs to a package. Its metaclass isn't asked. */
 static int
 is_of_package(const PyTypeObject *type, const char *package) {
     const char *text = type->tp_name;
@@ -58,7 +59,7 @@ is_of_package(const PyTypeObject *type, const char *package) {
            (text[length] == '\0' || text[length] == '.');
 }
 
-/* A class statement made it, so that its objects may hold others: but for the classes
+/* A class statement made the type, so its objects may hold others. Exceptions: classes
  * of pandas, and pytz' time zones, which are one object for each name. */
 static int
 may_hold_others(PyTypeObject *type) {
@@ -67,21 +68,22 @@ may_hold_others(PyTypeObject *type) {
            !is_of_package(type, "pytz");
 }
 
-/* Numbers, dates and zones, which are equal by what they say. */
+/* Numbers, dates and zones, which are compared by their values. */
 static int
 is_value(const PyTypeObject *type) {
     static const char *const values[] = {"numpy.dtype",        "numpy.generic",
                                          "datetime.timedelta", "datetime.date",
                                          "datetime.tzinfo",    "decimal.Decimal"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (named(type, values[i]))
+        if (has_base_named(type, values[i]))
             return 1;
     return 0;
 }
 
 static int
 has_zone(const PyTypeObject *type) {
-    return named(type, "datetime.datetime") || named(type, "datetime.time");
+    return has_base_named(type, "datetime.datetime") ||
+           has_base_named(type, "datetime.time");
 }
 
 hfi_treatment
@@ -113,20 +115,20 @@ hfi_graph_treatment(PyTypeObject *type) {
     if (type == Py_TYPE(Py_Ellipsis) || type == Py_TYPE(Py_NotImplemented) ||
         type == &PyComplex_Type)
         return HFI_ATOM;
-    if (named(Py_TYPE(type), "EnumType"))
+    if (has_base_named(Py_TYPE(type), "EnumType"))
         return HFI_MEMBER;
-    if (named(Py_TYPE(type), "numpy._DTypeMeta"))
+    if (has_base_named(Py_TYPE(type), "numpy._DTypeMeta"))
         return HFI_ATOM;
-    if (named(
+    if (has_base_named(
             type,
             "numpy.void")) /* a row looks into its array (libraries/numpy/arrays.py) */
         return HFI_LEAF;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
-        if (named(type, atoms[i]))
+        if (has_base_named(type, atoms[i]))
             return HFI_ATOM;
     if (!may_hold_others(type) && (has_zone(type) || is_value(type)))
         return has_zone(type) ? HFI_DATED : HFI_ATOM;
-    if (named(type, "numpy.ndarray"))
+    if (has_base_named(type, "numpy.ndarray"))
         return HFI_ARRAY;
     return PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) && type->tp_traverse ? HFI_WALK
                                                                             : HFI_LEAF;
@@ -190,8 +192,8 @@ hfi_graph_is_transparent(PyTypeObject *type) {
 
 PyObject *
 hfi_graph_zone_of(PyObject *object) {
-    (void)PyDateTimeAPI; /* of the header's, which nothing here calls */
-    PyObject *zone = named(Py_TYPE(object), "datetime.time")
+    (void)PyDateTimeAPI; /* from the header; nothing here calls it */
+    PyObject *zone = has_base_named(Py_TYPE(object), "datetime.time")
                          ? PyDateTime_TIME_GET_TZINFO(object)
                          : PyDateTime_DATE_GET_TZINFO(object);
     return zone == Py_None ? NULL : zone;
@@ -282,7 +284,7 @@ hfi_graph_is_notebook_class(PyObject *object) {
     PyTypeObject *type = (PyTypeObject *)object;
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
         return 0;
-    /* `c_int * 3` and `POINTER(c_int)` are made where they are written, and belong to
+    /* `c_int * 3` and `POINTER(c_int)` are made by the expression itself, and belong to
      * ctypes. */
     const char *metaclass = Py_TYPE(type)->tp_name;
     if (strcmp(metaclass, "_ctypes.PyCArrayType") == 0 ||
@@ -295,7 +297,7 @@ hfi_graph_is_notebook_class(PyObject *object) {
 
 /* The module of this name, or NULL without an exception. */
 static PyObject *
-imported(PyObject *name) {
+imported_module(PyObject *name) {
     PyObject *module = name && PyUnicode_Check(name) ? PyImport_GetModule(name) : NULL;
     PyErr_Clear();
     return module;
@@ -304,14 +306,14 @@ imported(PyObject *name) {
 int
 hfi_graph_is_imported_module(PyObject *module) {
     PyObject *name = PyDict_GetItemString(PyModule_GetDict(module), "__name__");
-    PyObject *found = imported(name);
+    PyObject *found = imported_module(name);
     Py_XDECREF(found);
     return found == module;
 }
 
 int
 hfi_graph_is_module_dict(PyObject *dict) {
-    PyObject *module = imported(PyDict_GetItemString(dict, "__name__"));
+    PyObject *module = imported_module(PyDict_GetItemString(dict, "__name__"));
     int is_its = module && PyModule_Check(module) && PyModule_GetDict(module) == dict;
     Py_XDECREF(module);
     return is_its;
@@ -325,7 +327,7 @@ hfi_graph_is_imported_class(PyObject *object) {
     PyObject *name = PyDict_GetItemString(type->tp_dict, "__module__");
     if (!name || !PyUnicode_Check(name))
         return 1; /* C's code made it */
-    PyObject *module = imported(name);
+    PyObject *module = imported_module(name);
     Py_XDECREF(module);
     return module != NULL;
 }
@@ -338,7 +340,7 @@ hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace) {
     if (!function->func_module || !PyUnicode_Check(function->func_module) ||
         PyUnicode_CompareWithASCIIString(function->func_module, "__main__") == 0)
         return 0;
-    PyObject *module = imported(function->func_module);
+    PyObject *module = imported_module(function->func_module);
     Py_XDECREF(module);
     if (!module)
         return 0;

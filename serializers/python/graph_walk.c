@@ -1,17 +1,17 @@
 /* graph_walk.c - the walk from one root over everything behind it.
  *
- * Each reference is visited: what it leads to is noted, counted, joined to the root
- * that reached it before, or put on the stack to be walked in its turn. How an object
- * is walked follows from its type (graph_types.c) and is asked once for each type.
+ * Each reference is visited. Its target is noted, counted, joined to the root that
+ * reached it before, or put on the stack to be walked later. How an object is walked
+ * depends on its type (graph_types.c), which is looked up once.
  *
  * A visit by tp_traverse stands for a reference that the object holds, and counts. A
  * visit by hand (`visit_uncounted`) counts only if the object is known to hold that
- * reference. All is in one file because a visit is the inner loop of a save: a list of
- * a million passes here a million times.
+ * reference. All is in one file because a visit is the inner loop of a save: for a list
+ * of a million it runs a million times.
  *
- * Nothing here runs code in Python, for the pointers on the stack are borrowed, and
- * what a thread of the user's drops while such code runs would be gone. Facts that only
- * such code knows become questions, asked when the stack is empty (graph_ask.c).
+ * Nothing here runs Python code, since the pointers on the stack are borrowed: while
+ * such code runs, a thread of the user's could free their targets. Facts that only such
+ * code knows become questions, which are asked when the stack is empty (graph_ask.c).
  */
 #include "graph_walk.h"
 
@@ -25,13 +25,14 @@
 
 enum {
     EDGE_ROOT_BITS = 17, /* addresses have 47 */
-    LEAF_ITEMS = 16,     /* of a tuple or list that is looked at in passing */
-    AHEAD = 8,           /* items that are prefetched */
-    NUMBERS_MAX = 4096,  /* that are kept */
+    LEAF_ITEMS =
+        16,    /* so many items of a tuple or list are looked at without the stack */
+    AHEAD = 8, /* items that are prefetched */
+    NUMBERS_MAX = 4096, /* that are kept */
 };
 
-/* By the type alone; HFI_UNKNOWN where its codec is to be asked. The interpreter's own
- * types, by a name without a module, have none. */
+/* By the type alone. HFI_UNKNOWN if its codec is to be asked. The interpreter's own
+ * types, whose names have no module, have no codec. */
 static unsigned
 kind_of_new(PyTypeObject *type) {
     hfi_treatment how = hfi_graph_treatment(type);
@@ -50,8 +51,8 @@ find_plain_object(PyObject *object, void *ret_found) {
     return 0;
 }
 
-/* Each lru_cache holds the one object that separates arguments in its keys. By it all
- * of them would be one group, which something else holds, too. */
+/* Each lru_cache holds the same object, which separates arguments in its keys. It would
+ * join all of them in one group, which other code holds, too. */
 static void
 find_mark(hfi_graph_walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
@@ -61,7 +62,8 @@ find_mark(hfi_graph_walk *at, PyObject *object) {
 
 /* Room for one more in an array of things of `size` bytes; the array, or NULL. */
 static void *
-make_room(hfi_graph_walk *at, void *array, size_t count, size_t *room, size_t size) {
+make_item_room(hfi_graph_walk *at, void *array, size_t count, size_t *room,
+               size_t size) {
     if (count < *room)
         return array;
     size_t larger = *room * 2 + 64;
@@ -78,8 +80,8 @@ add_number(hfi_graph_walk *at, uint64_t value) {
     hfi_graph *graph = at->graph;
     if (graph->number_count == NUMBERS_MAX)
         return;
-    void *numbers = make_room(at, graph->numbers, graph->number_count,
-                              &at->numbers_room, sizeof *graph->numbers);
+    void *numbers = make_item_room(at, graph->numbers, graph->number_count,
+                                   &at->numbers_room, sizeof *graph->numbers);
     if (!numbers)
         return;
     graph->numbers = numbers;
@@ -107,9 +109,10 @@ is_atom(hfi_graph_walk *at, PyObject *object) {
     return hfi_graph_is_atom(object);
 }
 
-/* A treatment, and HFI_OPAQUE; HFI_UNKNOWN: nobody was asked yet. */
+/* A treatment, with HFI_OPAQUE if it is opaque. HFI_UNKNOWN: the codec isn't asked yet.
+ * */
 static unsigned
-kind_of(hfi_graph_walk *at, PyObject *object) {
+object_kind(hfi_graph_walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (type == &PyList_Type || type == &PyDict_Type)
         return HFI_WALK;
@@ -135,7 +138,7 @@ kind_of(hfi_graph_walk *at, PyObject *object) {
 }
 
 static int
-push(hfi_graph_walk *at, PyObject *object) {
+push_object(hfi_graph_walk *at, PyObject *object) {
     if (at->depth == at->room) {
         size_t room = at->room ? at->room * 2 : 1024;
         PyObject **stack = realloc(at->stack, room * sizeof *stack);
@@ -153,8 +156,8 @@ push(hfi_graph_walk *at, PyObject *object) {
 void
 hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *roots = make_room(at, graph->roots, graph->count, &at->roots_room,
-                            sizeof *graph->roots);
+    void *roots = make_item_room(at, graph->roots, graph->count, &at->roots_room,
+                                 sizeof *graph->roots);
     if (!roots)
         return;
     graph->roots = roots;
@@ -165,10 +168,10 @@ hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
 
 /* A function or class of the notebook behind the current root. */
 static void
-add_code(hfi_graph_walk *at, PyObject *object) {
+add_root_code(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *codes = make_room(at, graph->codes, graph->code_count, &at->codes_room,
-                            sizeof *graph->codes);
+    void *codes = make_item_room(at, graph->codes, graph->code_count, &at->codes_room,
+                                 sizeof *graph->codes);
     if (!codes)
         return;
     graph->codes = codes;
@@ -185,8 +188,8 @@ hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
     if (!*ret_new)
         return &at->notes[*index];
     *index = (uint32_t)at->note_count;
-    void *notes =
-        make_room(at, at->notes, at->note_count, &at->note_room, sizeof *at->notes);
+    void *notes = make_item_room(at, at->notes, at->note_count, &at->note_room,
+                                 sizeof *at->notes);
     if (!notes)
         return NULL;
     at->notes = notes;
@@ -196,9 +199,9 @@ hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
 
 static int visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind);
 
-/* A class of the notebook is a root of its own, walked later; never joined from here.
- * One of a module that the notebook made and that isn't imported is an object like
- * others. */
+/* A class of the notebook is a root of its own, which is walked later, and never joined
+ * from here. A class of a module that the notebook made, and that isn't imported, is
+ * treated as any object. */
 static int
 visit_class(hfi_graph_walk *at, PyObject *object) {
     int new = 1;
@@ -218,27 +221,27 @@ visit_class(hfi_graph_walk *at, PyObject *object) {
             at->failed = HFI_NO_MEMORY;
     }
     if (new)
-        add_code(at, object);
+        add_root_code(at, object);
     return at->failed;
 }
 
 void
 hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object) {
-    void *held =
-        make_room(at, at->held, at->held_count, &at->held_room, sizeof(PyObject *));
+    void *held = make_item_room(at, at->held, at->held_count, &at->held_room,
+                                sizeof(PyObject *));
     if (held) {
         at->held = held;
         at->held[at->held_count++] = object;
     } else {
-        Py_DECREF(object); /* the walk has failed, and looks at nothing any more */
+        Py_DECREF(object); /* the walk has failed, and looks at nothing more */
     }
 }
 
 /* Ask about an object when the stack is empty. */
 static int
-wonder(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
-    void *questions = make_room(at, at->questions, at->question_count,
-                                &at->question_room, sizeof *at->questions);
+add_question(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
+    void *questions = make_item_room(at, at->questions, at->question_count,
+                                     &at->question_room, sizeof *at->questions);
     if (!questions)
         return at->failed;
     at->questions = questions;
@@ -252,7 +255,7 @@ wonder(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
 
 /* An object that is met for the first time. */
 static int
-enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
+enter_object(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     hfi_graph_root *root = &at->graph->roots[at->root];
     at->graph->visited++;
     if (kind & HFI_OPAQUE)
@@ -260,20 +263,20 @@ enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     if (hfi_graph_is_weakly_held(object))
         root->is_open = root->is_held = 1;
     if (kind == HFI_FUNCTION)
-        add_code(at, object);
-    return (kind & ~(unsigned)HFI_OPAQUE) == HFI_LEAF ? 0 : push(at, object);
+        add_root_code(at, object);
+    return (kind & ~(unsigned)HFI_OPAQUE) == HFI_LEAF ? 0 : push_object(at, object);
 }
 
 /* 1 if the walk ends here. */
 static int
-spend(hfi_graph_walk *at, size_t references) {
+spend_references(hfi_graph_walk *at, size_t references) {
     if (at->left < references && !at->failed)
         at->failed = HFI_TOO_LARGE;
     at->left -= at->left < references ? at->left : references;
     return at->failed != HFI_GOES_ON;
 }
 
-/* A short tuple or list of atoms, which has no reference to anything that matters. */
+/* A short tuple or list of atoms: none of its references matters. */
 static int
 is_leaf(hfi_graph_walk *at, PyObject *object) {
     if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object))
@@ -285,21 +288,22 @@ is_leaf(hfi_graph_walk *at, PyObject *object) {
     for (Py_ssize_t i = 0; i < count; i++)
         if (!items[i] || !is_atom(at, items[i]))
             return 0;
-    spend(at, (size_t)count);
+    spend_references(at, (size_t)count);
     return 1;
 }
 
-/* Of a date or time: two that have one object are another distance apart than two that
- * have equal ones. Several may have the date that is visited, so it doesn't count. */
+/* The time zone of a date or time. The difference of two dates depends on whether they
+ * have the same zone object, or two equal ones. The date that is visited may have
+ * several owners, so the visit doesn't count. */
 static int
 visit_zone(hfi_graph_walk *at, PyObject *object) {
     PyObject *zone = hfi_graph_zone_of(object);
-    unsigned kind = zone ? kind_of(at, zone) : HFI_ATOM;
+    unsigned kind = zone ? object_kind(at, zone) : HFI_ATOM;
     if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_ATOM)
         return at->failed;
     int before = at->counting;
     at->counting = 0;
-    int status = kind == HFI_UNKNOWN ? wonder(at, zone, HFI_ASK_TYPE)
+    int status = kind == HFI_UNKNOWN ? add_question(at, zone, HFI_ASK_TYPE)
                                      : visit_noted(at, zone, kind);
     at->counting = before;
     return status;
@@ -308,7 +312,7 @@ visit_zone(hfi_graph_walk *at, PyObject *object) {
 static int
 visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     if (kind == HFI_UNKNOWN)
-        return wonder(at, object, HFI_ASK_TYPE);
+        return add_question(at, object, HFI_ASK_TYPE);
     if (kind == HFI_ATOM || (kind & ~(unsigned)HFI_OPAQUE) == HFI_ATOM)
         return at->failed;
     if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_CLASS)
@@ -327,17 +331,17 @@ visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     }
     if (kind == HFI_FUNCTION && hfi_graph_is_imported_function(object, at->input->skip))
         return 0;
-    /* Only what is walked now holds it: nothing joins here. */
+    /* Only the object that is walked now holds it, so nothing is joined. */
     if (Py_REFCNT(object) == at->counting && !hfi_graph_has_weak_reference(object)) {
         if (!is_leaf(at, object))
-            return enter(at, object, kind);
+            return enter_object(at, object, kind);
         at->graph->visited++;
         return at->failed;
     }
     return visit_noted(at, object, kind);
 }
 
-/* What others may refer to as well: all that do are joined. */
+/* An object to which others may refer, too: all roots that do are joined. */
 static int
 visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     int new;
@@ -347,7 +351,7 @@ visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     found->count += at->counting;
     if (new) {
         found->object = object;
-        return enter(at, object, kind);
+        return enter_object(at, object, kind);
     }
     if (found->root != at->root)
         hfi_graph_join(at->graph, found->root, at->root);
@@ -355,16 +359,17 @@ visit_noted(hfi_graph_walk *at, PyObject *object, unsigned kind) {
 }
 
 static int
-visit(PyObject *object, void *context) {
+visit_reference(PyObject *object, void *context) {
     hfi_graph_walk *at = context;
     if (!object)
         return 0;
-    if (object == at->input->skip) { /* by it all variables can be written */
+    if (object == at->input->skip) { /* all variables can be changed through it */
         at->graph->roots[at->root].namespace_refs += at->counting;
         add_number(at, (uint64_t)(uintptr_t)object);
         return at->failed;
     }
-    return spend(at, 1) ? 1 : visit_kind(at, object, kind_of(at, object));
+    return spend_references(at, 1) ? 1
+                                   : visit_kind(at, object, object_kind(at, object));
 }
 
 /* A visit that stands for no reference of the current object's own. */
@@ -372,7 +377,7 @@ static void
 visit_uncounted(hfi_graph_walk *at, PyObject *object) {
     int before = at->counting;
     at->counting = 0;
-    visit(object, at);
+    visit_reference(object, at);
     at->counting = before;
 }
 
@@ -382,12 +387,12 @@ walk_function(hfi_graph_walk *at, PyObject *function) {
     if (parts->func_globals == at->input->skip)
         at->graph->roots[at->root].namespace_refs++;
     else if (!hfi_graph_is_module_dict(parts->func_globals))
-        visit(parts->func_globals, at);
-    visit(parts->func_closure, at);
-    visit(parts->func_defaults, at);
-    visit(parts->func_kwdefaults, at);
-    visit(parts->func_dict, at);
-    visit(parts->func_annotations, at);
+        visit_reference(parts->func_globals, at);
+    visit_reference(parts->func_closure, at);
+    visit_reference(parts->func_defaults, at);
+    visit_reference(parts->func_kwdefaults, at);
+    visit_reference(parts->func_dict, at);
+    visit_reference(parts->func_annotations, at);
 }
 
 /* The elements of an array of objects. If they are no block, NumPy is asked. */
@@ -395,27 +400,27 @@ static void
 walk_elements(hfi_graph_walk *at, PyObject *array) {
     size_t count = hfi_array_size(array);
     PyObject **elements;
-    if (spend(at, count))
+    if (spend_references(at, count))
         return;
     int block = hfi_array_elements(array, &elements, &count);
     for (size_t i = 0; block > 0 && i < count && !at->failed; i++)
         visit_uncounted(at, elements[i]);
     if (block <= 0)
-        wonder(at, array, HFI_ASK_ELEMENTS);
+        add_question(at, array, HFI_ASK_ELEMENTS);
     PyErr_Clear();
 }
 
 static void
 add_weak(hfi_graph_walk *at, PyObject *reference) {
     void *weak =
-        make_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
+        make_item_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
     if (!weak)
         return;
     at->weak = weak;
     at->weak[at->weak_count++] = (hfi_weak_edge){reference, at->root};
 }
 
-/* Memory that is no object of the interpreter's: all that name it are joined. */
+/* Memory that isn't an object of the interpreter. All roots that name it are joined. */
 static void
 visit_address(hfi_graph_walk *at, void *address) {
     int new;
@@ -430,10 +435,10 @@ static void
 walk_array(hfi_graph_walk *at, PyObject *array) {
     PyObject *base = hfi_array_base(array);
     if (base && base != Py_None)
-        visit(base, at); /* the array keeps it alive */
-    /* Its own memory may be another library's as well (torch.from_numpy). */
+        visit_reference(base, at); /* the array keeps it alive */
+    /* The array's own memory may belong to another library (torch.from_numpy). */
     if (base && !hfi_array_check(base))
-        wonder(at, array, HFI_ASK_MEMORY);
+        add_question(at, array, HFI_ASK_MEMORY);
     Py_XDECREF(base);
     PyErr_Clear();
     int plain = hfi_array_is_plain(array);
@@ -442,11 +447,11 @@ walk_array(hfi_graph_walk *at, PyObject *array) {
     if (plain == 0)
         walk_elements(at, array);
     if (Py_TYPE(array)->tp_traverse)
-        Py_TYPE(array)->tp_traverse(array, visit, at);
+        Py_TYPE(array)->tp_traverse(array, visit_reference, at);
 }
 
-/* A list's or tuple's items lie side by side, but each is an object somewhere, and the
- * walk is mostly waiting for it. */
+/* The items of a list or tuple lie side by side, but each refers to an object anywhere
+ * in memory, and the walk mostly waits for these. */
 static void
 walk_items(hfi_graph_walk *at, PyObject *object) {
     PyObject **items = PySequence_Fast_ITEMS(object);
@@ -454,18 +459,18 @@ walk_items(hfi_graph_walk *at, PyObject *object) {
     for (Py_ssize_t i = 0; i < count && !at->failed; i++) {
         if (i + AHEAD < count)
             __builtin_prefetch(items[i + AHEAD]);
-        visit(items[i], at);
+        visit_reference(items[i], at);
     }
 }
 
-/* Attributes that lie in the instance are visited there, and counted; so a
- * dict of them that somebody else knows, too, is followed without counting.
- * Alone it shows nothing. */
+/* Attributes that lie in the instance are visited there, and counted. So if other code
+ * knows a dict of them, too, that is followed without counting. By itself it shows
+ * nothing. */
 static void
 walk_inline_dict(hfi_graph_walk *at, PyObject *object) {
     PyObject *dict = hfi_graph_inline_dict(object);
     if (dict && Py_REFCNT(dict) > 1)
-        visit(dict, at);
+        visit_reference(dict, at);
     if (!hfi_graph_is_inline_dict(object))
         return;
     PyObject *value;
@@ -480,7 +485,7 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
         walk_items(at, object);
         return;
     }
-    switch (kind_of(at, object) & ~(unsigned)HFI_OPAQUE) {
+    switch (object_kind(at, object) & ~(unsigned)HFI_OPAQUE) {
     case HFI_FUNCTION:
         walk_function(at, object);
         break;
@@ -489,15 +494,15 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
         break;
     case HFI_WEAK:
         add_weak(at, object);
-        type->tp_traverse(object, visit, at);
+        type->tp_traverse(object, visit_reference, at);
         break;
     case HFI_SHARING:
-        wonder(at, object, HFI_ASK_SHARES);
+        add_question(at, object, HFI_ASK_SHARES);
         if (type->tp_traverse)
-            type->tp_traverse(object, visit, at);
+            type->tp_traverse(object, visit_reference, at);
         break;
     default:
-        type->tp_traverse(object, visit, at);
+        type->tp_traverse(object, visit_reference, at);
         if (PyMemoryView_Check(object))
             visit_uncounted(at, PyMemoryView_GET_BASE(object));
         break;
@@ -509,7 +514,7 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
 }
 
 static void
-drain(hfi_graph_walk *at) {
+drain_stack(hfi_graph_walk *at) {
     while (at->depth && !at->failed)
         walk_object(at, at->stack[--at->depth]);
 }
@@ -520,17 +525,17 @@ hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index) {
     at->root = index;
     at->counting = 1;
     if (root->is_class) {
-        PyType_Type.tp_traverse(root->object, visit, at);
+        PyType_Type.tp_traverse(root->object, visit_reference, at);
     } else {
         at->counting += at->input->caller_refs;
-        visit(root->object, at);
+        visit_reference(root->object, at);
         at->counting = 1;
     }
-    drain(at);
+    drain_stack(at);
 }
 
-/* The question's own reference is given up first: most of these objects have one other
- * and need no note. Objects that nobody else holds any more are kept. */
+/* Give up the question's own reference first: most of these objects have only one more,
+ * and need no note. Objects that nothing else holds any more are kept. */
 static PyObject *
 take_object(hfi_graph_walk *at, hfi_graph_question *question) {
     PyObject *object = question->object;
@@ -563,10 +568,10 @@ hfi_graph_walk_answered(hfi_graph_walk *at, hfi_graph_question *question) {
     at->root = question->root;
     at->counting = question->counting;
     if (question->topic == HFI_ASK_TYPE)
-        visit_kind(at, object, kind_of(at, object));
+        visit_kind(at, object, object_kind(at, object));
     at->counting = 1;
     take_answer(at, question);
-    drain(at);
+    drain_stack(at);
 }
 
 void
@@ -581,7 +586,7 @@ hfi_graph_walk_fini(hfi_graph_walk *at) {
     for (size_t i = 0; i < at->question_count; i++)
         Py_DECREF(at->questions[i].object);
     free(at->questions);
-    /* Last: what nobody else holds any more may run a finalizer. */
+    /* At the end: an object that nothing else holds any more may run a finalizer. */
     for (size_t i = 0; i < at->held_count; i++)
         Py_DECREF(at->held[i]);
     free(at->held);

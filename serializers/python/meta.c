@@ -5,9 +5,9 @@
  * (its size where that is known), and what the codec itself needs. describe.c prints
  * from the same keys. Unknown keys are ignored, so that later versions may add some.
  *
- * msgpack-c writes and reads. Its unpacker allocates for as many items as a head
- * announces, four billion in five bytes; so our own reader, which allocates nothing,
- * walks a meta first.
+ * msgpack-c writes and reads it. Its unpacker allocates for as many items as a head
+ * announces: four billion in five bytes. So our own reader, which allocates nothing,
+ * checks a meta first.
  */
 #include "meta.h"
 
@@ -17,10 +17,10 @@
 
 enum { DEPTH_MAX = 31 }; /* msgpack-c's embedded stack holds 32 */
 
-/* A map with a hole would be a whole one of other keys: after a failure nothing more is
- * written. */
+/* A map in which an item is missing would be read with wrong keys. So after a failure
+ * nothing more is written. */
 static int
-append(void *context, const char *data, size_t size) {
+append_bytes(void *context, const char *data, size_t size) {
     hfi_meta_writer *writer = context;
     writer->failed =
         writer->failed || msgpack_sbuffer_write(&writer->buffer, data, size) != 0;
@@ -30,7 +30,7 @@ append(void *context, const char *data, size_t size) {
 void
 hfi_meta_writer_init(hfi_meta_writer *writer, size_t pairs) {
     msgpack_sbuffer_init(&writer->buffer);
-    msgpack_packer_init(&writer->packer, writer, append);
+    msgpack_packer_init(&writer->packer, writer, append_bytes);
     writer->failed = 0;
     msgpack_pack_map(&writer->packer, pairs);
 }

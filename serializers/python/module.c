@@ -1,10 +1,10 @@
 /* module.c - the codec of modules: a module is carried by its name.
  *
- * A module's state belongs to the process; what crosses is that the name `np` is bound
- * to the module `numpy`. Decoding imports it, through the import system, so a module
- * that isn't there is an answer with words, not a crash. A module that wouldn't be
- * found again by its name (made by types.ModuleType, or replaced in sys.modules) is
- * declined: binding another one under the same name would be a lie.
+ * A module's state belongs to the process. What crosses is that the name `np` is bound
+ * to the module `numpy`. Decoding imports it by the import system, so a missing module
+ * is an error with a message, and no crash. A module that its name doesn't lead to
+ * (made by types.ModuleType, or replaced in sys.modules) is declined: another module
+ * under the same name would be wrong.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -21,8 +21,8 @@ module_accepts(const hf_codec *codec, void *value) {
     return PyModule_Check((PyObject *)value);
 }
 
-/* Whether it is an object that a module has put in its own place (torch.backends.cudnn):
- * of a class that this module defines. */
+/* Whether a module has put this object in its own place (torch.backends.cudnn): its
+ * class is defined in that module. */
 static int
 stands_for_its_module(PyObject *module, const char *name) {
     PyObject *home = PyObject_GetAttrString((PyObject *)Py_TYPE(module), "__module__");
@@ -33,8 +33,8 @@ stands_for_its_module(PyObject *module, const char *name) {
     return stands;
 }
 
-/* 1 if the notebook has made it (types.ModuleType) and nothing says where to find it
- * again. Packages that make modules of their own give them a path or a loader. */
+/* 1 if the notebook has made it (types.ModuleType), so that nothing says where to find
+ * it. Packages that make modules give them a path or a loader. */
 static int
 is_made_here(PyObject *module, const char *name) {
     static const char *const ways[] = {"__spec__", "__loader__", "__file__",
@@ -89,7 +89,7 @@ module_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     const char *text = hfi_meta_text(&meta, "name", &size);
     PyObject *name = text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, NULL) : NULL;
     PyObject *module = name ? PyImport_Import(name) : NULL;
-    /* PyImport_Import gives the last part of a dotted name already. */
+    /* PyImport_Import returns the last part of a dotted name already. */
     if (module)
         *ret_value = module;
     else if (!text)

@@ -99,7 +99,7 @@ set_meta(PyObject *value, PyObject *classes, hf_sink *sink, hf_error *reterr) {
 }
 
 static hf_status
-write_parts(PyObject *parts, uint32_t magic, hf_sink *sink, hf_error *reterr) {
+write_pickle_parts(PyObject *parts, uint32_t magic, hf_sink *sink, hf_error *reterr) {
     Py_ssize_t count = PyList_GET_SIZE(parts);
     head start = {magic, (uint32_t)count};
     hf_status status = sink->write(sink, &start, sizeof start, reterr);
@@ -132,7 +132,7 @@ pickle_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
         status = hfi_error_from_python(HF_DECLINED, reterr);
     } else {
         uint32_t magic = is_hooked ? HOOKED_MAGIC : is_lent ? LENT_MAGIC : PICKLE_MAGIC;
-        status = write_parts(parts, magic, sink, reterr);
+        status = write_pickle_parts(parts, magic, sink, reterr);
         if (status == HF_OK)
             status = sink->write(sink, buffer.buf, (size_t)buffer.len, reterr);
         if (status == HF_OK)

@@ -1,19 +1,19 @@
-/* pickle_compare.c - do two pickles say the same, whichever of their texts are one
- * object?
+/* pickle_compare.c - whether two pickles are of equal values, whichever of their texts
+ * are one object.
  *
- * A pickler writes a text once and refers to it from then on; whether two equal texts
- * are one object it knows by identity. That differs between processes, and between an
- * object and a copy of it, because unpickling interns the names of attributes: the
- * first copy's own text becomes the interned one, a second copy gets that. So equal
- * values have pickles of other bytes, even of other length, for no reason that a user
- * could see. Compared here are the opcodes, with a reference to a text or to bytes
- * replaced by what it refers to; all other objects keep their identity: the n-th that
- * was remembered on one side must be the n-th on the other.
+ * A pickler writes a text once and refers to it from then on. It knows by identity
+ * whether two equal texts are one object. That differs between processes, and between
+ * an object and its copy, because unpickling interns the names of attributes: the first
+ * copy's own text becomes the interned one, and a second copy gets that. So pickles of
+ * equal values have different bytes, and even different lengths, for no reason that a
+ * user could see. The opcodes are compared here. A reference to a text or to bytes is
+ * replaced by its target. All other objects keep their identity: the n-th that was
+ * remembered on one side must be the n-th on the other.
  *
- * Only what CPython's C pickler writes in protocol 5 is known. Anything else (a pickle
- * embedded by an extension) ends the comparison with "not the same", which costs a
- * decoding and is never wrong. The bytes may come from shared memory, so every length
- * is checked.
+ * Only opcodes that CPython's C pickler writes in protocol 5 are known. Any other one
+ * (a pickle that an extension embeds) ends the comparison with "not the same". That
+ * costs a decoding and is never wrong. The bytes may come from shared memory, so every
+ * length is checked.
  */
 #include "python_codecs.h"
 
@@ -27,13 +27,13 @@ typedef struct token {
     unsigned char kind; /* TEXT, BYTES, OBJECT, or the opcode */
     const unsigned char *data;
     size_t size;
-    size_t object; /* of an OBJECT: which of those that keep their identity */
+    size_t object; /* of an OBJECT: its number among those that keep their identity */
 } token;
 
 typedef struct reader {
     const unsigned char *at;
     const unsigned char *end;
-    token last; /* what a MEMOIZE would remember */
+    token last; /* the token that a MEMOIZE would remember */
     token *memo;
     size_t count;
     size_t room;
@@ -104,7 +104,7 @@ number_at(const unsigned char *at, unsigned size) {
 
 /* A number for what was read last. */
 static int
-remember(reader *from) {
+remember_token(reader *from) {
     if (from->count == from->room) {
         size_t room = from->room * 2 + 64;
         token *memo = realloc(from->memo, room * sizeof *memo);
@@ -140,9 +140,9 @@ read_argument(reader *from, unsigned char op, token *ret_token) {
     return 0;
 }
 
-/* A token as it is compared; what it leaves behind for a MEMOIZE. */
+/* Replace a token by its form for the comparison, and note it for a MEMOIZE. */
 static int
-resolve(reader *from, token *one) {
+resolve_token(reader *from, token *one) {
     static const token object = {OBJECT, NULL, 0, 0};
     switch (one->kind) {
     case 'C':
@@ -172,15 +172,15 @@ resolve(reader *from, token *one) {
     return 0;
 }
 
-/* 1 a token, 0 the end, FAILED. Remembering a text is no step: how often one is written
- * before it is referred to is what may differ. */
+/* 1: a token; 0: the end; FAILED. Remembering a text isn't a step: how often it is
+ * written before it is referred to may differ. */
 static int
 next_token(reader *from, token *ret_token) {
     while (from->at < from->end) {
         unsigned char op = *from->at++;
         if (op == MEMOIZE) {
             int is_object = from->last.kind == OBJECT;
-            if (remember(from) < 0)
+            if (remember_token(from) < 0)
                 return FAILED;
             if (!is_object)
                 continue;
@@ -188,7 +188,7 @@ next_token(reader *from, token *ret_token) {
         if (read_argument(from, op, ret_token) < 0)
             return FAILED;
         if (op != FRAME)
-            return resolve(from, ret_token) < 0 ? FAILED : 1;
+            return resolve_token(from, ret_token) < 0 ? FAILED : 1;
     }
     return 0;
 }

@@ -14,9 +14,10 @@
  * million containers are built. The GIL is held throughout, so nobody sees the
  * collector off.
  *
- * A value is packed whole before it goes to the sink: a sink must not see the first
- * half of a value that is then declined. A large one is given to the sink, not copied:
- * what encoding needs beside the payload is the memo of what is shared.
+ * A value is packed completely before it goes to the sink: a sink must not get the
+ * first half of a value that is then declined. A large block is given to the sink, and
+ * not copied. So encoding needs memory only for the payload, and for the memo of shared
+ * objects.
  */
 #include "plain.h"
 
@@ -24,8 +25,9 @@
 #include "codecs/plain_format.h"
 
 enum {
-    SMALL_SIZE = 512,     /* payloads up to which nothing is allocated */
-    CONSUME_SIZE = 65536, /* payloads from which giving the block beats copying it */
+    SMALL_SIZE = 512, /* smaller payloads need no allocation */
+    CONSUME_SIZE =
+        65536, /* from this size on it is faster to give the block than to copy it */
 };
 
 /* A top-level bytearray belongs to the buffer codec; inside nests it is carried
@@ -44,7 +46,7 @@ plain_accepts(const hf_codec *codec, void *value) {
 static hf_status
 plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
     unsigned char meta[HFI_PLAIN_META_SIZE] = {HFI_PLAIN_FORMAT};
-    /* Atoms make nothing that the collector knows. */
+    /* Atoms make no object that the collector knows. */
     int collecting = !hfi_plain_is_atom(value) && PyGC_Disable();
     unsigned flags = 0;
     unsigned char small[SMALL_SIZE];

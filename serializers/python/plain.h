@@ -55,7 +55,7 @@ int hfi_plain_looks_back(const void *meta, size_t size);
 /* The notebook's variables, for which a value is carried now, or None: new
  * reference. */
 PyObject *hfi_plain_namespace(void);
-/* Neither a container nor mutable, so a slice may hold it. */
+/* Neither a container nor mutable, so it may be a part of a slice. */
 int hfi_plain_is_atom(PyObject *object);
 
 /* ---- plain_sets.c: the order of a set's elements, as places in its table ---- */

@@ -1,4 +1,4 @@
-/* plain_atoms.c - the plain codec's msgpack to values without parts, and references.
+/* plain_atoms.c - decoding the plain codec's atoms and references.
  *
  * The decoder itself reads the values that fill large containers (small numbers, short
  * ASCII texts, floats), inline; others, by their first byte, come here, where every
@@ -37,7 +37,8 @@ hfi_plain_remember(hfi_decoder *d, PyObject *object) {
     return HF_OK;
 }
 
-/* Give back `object` with an index. Consumes it on failure; NULL is an exception. */
+/* Return `object`, and give it an index. Consumes it on failure. NULL is an exception.
+ * */
 static hf_status
 finish_indexed(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     hf_status status;
@@ -54,17 +55,16 @@ finish_indexed(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
 }
 
 static hf_status
-finish(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
+finish_object(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     if (!object)
         return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     *ret_value = object;
     return HF_OK;
 }
 
-/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is, where its size is
- * wrong. */
+/* The number in a REF or OUTSIDE. SIZE_MAX, which is no index, if its size is wrong. */
 static size_t
-place_of(const hfi_item *item) {
+index_of_item(const hfi_item *item) {
     size_t index = 0;
 
     if (item->size != 1 && item->size != 2 && item->size != 4)
@@ -76,7 +76,7 @@ place_of(const hfi_item *item) {
 
 static hf_status
 decode_reference(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
-    size_t index = place_of(item);
+    size_t index = index_of_item(item);
 
     if (index >= d->object_count || !d->objects[index])
         return hfi_plain_corrupt(d, "a reference to an object that isn't there");
@@ -86,7 +86,7 @@ decode_reference(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
 
 static hf_status
 decode_outside(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
-    size_t index = place_of(item);
+    size_t index = index_of_item(item);
 
     if (!d->outside || index >= (size_t)PyList_GET_SIZE(d->outside))
         return hfi_plain_corrupt(d, "an object that isn't beside the payload");
@@ -116,7 +116,7 @@ decode_big(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     text[item->size] = '\0';
     number = PyLong_FromString(text, NULL, 16);
     free(text);
-    return finish(d, number, ret_value);
+    return finish_object(d, number, ret_value);
 }
 
 static double
@@ -138,14 +138,14 @@ decode_interned(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     return finish_indexed(d, text, ret_value);
 }
 
-/* Of the process that decodes. In none there is no notebook (a saved session's
- * listing). */
+/* The namespace of the process that decodes. It is None if there is no notebook (a
+ * saved session's listing). */
 static hf_status
 decode_namespace(hfi_decoder *d, PyObject **ret_value) {
     PyObject *namespace = hfi_plain_namespace();
     if (namespace == Py_None)
         Py_SETREF(namespace, PyDict_New());
-    return finish(d, namespace, ret_value);
+    return finish_object(d, namespace, ret_value);
 }
 
 static hf_status
@@ -176,7 +176,7 @@ decode_ext(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     case HFI_PLAIN_COMPLEX:
         if (size != 16)
             return hfi_plain_corrupt(d, "a complex of a wrong size");
-        return finish(
+        return finish_object(
             d,
             PyComplex_FromDoubles(load_double(item->data), load_double(item->data + 8)),
             ret_value);
@@ -205,7 +205,7 @@ decode_str(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
         PyUnicode_DecodeUTF8((const char *)item->data, (Py_ssize_t)item->size, NULL);
 
     if (!text || hfi_plain_is_singleton(text))
-        return finish(d, text, ret_value);
+        return finish_object(d, text, ret_value);
     return finish_indexed(d, text, ret_value);
 }
 
@@ -215,7 +215,7 @@ decode_bytes(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
         PyBytes_FromStringAndSize((const char *)item->data, (Py_ssize_t)item->size);
 
     if (item->size <= 1)
-        return finish(d, bytes, ret_value);
+        return finish_object(d, bytes, ret_value);
     return finish_indexed(d, bytes, ret_value);
 }
 
@@ -228,15 +228,15 @@ hfi_plain_decode_atom(hfi_decoder *d, PyObject **ret_value) {
         return hfi_plain_corrupt(d, "not msgpack");
     switch (item.kind) {
     case HFI_ITEM_INT:
-        return finish(d, PyLong_FromLongLong(item.as.i), ret_value);
+        return finish_object(d, PyLong_FromLongLong(item.as.i), ret_value);
     case HFI_ITEM_UINT:
-        return finish(d, PyLong_FromUnsignedLongLong(item.as.u), ret_value);
+        return finish_object(d, PyLong_FromUnsignedLongLong(item.as.u), ret_value);
     case HFI_ITEM_FLOAT:
-        return finish(d, PyFloat_FromDouble(item.as.f), ret_value);
+        return finish_object(d, PyFloat_FromDouble(item.as.f), ret_value);
     case HFI_ITEM_NIL:
-        return finish(d, Py_NewRef(Py_None), ret_value);
+        return finish_object(d, Py_NewRef(Py_None), ret_value);
     case HFI_ITEM_BOOL:
-        return finish(d, PyBool_FromLong(item.as.i != 0), ret_value);
+        return finish_object(d, PyBool_FromLong(item.as.i != 0), ret_value);
     case HFI_ITEM_STR:
         return decode_str(d, &item, ret_value);
     case HFI_ITEM_BIN:

@@ -20,20 +20,22 @@
  * A failure drops what was built. The interpreter's own deallocation of deep lists,
  * tuples, dicts and sets doesn't recurse; a slice's does, so slices hold no containers.
  *
- * Half of the time that a dict of a million takes is cache misses: each insertion looks
- * at one random place of the index, and at others where it collides. So pairs are
- * inserted in batches, hashed and announced before, without other work between them,
- * and the processor waits for several at once. Creating the dict large was tried:
- * CPython has no public way, and the private one (_PyDict_NewPresized) stops at 2**17
- * slots and makes the kind of dict that isn't for texts alone, which is slower to use.
+ * Half of the time for a dict of a million is cache misses: each insertion looks at one
+ * random place of the index, and at more where it collides. So pairs are inserted in
+ * batches. They are hashed first, and their places are prefetched. Then there is no
+ * other work between the insertions, and the processor waits for several at once.
+ * Creating the dict large was tried. CPython has no public function for it, and the
+ * private one (_PyDict_NewPresized) stops at 2**17 slots. It makes the kind of dict
+ * that isn't for texts alone, which is slower to use.
  *
  * Large pages for the objects were tried, too, by the interpreter's hook for its arenas
- * (PyObject_SetArenaAllocator): half off a list of tuples on a good day, on a virtual
- * machine twice the time on a bad one. It isn't ours to choose for a user's process.
+ * (PyObject_SetArenaAllocator). At best a list of tuples took half of the time, at
+ * worst, on a virtual machine, twice the time. It isn't our decision for a user's
+ * process.
  *
- * Tuples that hold nothing of the cyclic collector's concern are taken off its lists,
- * as it would do itself: else the next allocation after decoding a million of them
- * would walk them all, in the user's time.
+ * Tuples without anything that concerns the cyclic collector are taken off its lists,
+ * as it would do itself. Otherwise the next allocation after decoding a million of them
+ * would go through all of them, in the user's time.
  */
 #include "plain_read.h"
 
@@ -50,7 +52,7 @@ enum { BATCH = 64 }; /* keys and values together */
 /* ---- opening a container -------------------------------------------------------- */
 
 static hf_status
-frame_push(hfi_decoder *d, PyObject *object, int kind, size_t left) {
+push_container(hfi_decoder *d, PyObject *object, int kind, size_t left) {
     if (d->depth == d->capacity) {
         size_t capacity = d->capacity ? 2 * d->capacity : 16;
         hfi_decoder_frame *frames = realloc(d->frames, capacity * sizeof *frames);
@@ -118,7 +120,7 @@ take_kind(hfi_decoder *d, size_t *count, int *ret_kind) {
     return HF_OK;
 }
 
-/* The container on top, a set, is made at its end, of all elements at once. */
+/* The container on top, a set, is made at its end, from all its elements. */
 static hf_status
 expect_places(hfi_decoder *d, const hfi_item *placed) {
     hfi_decoder_frame *top = &d->frames[d->depth - 1];
@@ -129,9 +131,10 @@ expect_places(hfi_decoder *d, const hfi_item *placed) {
     return top->key ? HF_OK : hfi_error_from_python(HF_E_NOMEM, d->reterr);
 }
 
-/* Begin the container whose head is next: pushed, or finished where it is empty. */
+/* Begin the container whose head is next. It is pushed, or finished at once if it is
+ * empty. */
 static hf_status
-open_container(hfi_decoder *d, PyObject **ret_value) {
+begin_container(hfi_decoder *d, PyObject **ret_value) {
     int kind = FRAME_DICT;
     hfi_item head, placed = {.size = 0};
     hf_status status = hfi_unpacker_next(&d->unpacker, &head);
@@ -166,7 +169,7 @@ open_container(hfi_decoder *d, PyObject **ret_value) {
         *ret_value = object;
         return HF_OK;
     }
-    status = frame_push(d, object, kind, left);
+    status = push_container(d, object, kind, left);
     return status || !placed.size ? status : expect_places(d, &placed);
 }
 
@@ -183,7 +186,7 @@ is_tracked(PyObject *item) {
 /* Each fills the container on top: HF_OK when it is complete, HF_STOP if another one
  * begins in it. */
 static hf_status
-fill_items(hfi_decoder *d, hfi_decoder_frame *top) {
+fill_sequence(hfi_decoder *d, hfi_decoder_frame *top) {
     PyObject **items = PySequence_Fast_ITEMS(top->object);
     Py_ssize_t end = top->index + (Py_ssize_t)top->left, at = top->index;
     hf_status status = HF_OK;
@@ -210,10 +213,10 @@ insert_pair(hfi_decoder *d, PyObject *dict, PyObject *key, PyObject *value) {
     return HF_OK;
 }
 
-/* Have the processor fetch the key's slot in the dict's index will be, as far as that
- * can be found from outside: CPython's index lies behind a head of 32 bytes, has four
- * bytes for each of 2**n slots, and doubles when two thirds are used. It is a hint: in
- * a dict that is laid out otherwise it is useless, never wrong. */
+/* Prefetch the place of the dict's index where the key's slot will be, as far as that
+ * can be computed from outside. CPython's index lies behind a head of 32 bytes, has
+ * four bytes for each of 2**n slots, and doubles when two thirds are used. It is a
+ * hint: in a dict with another layout it is useless, never wrong. */
 static void
 prefetch_slot(const hfi_decoder_frame *top, PyObject *key) {
     size_t slots = (size_t)1 << 16;
@@ -228,7 +231,7 @@ prefetch_slot(const hfi_decoder_frame *top, PyObject *key) {
                        4 * ((size_t)hash & (slots - 1)));
 }
 
-/* Insert keys and values, which are consumed; a last key without value waits in the
+/* Insert keys and values, which are consumed. A last key without a value waits in the
  * frame. */
 static hf_status
 insert_batch(hfi_decoder *d, hfi_decoder_frame *top, PyObject **batch, size_t count) {
@@ -313,7 +316,7 @@ fill_set(hfi_decoder *d, hfi_decoder_frame *top) {
 }
 
 static hf_status
-fill(hfi_decoder *d, hfi_decoder_frame *top) {
+fill_container(hfi_decoder *d, hfi_decoder_frame *top) {
     switch (top->kind) {
     case FRAME_DICT:
         return fill_dict(d, top);
@@ -321,13 +324,13 @@ fill(hfi_decoder *d, hfi_decoder_frame *top) {
     case HFI_PLAIN_FROZENSET:
         return fill_set(d, top);
     default:
-        return fill_items(d, top);
+        return fill_sequence(d, top);
     }
 }
 
 /* Put a finished container into the one on top. Consumes it. */
 static hf_status
-place(hfi_decoder *d, hfi_decoder_frame *top, PyObject *value) {
+place_value(hfi_decoder *d, hfi_decoder_frame *top, PyObject *value) {
     PyObject *pair[2] = {top->key, value};
 
     top->left--;
@@ -374,7 +377,7 @@ close_triple(hfi_decoder *d, const hfi_decoder_frame *top, PyObject **ret_value)
     return HF_OK;
 }
 
-/* Make a set of its elements, at their places if they are those of this process. The
+/* Make a set of its elements, at their places if these are right in this process. The
  * frame still owns its objects. */
 static hf_status
 settle_set(hfi_decoder *d, const hfi_decoder_frame *top) {
@@ -414,16 +417,16 @@ decode_all(hfi_decoder *d, PyObject **ret_value) {
     hf_status status = hfi_read_atom(d, &value);
 
     if (status == HF_STOP)
-        status = open_container(d, &value);
+        status = begin_container(d, &value);
     while (!status && d->depth > 0) {
         if (value) {
-            status = place(d, &d->frames[d->depth - 1], value);
+            status = place_value(d, &d->frames[d->depth - 1], value);
             value = NULL;
         }
         if (!status)
-            status = fill(d, &d->frames[d->depth - 1]);
+            status = fill_container(d, &d->frames[d->depth - 1]);
         if (status == HF_STOP)
-            status = open_container(d, &value);
+            status = begin_container(d, &value);
         else if (!status)
             status = close_container(d, &value);
     }

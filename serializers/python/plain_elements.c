@@ -1,12 +1,13 @@
-/* plain_elements.c - the elements of an array of objects, both ways.
+/* plain_elements.c - encoding and decoding the elements of an array of objects.
  *
- * An array is a row of object references, so its elements are read and written where
- * they are: no list, no container to open. Atoms are written as in any list; whatever
- * else an element is may be shared with values outside of the array, so only its place
- * in a list beside the payload is written. All is one payload that holds one list.
+ * An array is a row of object references. Its elements are read and written in place:
+ * there is no list, and no container to open. Atoms are written as in any list. Any
+ * other element may be shared with values outside of the array. So it is put into a
+ * list beside the payload, and only its place there is written. The payload holds one
+ * list.
  *
- * The decoder's bytes are hostile as everywhere: the count must be the array's, a
- * container is refused, and a place beside the payload must be in the list.
+ * The decoder doesn't trust its bytes: the count must be the array's, a container is
+ * refused, and a place must exist in the list beside the payload.
  */
 #include <stdlib.h>
 

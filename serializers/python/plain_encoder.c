@@ -5,9 +5,9 @@
  * and no Python code runs that could change it (see plain.c).
  *
  * Encoding a large container is mostly waiting for memory: each item is an object of
- * its own, and those that others hold too are looked up in a large table. So the walk
- * asks for the items and the slots that come next; where objects lie scattered that is
- * half of the time.
+ * its own, and those with other owners are looked up in a large table. So the walk
+ * prefetches the next items and slots. If the objects are scattered, that saves half of
+ * the time.
  *
  * msgpack counts in 32 bits; longer strings and containers are declined.
  */
@@ -23,7 +23,7 @@ enum { SHORT = 16 }; /* items */
 /* ---- the stack ----------------------------------------------------------------- */
 
 static hf_status
-frame_push(hfi_plain_encoder *e, PyObject *object, PyObject *iterator) {
+push_frame(hfi_plain_encoder *e, PyObject *object, PyObject *iterator) {
     if (e->depth == e->capacity) {
         size_t capacity = e->capacity ? 2 * e->capacity : 16;
         hfi_plain_encoder_frame *frames = realloc(e->frames, capacity * sizeof *frames);
@@ -149,11 +149,11 @@ encode_set(hfi_plain_encoder *e, PyObject *object) {
     iterator = PyObject_GetIter(object);
     if (!iterator)
         return hfi_error_from_python(HF_E_CODEC, e->reterr);
-    return frame_push(e, object, iterator);
+    return push_frame(e, object, iterator);
 }
 
-/* The atoms that a short list or tuple begins with are written at once, which is often
- * all of it: then no frame is needed. */
+/* The first atoms of a short list or tuple are written at once. Often these are all its
+ * items: then no frame is needed. */
 static hf_status
 encode_items(hfi_plain_encoder *e, PyObject *object, Py_ssize_t count) {
     PyObject **items = PySequence_Fast_ITEMS(object);
@@ -165,13 +165,13 @@ encode_items(hfi_plain_encoder *e, PyObject *object, Py_ssize_t count) {
             done++;
     if (done == count)
         return HF_OK;
-    status = frame_push(e, object, NULL);
+    status = push_frame(e, object, NULL);
     if (!status)
         e->frames[e->depth - 1].position = done;
     return status;
 }
 
-/* globals(), which some keep: every other process has its own. */
+/* globals(), to which some variables refer: each process has its own. */
 static int
 is_namespace(PyObject *dict) {
     static PyObject *mark;
@@ -181,7 +181,7 @@ is_namespace(PyObject *dict) {
         return 0;
     PyObject *namespace = hfi_plain_namespace();
     PyErr_Clear();
-    Py_XDECREF(namespace); /* compared by its place alone */
+    Py_XDECREF(namespace); /* compared by its address alone */
     return namespace == dict;
 }
 
@@ -211,7 +211,7 @@ encode_container(hfi_plain_encoder *e, PyObject *object, PyTypeObject *type) {
         return encode_set(e, object);
     if (type == &PyDict_Type) {
         hfi_pack_map(e->packer, (size_t)count);
-        return count ? frame_push(e, object, NULL) : HF_OK;
+        return count ? push_frame(e, object, NULL) : HF_OK;
     }
     if (type == &PyTuple_Type)
         pack_kind(e->packer, HFI_PLAIN_TUPLE, (size_t)count);
@@ -284,7 +284,8 @@ encode_all(hfi_plain_encoder *e, PyObject *value) {
     return status == HF_STOP ? HF_OK : status;
 }
 
-/* 1 if it was a number or None, which can't share and needs no encoder. */
+/* 1 if it was a number or None. These aren't shared, and are written without the
+ * encoder. */
 static int
 encode_number(PyObject *value, hfi_packer *packer) {
     PyTypeObject *type = Py_TYPE(value);

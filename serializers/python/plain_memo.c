@@ -1,10 +1,10 @@
 /* plain_memo.c - the index of each object in an encoding, and references to it.
  *
- * Identity. Objects are indexed in the order in which they begin, but only those with a
- * reference count above one can be met twice, since the container being walked holds
- * the one reference. The others never enter the memo. That keeps a list of a million
- * fresh strings at the speed of its memcpy. The value at the top is held by the caller
- * only in name, so it is remembered by itself: a small value needs no memo.
+ * Objects are indexed in the order in which they begin. But only objects with a
+ * reference count above one can be met twice, since the container that is walked holds
+ * one reference. The others never enter the memo. So a list of a million fresh strings
+ * takes no longer than its memcpy. The value at the top is remembered separately, since
+ * its references belong to the caller. So a small value needs no memo.
  */
 #include "plain_encoder.h"
 

@@ -1,9 +1,9 @@
-/* plain_path.c - where a nest holds what the plain codec can't carry.
+/* plain_path.c - the path to an object that the plain codec can't carry.
  *
- * The stack of open containers is the path to the object: "['x'][3]: generator" goes
- * into the error. Keys are shown by their repr where they are atoms, so that no code of
- * the user's runs; of a deep path only both ends are shown. The words are made only
- * when something is declined: the stack is there anyway.
+ * The stack of open containers is the path to the object: the error says "['x'][3]:
+ * generator". Keys are shown by their repr if they are atoms, so that no code of the
+ * user's runs. Of a long path only both ends are shown. The text is made only when a
+ * value is declined, from the stack, which exists anyway.
  */
 #include "plain_encoder.h"
 
@@ -30,8 +30,8 @@ path_add(char *path, size_t used, const char *format, ...) {
     return used < PATH_SIZE ? used : PATH_SIZE - 1;
 }
 
-/* By the type's own function, which runs no Python code: PyObject_Repr() would run
- * signal handlers first, and the frames borrow what these could drop. */
+/* By the type's own function, which runs no Python code. PyObject_Repr() would run
+ * signal handlers first, and these could free objects that the frames borrow. */
 static size_t
 path_add_key(char *path, size_t used, PyObject *key) {
     PyObject *words = hfi_plain_is_atom(key) ? Py_TYPE(key)->tp_repr(key) : NULL;

@@ -1,4 +1,4 @@
-/* plain_read.h - the commonest values of the plain codec, read inline.
+/* plain_read.h - the most frequent values of the plain codec, read inline.
  *
  * A decoder's loop spends a few nanoseconds on each item: here a call for each, and a
  * struct to hold the result, would double that. Items whose first byte isn't known here
@@ -56,7 +56,7 @@ hfi_take_int(const unsigned char *at, int64_t *ret_number) {
     }
 }
 
-/* PyLong_FromLong has a short way for most numbers; PyLong_FromLongLong hasn't. */
+/* PyLong_FromLong is faster for most numbers than PyLong_FromLongLong. */
 static inline PyObject *
 hfi_int_new(int64_t number) {
     return sizeof(long) == sizeof number ? PyLong_FromLong((long)number)

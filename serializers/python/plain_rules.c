@@ -1,7 +1,7 @@
-/* plain_rules.c - what the plain codec's two directions agree on.
+/* plain_rules.c - rules that hold for both directions of the plain codec.
  *
- * Which objects are atoms, which of them CPython has only one of, which keys may be
- * hashed, and what the meta of an encoding says. The encoder must decline every value
+ * Which objects are atoms? Which of them exist once in CPython? Which keys may be
+ * hashed? What does the meta of an encoding say? The encoder must decline every value
  * that the decoder would refuse, so both ask here.
  */
 #include "plain.h"

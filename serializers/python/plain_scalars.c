@@ -1,4 +1,4 @@
-/* plain_scalars.c - numbers and texts to the plain codec's msgpack.
+/* plain_scalars.c - encoding numbers and texts to the plain codec's msgpack.
  *
  * Values without a type in msgpack go into an extension: integers beyond 64 bits,
  * complex numbers, texts with lone surrogates. A text that was interned is marked, so
@@ -7,8 +7,8 @@
  * CPython have no index either: there, `is` says nothing, and C code can make a second
  * one, which decoding would not.
  *
- * Beyond ASCII a text is encoded aside: PyUnicode_AsUTF8 would leave a second copy in
- * every string of the user's.
+ * A text that isn't ASCII is encoded into other memory: PyUnicode_AsUTF8 would leave a
+ * second copy in every string of the user's.
  */
 #include "plain_write.h"
 

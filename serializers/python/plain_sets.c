@@ -1,17 +1,17 @@
-/* plain_sets.c - where the elements of a set lie in its table.
+/* plain_sets.c - the places of a set's elements in its table.
  *
  * A set iterates in the order of its table's slots. Which slot an element has depends
- * on the table's size and on what was inserted and dropped before, so inserting the
- * elements again, in whatever order, may give another one. So the slots are written,
- * and an equal table is made of them: its size as a power of two, then for each slot
- * that is used how many were passed over since the last, and whether its element was
- * dropped. Dropped ones count, since the next table is made when so many slots were
- * ever used.
+ * on the table's size, and on what was inserted and dropped before. So inserting the
+ * elements again, in any order, may give another order. So the slots are written, and
+ * an equal table is made from them: its size as a power of two, then for each used slot
+ * how many were skipped since the last one, and whether its element was dropped.
+ * Dropped elements count, since a new table is made when so many slots have ever been
+ * used.
  *
  * The table is that of CPython 3.11 to 3.13, whose struct is public: open addressing
  * with ten slots side by side, then a jump. An element is found if no slot on its way
- * is unused. If a hash differs from that in the process that wrote (another
- * PYTHONHASHSEED), an element's place isn't on its way: the caller inserts it then.
+ * is unused. If a hash differs from that in the process that wrote it (another
+ * PYTHONHASHSEED), an element's place isn't on its way. Then the caller inserts it.
  */
 #include "plain.h"
 
@@ -24,7 +24,7 @@ enum {
     SIDE_BY_SIDE = 9, /* LINEAR_PROBES */
     SHIFT = 5,        /* PERTURB_SHIFT */
     SMALL = 1 << 14,  /* slots that any set may have */
-    SPARSE = 64,      /* slots for an element, at most, where there are more */
+    SPARSE = 64,      /* at most so many slots for each element */
     STEPS_MAX = 1 << 12,
     LOG_MIN = 3,
     LOG_MAX = 40,
@@ -60,7 +60,8 @@ way_next(way *at) {
     way_stand(at, (at->jump * 5 + 1 + at->perturb) & at->mask);
 }
 
-/* Such a table isn't worth its memory: the elements are inserted into a new one. */
+/* Such a large table isn't worth its memory: the elements are inserted into a new one.
+ * */
 static int
 is_too_sparse(size_t slots, size_t count) {
     return slots > SMALL && slots / SPARSE > count;
@@ -73,7 +74,7 @@ is_element(const setentry *entry) {
     return entry->key && entry->hash != -1; /* no hash is -1, a dropped element's is */
 }
 
-/* Would the smallest table, filled in this order, be the same? */
+/* Would a table that begins small, filled in this order, be the same? */
 static int
 is_as_inserted(const PySetObject *set) {
     char used[PySet_MINSIZE] = {0};
@@ -129,7 +130,7 @@ hfi_set_places(PyObject *set, size_t *ret_size) {
 /* The mark that a set has in the place of a dropped element. NULL with an exception. */
 static PyObject *
 dropped_mark(void) {
-    static PyObject *mark; /* the interpreter's own, which is never freed */
+    static PyObject *mark; /* the interpreter's own object, which is never freed */
     PyObject *set = mark ? NULL : PySet_New(NULL);
 
     if (set && PySet_Add(set, Py_None) == 0 && PySet_Discard(set, Py_None) == 1)
@@ -143,7 +144,7 @@ dropped_mark(void) {
 }
 
 static int
-take_number(const unsigned char **at, const unsigned char *end, size_t *ret_number) {
+take_varint(const unsigned char **at, const unsigned char *end, size_t *ret_number) {
     unsigned shift = 0;
 
     *ret_number = 0;
@@ -156,16 +157,16 @@ take_number(const unsigned char **at, const unsigned char *end, size_t *ret_numb
     return 0;
 }
 
-/* Put the items, borrowed, where they are said to be, and `mark` where one was dropped.
+/* Put the items (borrowed) into the given slots, and `mark` into those of dropped ones.
  * 1, 0 or -1 as hfi_set_place. */
 static int
-lay_out(setentry *table, size_t slots, PyObject *items, PyObject *mark,
-        const unsigned char *at, const unsigned char *end, size_t *ret_fill) {
+lay_out_table(setentry *table, size_t slots, PyObject *items, PyObject *mark,
+              const unsigned char *at, const unsigned char *end, size_t *ret_fill) {
     size_t slot = 0, number;
     Py_ssize_t next = 0;
 
     for (*ret_fill = 0; at < end; slot++, ++*ret_fill) {
-        if (!take_number(&at, end, &number) || number >> 1 >= slots - slot)
+        if (!take_varint(&at, end, &number) || number >> 1 >= slots - slot)
             return 0;
         slot += number >> 1;
         if (number & 1) {
@@ -182,7 +183,7 @@ lay_out(setentry *table, size_t slots, PyObject *items, PyObject *mark,
     return next == PyList_GET_SIZE(items);
 }
 
-/* Is the element found, and none before it that is equal? 1, 0, or -1. */
+/* Is the element found, with no equal one before it? 1, 0, or -1. */
 static int
 is_found(const setentry *table, size_t slots, size_t slot) {
     const setentry *own = &table[slot];
@@ -237,7 +238,8 @@ hfi_set_place(PyObject *set, PyObject *items, const unsigned char *places,
         PyErr_NoMemory();
         return -1;
     }
-    int done = lay_out(table, slots, items, mark, places + 1, places + size, &fill);
+    int done =
+        lay_out_table(table, slots, items, mark, places + 1, places + size, &fill);
     if (done > 0 && fill * 5 >= (slots - 1) * 3)
         done = 0; /* no set is as full */
     for (size_t slot = 0; done > 0 && slot < slots; slot++)

@@ -1,4 +1,4 @@
-/* plain_write.h - the commonest values of the plain codec, written inline.
+/* plain_write.h - the most frequent values of the plain codec, written inline.
  *
  * An encoder's loop spends a few nanoseconds on each item: asking for room once and
  * writing head and body in place halves that. Other values (a shared or long text, a
@@ -32,7 +32,7 @@ hfi_int_is_short(PyObject *object, int64_t *ret_number) {
     return 1;
 }
 
-/* In the shortest form, as msgpack-c does. Gives the bytes that it takes. */
+/* Write it in the shortest form, as msgpack-c does. Returns the number of bytes. */
 static inline size_t
 hfi_write_int(unsigned char *at, int64_t number) {
     size_t width;

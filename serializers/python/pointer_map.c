@@ -1,17 +1,16 @@
-/* pointer_map.c - from pointers to small numbers, for walks over live objects.
+/* pointer_map.c - a map from pointers to small numbers, for walks over live objects.
  *
- * The plain encoder asks it for an object's index, the walk for groups for the root
- * that reached an object first. Open addressing with linear probing, at most two
- * thirds full, never shrinking: one cache miss for most look-ups, which is what a
- * million of them cost, and nothing is removed, so there are no tombstones. The first
- * table is small, since most values that are encoded are; each next one is four times
- * as large, and from a megabyte on twice, so that of ten million keys each takes 24 to
- * 48 bytes.
+ * The plain encoder looks up an object's index in it, the walk for groups the root that
+ * reached an object first. It uses open addressing with linear probing, is at most two
+ * thirds full, and never shrinks. Most look-ups take one cache miss, which matters for
+ * a million of them. Nothing is removed, so there are no tombstones. The first table is
+ * small, since most values are. Each next one is four times as large, from a megabyte
+ * on twice as large. So with ten million keys each takes 24 to 48 bytes.
  *
- * Objects are aligned to 16 bytes and neighbours are often met after each other; so the
- * low bits are dropped and the rest multiplied by the golden ratio. The table is not
- * exposed to hostile input: addresses are the process's own. A Python dict from id()
- * would make an int object for every key: ten times the time for a million.
+ * Objects are aligned to 16 bytes and neighbours are often met after each other. So the
+ * low bits are dropped and the others multiplied by the golden ratio. The keys aren't
+ * hostile input: they are the process's own addresses. A Python dict from id() would
+ * make an int object for every key: ten times the time for a million.
  *
  * The keys are not referenced: the walk holds the value, and nothing runs that could
  * free a part of it.
@@ -35,7 +34,7 @@ first_place(const hfi_pointer_map *map, const void *key) {
 
 /* The slot of `key`, or the free one where it would go. */
 static struct hfi_pointer_slot *
-slot_of(const hfi_pointer_map *map, const void *key) {
+slot_of_pointer(const hfi_pointer_map *map, const void *key) {
     size_t at = first_place(map, key);
     while (map->slots[at].key && map->slots[at].key != key)
         at = (at + 1) & map->mask;
@@ -43,7 +42,7 @@ slot_of(const hfi_pointer_map *map, const void *key) {
 }
 
 static int
-grow(hfi_pointer_map *map) {
+grow_map(hfi_pointer_map *map) {
     size_t count = map->slots ? map->mask + 1 : 0;
     size_t larger = !count ? SLOTS_FIRST : count < SLOTS_SLOW ? 4 * count : 2 * count;
     hfi_pointer_map grown = {calloc(larger, sizeof *grown.slots), larger - 1,
@@ -52,7 +51,7 @@ grow(hfi_pointer_map *map) {
         return -1;
     for (size_t i = 0; i < count; i++)
         if (map->slots[i].key)
-            *slot_of(&grown, map->slots[i].key) = map->slots[i];
+            *slot_of_pointer(&grown, map->slots[i].key) = map->slots[i];
     free(map->slots);
     *map = grown;
     return 0;
@@ -72,9 +71,9 @@ hfi_pointer_map_expect(const hfi_pointer_map *map, const void *key) {
 
 uint32_t *
 hfi_pointer_map_put(hfi_pointer_map *map, const void *key, int *ret_new) {
-    if (3 * map->count >= 2 * map->mask && grow(map) < 0)
+    if (3 * map->count >= 2 * map->mask && grow_map(map) < 0)
         return NULL;
-    struct hfi_pointer_slot *slot = slot_of(map, key);
+    struct hfi_pointer_slot *slot = slot_of_pointer(map, key);
     *ret_new = slot->key == NULL;
     if (*ret_new) {
         slot->key = key;

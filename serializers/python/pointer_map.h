@@ -1,4 +1,4 @@
-/* pointer_map.h - from pointers to small numbers, for walks over live objects.
+/* pointer_map.h - a map from pointers to small numbers, for walks over live objects.
  *
  * Open addressing; the map doesn't keep the objects alive.
  *

@@ -16,7 +16,7 @@ extern const hf_codec hfi_codec_pickle;
 extern const hf_codec hfi_codec_raw;
 extern const hf_codec hfi_codec_msgpack;
 
-/* bytes and such below this size are left to the plain codec: not worth a buffer. */
+/* smaller bytes and the like are left to the plain codec: they aren't worth a buffer */
 #define HFI_BUFFER_BYTES_MIN 65536
 
 /* The functions below are about payloads of the pickle codec, and need no GIL. */

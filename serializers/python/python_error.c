@@ -1,10 +1,10 @@
 /* python_error.c - Python exceptions as hf_error.
  *
- * A codec is called through a C table and answers with a status; an exception must not
- * stay set behind it, since the caller goes on and asks the next codec. The words are
- * kept: "Type: text" of the exception, in UTF-8, cut to what an hf_error holds. A
- * MemoryError has a status of its own: it is a failure, whatever the codec meant to
- * answer.
+ * A codec is called through a C table and returns a status. It must not leave an
+ * exception set, since the caller goes on and asks the next codec. The message is kept:
+ * "Type: text" of the exception, in UTF-8, cut to the size of an hf_error. A
+ * MemoryError has its own status: it is a failure, whatever status the codec wanted to
+ * return.
  */
 #include "python_error.h"
 

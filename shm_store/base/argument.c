@@ -1,9 +1,9 @@
-/* argument.c - the name of an argument that is missing, from the source's own words.
+/* argument.c - the name of a missing argument, taken from the source text.
  *
- * So a check is one line at the beginning of a function, and no name stands there
- * twice. An assertion was rejected: the library is called from programs in other
- * languages, through bindings that can't check, and a notebook's kernel must not end for
- * somebody's NULL.
+ * So a check is one line at the beginning of a function, and each name is written once.
+ * An assertion was rejected. Programs in other languages call the library through
+ * bindings that can't check, and a notebook's kernel must not end because one passes
+ * NULL.
  */
 #include "base/argument.h"
 

@@ -1,8 +1,8 @@
 /* argument.h - pointers that the callers of public functions leave out.
  *
- * A NULL where a pointer is needed is a mistake that a program makes on its way to a
- * value; it gets an answer with the argument's name instead of a signal. Functions that
- * return no status do nothing then, and give 0 or NULL. Any thread.
+ * A NULL where a pointer is needed is a mistake of the calling program. It gets an
+ * error with the argument's name instead of a signal. Functions that return no status
+ * then do nothing, and return 0 or NULL. Any thread.
  */
 #ifndef HFI_ARGUMENT_H
 #define HFI_ARGUMENT_H
@@ -21,7 +21,7 @@
                 return hfi_argument_missing((reterr), __func__, #__VA_ARGS__, i_);     \
     } while (0)
 
-/* `arguments`: as they stand in the source, with commas in between. */
+/* `arguments`: their text in the source, with commas in between. */
 hf_status hfi_argument_missing(hf_error *reterr, const char *function,
                                const char *arguments, size_t index);
 

@@ -20,7 +20,7 @@ static uint32_t table[256];
 static atomic_int table_ready;
 
 static void
-fill_table(void) {
+fill_crc_table(void) {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
         for (int k = 0; k < 8; k++)
@@ -33,7 +33,7 @@ fill_table(void) {
 uint32_t
 hfi_crc32c_table(uint32_t crc, const void *data, size_t size) {
     if (!atomic_load_explicit(&table_ready, memory_order_acquire))
-        fill_table();
+        fill_crc_table();
     const unsigned char *p = data;
     crc = ~crc;
     while (size--)

@@ -1,21 +1,21 @@
-/* digest.c - 128 bits that show whether bytes are those of last time.
+/* digest.c - 128 bits that show whether bytes are the same as last time.
  *
- * Data goes 64 bytes at a time through lanes: where the processor has AES instructions,
- * four lanes and one round a block of 16 bytes; else eight, and one multiplication and
- * rotation a word. All these steps are one-to-one, so a change in one place is never
- * missed. At the end the lanes are mixed into 128 bits. It needn't withstand an enemy:
- * who can choose a notebook's values can run code in it. The two ways give different
- * digests, so one is never kept longer than its process (and the forks of that, which
- * run on the same processor).
+ * Data goes 64 bytes at a time through lanes. With AES instructions these are four
+ * lanes, and one round for each block of 16 bytes. Without them they are eight lanes,
+ * and one multiplication and rotation for each word. All these steps are one-to-one, so
+ * a change in one place is never missed. At the end the lanes are mixed into 128 bits.
+ * The digest needn't withstand an attacker: a person who can choose a notebook's values
+ * can run code in it. The two ways give different digests, so a digest is never kept
+ * longer than its process (and the forks of that, which run on the same processor).
  *
- * A GiB takes 115 ms by multiplications and 38 to 52 by AES, which is what reading
- * takes. A copy takes about as long, and both together no longer than the copy: so a
- * caller that copies large data has its digest in passing (hfi_digest_copy). The copy
- * goes past the cache, since nobody reads so much again soon, and then needn't be read
- * before it is written.
+ * A GiB takes 115 ms by multiplications and 38 to 52 by AES, which is the time for
+ * reading it. A copy takes about as long, and a copy with a digest no longer than a
+ * copy alone. So a caller that copies large data gets its digest with the copy
+ * (hfi_digest_copy). The copy goes past the cache: nobody reads so much again soon, and
+ * the target needn't be read before it is written.
  *
- * Large data is cut in parts, each with a digest of its own, and those are digested in
- * their order: so several threads can take them (platform/bulk.c).
+ * Large data is cut into parts, each with a digest of its own, and these are digested
+ * in their order. So several threads can work on them (platform/bulk.c).
  *
  * Rejected: XXH3, whose steps aren't one-to-one; CRC-32C by the processor, of which 128
  * bits take four passes; 64-bit products in AVX-512, which few processors have.
@@ -43,12 +43,12 @@ static const uint64_t odd_a = UINT64_C(0x9fb21c651e98df25);
 static const uint64_t odd_b = UINT64_C(0xc2b2ae3d27d4eb4f);
 
 static uint64_t
-turn(uint64_t value, int by) {
+rotate_bits(uint64_t value, int by) {
     return value << by | value >> (64 - by);
 }
 
 static uint64_t
-mix(uint64_t value) {
+mix_bits(uint64_t value) {
     value = (value ^ value >> 29) * odd_a;
     value = (value ^ value >> 32) * odd_b;
     return value ^ value >> 31;
@@ -57,12 +57,13 @@ mix(uint64_t value) {
 /* ---- whole blocks ---- */
 
 static void
-multiply(hfi_lanes *lanes, const char *data, size_t size) {
+multiply_lanes(hfi_lanes *lanes, const char *data, size_t size) {
     for (size_t at = 0; at < size; at += BLOCK) {
         hfi_lanes block;
         memcpy(&block, data + at, BLOCK);
         for (size_t i = 0; i < LANES; i++)
-            lanes->words[i] = turn((lanes->words[i] ^ block.words[i]) * odd_a, 29);
+            lanes->words[i] =
+                rotate_bits((lanes->words[i] ^ block.words[i]) * odd_a, 29);
     }
 }
 
@@ -118,10 +119,10 @@ add_blocks(hfi_lanes *lanes, const char *data, size_t size) {
         return;
     }
 #endif
-    multiply(lanes, data, size);
+    multiply_lanes(lanes, data, size);
 }
 
-/* The rest that is no whole block, with zeros behind it. */
+/* The rest, which isn't a whole block, with zeros behind it. */
 static void
 add_rest(hfi_lanes *lanes, const char *data, size_t size) {
     char block[BLOCK] = {0};
@@ -148,13 +149,13 @@ hfi_lanes_add(hfi_lanes *lanes, const void *data, size_t size) {
 
 void
 hfi_lanes_finish(const hfi_lanes *lanes, size_t size, hf_digest *ret_digest) {
-    uint64_t low = mix(size + 1), high = ~low;
+    uint64_t low = mix_bits(size + 1), high = ~low;
     for (size_t i = 0; i < LANES; i++) {
-        low = turn((low ^ lanes->words[i]) * odd_a, 29);
-        high = turn((high ^ lanes->words[LANES - 1 - i]) * odd_b, 31);
+        low = rotate_bits((low ^ lanes->words[i]) * odd_a, 29);
+        high = rotate_bits((high ^ lanes->words[LANES - 1 - i]) * odd_b, 31);
     }
-    ret_digest->words[0] = mix(low);
-    ret_digest->words[1] = mix(high);
+    ret_digest->words[0] = mix_bits(low);
+    ret_digest->words[1] = mix_bits(high);
 }
 
 /* ---- parts ---- */

@@ -1,12 +1,11 @@
-/* pool.c - many small pieces of memory that all go at once.
+/* pool.c - many small pieces of memory that are all freed at once.
  *
- * A commit of a thousand names makes a node for every third, and throws all of them
- * away when it is done. Taken from malloc one by one and freed one by one,
- * that was a fifth of its time. Here a piece is the next bytes of a chunk; larger
- * pieces get a chunk of their own. Nothing is given back before the end: what is
- * replaced within one commit stays until then. Some chunks are kept for the next
- * commit: malloc would give them back to the system, and a fault a page be paid for
- * them each time.
+ * A commit of a thousand names makes a node for every third, and drops all of them at
+ * its end. With one malloc and one free each, that was a fifth of its time. Here a
+ * piece is the next bytes of a chunk. Larger pieces get a chunk of their own. Nothing
+ * is freed before the end: a piece that is replaced within one commit stays until then.
+ * Some chunks are kept for the next commit. malloc would give them back to the system,
+ * and each use would cost a page fault for each page.
  *
  * Not for threads: a pool has one user.
  */
@@ -20,7 +19,7 @@
 
 struct hfi_pool_chunk {
     hfi_pool_chunk *next;
-    size_t size; /* of what follows; and keeps it aligned */
+    size_t size; /* bytes of data behind it; keeps the data aligned */
 };
 
 static hfi_pool_chunk *
@@ -48,7 +47,7 @@ hfi_pool_take(hfi_pool *pool, size_t size) {
             return NULL;
         chunk->next = pool->chunks;
         pool->chunks = chunk;
-        if (is_large) /* the chunk before goes on being used */
+        if (is_large) /* the chunk before is still used for small pieces */
             return chunk + 1;
         pool->at = (char *)(chunk + 1);
         pool->left = CHUNK_SIZE;

@@ -1,4 +1,4 @@
-/* pool.h - many small pieces of memory that all go at once.
+/* pool.h - many small pieces of memory that are all freed at once.
  *
  * Pieces can't be freed one by one. Threads: a pool belongs to one thread at a time.
  */

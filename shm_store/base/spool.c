@@ -1,15 +1,16 @@
-/* spool.c - what will be written one after the other, where it was made.
+/* spool.c - records that are written one after the other, from the memory in which they
+ * were made.
  *
- * The entries of a commit are made one by one, and written all at once, when their
+ * The entries of a commit are made one by one. They are written all at once, when their
  * number and the place of the commit are known. They don't move in between, since the
- * tree points to them, and are not copied once more: the chunks that they were made in
- * are the parts of one write. So a piece has its place as soon as the first chunk has
- * one: that of its chunk, and its distance from the chunk's start.
+ * tree points to them. They aren't copied either: the chunks in which they were made
+ * are the parts of one write. So the place of a piece follows from its chunk's place,
+ * and its distance from the chunk's start.
  *
- * A piece that is given up before the end is written all the same; nothing refers to
- * it. A larger piece than an ordinary chunk holds gets a chunk of its own, and the
- * ordinary one goes on being used. Some chunks are kept for the next time: malloc would
- * give them back to the system, and a fault a page be paid for them each time.
+ * A piece that is given up before the end is written, too, but nothing refers to it. A
+ * piece that is larger than an ordinary chunk gets a chunk of its own, and the ordinary
+ * chunk is still used. Some chunks are kept for the next time. malloc would give them
+ * back to the system, and each use would cost a page fault for each page.
  *
  * Rejected: a buffer for the whole, into which everything is copied. It is as large
  * again, and a new process pays a fault for each of its pages, too.

@@ -20,8 +20,9 @@ typedef struct hfi_spool_chunk {
 
 typedef struct hfi_spool { /* all zero: empty */
     hfi_spool_chunk *chunks;
-    size_t count, kept, capacity; /* chunks in use; with memory; of the list */
-    size_t current;               /* the ordinary one that has room */
+    size_t count, kept,
+        capacity;   /* numbers of chunks: in use, with memory, in the list */
+    size_t current; /* the ordinary one that has room */
 } hfi_spool;
 
 /* Room for `size` bytes, contents unspecified, that will lie at a multiple of
@@ -30,7 +31,8 @@ void *hfi_spool_take(hfi_spool *spool, size_t size, size_t alignment,
                      uint32_t *ret_chunk);
 /* Number of bytes that will be written: all pieces, and zeros between. */
 size_t hfi_spool_size(const hfi_spool *spool);
-/* Everything will lie from `offset` on, a multiple of a unit. Ends the taking. */
+/* The pieces will lie from `offset` on, a multiple of a unit. No piece can be added
+ * after this. */
 void hfi_spool_place(hfi_spool *spool, uint64_t offset);
 /* The offset at which a piece will lie. */
 uint64_t hfi_spool_offset(const hfi_spool *spool, uint32_t chunk, const void *piece);

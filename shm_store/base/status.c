@@ -1,10 +1,10 @@
 /* status.c - the names of the statuses and the words of an error.
  *
- * An hf_error is written once, by the function that first saw the trouble. Functions
- * above it may put in front what they were doing; they never replace it. Nothing here
- * allocates, so that running out of memory can be reported too. Messages are cut at the
- * end of the buffer: the beginning of a message names the thing, which matters more
- * than its tail.
+ * An hf_error is written once, by the function that first saw the error. Functions
+ * above it may prepend what they were doing. They never replace it. Nothing here
+ * allocates, so that a lack of memory can be reported, too. Messages are cut at the end
+ * of the buffer: the beginning of a message names the thing, which matters more than
+ * its end.
  *
  * strerror_r exists in two forms (XSI and GNU). The thread-safe way that is the same
  * everywhere is to format into a local buffer and to accept either form.

@@ -1,9 +1,9 @@
-/* step.c - where the crash suite takes hold.
+/* step.c - the hook by which the crash tests kill the process.
  *
- * The hook is one pointer, NULL for life in production, so a step costs one load and
- * one branch. It's a pointer rather than an environment variable, because a variable
- * would let anybody's environment kill a user's kernel, and would cost a getenv.
- * Tests set it before they start threads.
+ * The hook is one pointer, which is NULL in production, so a step costs one load and
+ * one branch. An environment variable was rejected: any environment could kill a user's
+ * kernel by it, and reading it costs a getenv. Tests set the hook before they start
+ * threads.
  */
 #include "step.h"
 

@@ -1,4 +1,4 @@
-/* step.h - the named steps of everything that must survive a crash.
+/* step.h - named steps in all code that must survive a crash.
  *
  * A step does nothing, unless a test has set the hook: it may then kill the process
  * right there, or count. Production code never sets it.

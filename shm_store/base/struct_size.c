@@ -1,8 +1,9 @@
 /* struct_size.c - structs of callers that were compiled with another version.
  *
- * The rule is that of Linux's openat2 and clone3. A shorter struct has zeros where it
- * ends; a longer one is accepted if the caller set nothing that we don't know. So
- * either side can be the newer one, and no wish of a caller is ignored silently.
+ * The rule is that of Linux's openat2 and clone3. The members that a shorter struct
+ * doesn't have are zero. A longer struct is accepted if the members that we don't know
+ * are zero. So either side can be the newer one, and no setting of a caller is ignored
+ * silently.
  */
 #include "base/struct_size.h"
 
@@ -11,14 +12,14 @@
 #include "holdfast/version.h"
 
 static size_t
-size_of(const void *theirs) {
+their_size(const void *theirs) {
     return *(const size_t *)theirs;
 }
 
 hf_status
 hfi_struct_check_output(const void *theirs, size_t least, const char *type,
                         hf_error *reterr) {
-    size_t size = size_of(theirs);
+    size_t size = their_size(theirs);
     if (size >= least && size <= HFI_STRUCT_MOST)
         return HF_OK;
     return hf_error_set(reterr, HF_E_INVALID,
@@ -33,7 +34,7 @@ hfi_struct_check(const void *theirs, size_t known, size_t least, const char *typ
     if (status)
         return status;
     const char *bytes = theirs;
-    for (size_t i = known; i < size_of(theirs); i++)
+    for (size_t i = known; i < their_size(theirs); i++)
         if (bytes[i])
             return hf_error_set(
                 reterr, HF_E_INVALID,
@@ -47,7 +48,7 @@ hfi_struct_read(void *ret_ours, const void *theirs, size_t known, size_t least,
     hf_status status = hfi_struct_check(theirs, known, least, type, reterr);
     if (status)
         return status;
-    size_t size = size_of(theirs) < known ? size_of(theirs) : known;
+    size_t size = their_size(theirs) < known ? their_size(theirs) : known;
     memcpy(ret_ours, theirs, size);
     memset((char *)ret_ours + size, 0, known - size);
     return HF_OK;
@@ -55,7 +56,7 @@ hfi_struct_read(void *ret_ours, const void *theirs, size_t known, size_t least,
 
 void
 hfi_struct_write(void *ret_theirs, const void *ours, size_t known) {
-    size_t size = size_of(ret_theirs), shared = size < known ? size : known;
+    size_t size = their_size(ret_theirs), shared = size < known ? size : known;
     memcpy((char *)ret_theirs + sizeof size, (const char *)ours + sizeof size,
            shared - sizeof size);
     memset((char *)ret_theirs + shared, 0, size - shared);

@@ -1,15 +1,16 @@
-/* aside.c - page tables of large mappings that were replaced, until there is time.
+/* aside.c - page tables of large mappings that were replaced: they are kept until there
+ * is time.
  *
  * Shared mappings are made private before a fork and after a commit (region.c). The new
- * mapping begins without page tables. To take down those of the old one takes 80 ms a
- * GiB, and a cell waits for the fork. So they are moved to other addresses, which
- * nobody reads: 2 ms a GiB. A process that waits gives them up
- * (hfi_session_drop_aside); so do a flush of the cache and the end of the session.
+ * mapping begins without page tables. To remove those of the old one takes 80 ms a GiB,
+ * and a cell waits for the fork. So they are moved to other addresses, which nobody
+ * reads. That takes 2 ms a GiB. A process that waits removes them later
+ * (hfi_session_drop_aside). So do a flush of the cache and the end of the session.
  *
- * They hold no memory of the arena: an extent that is freed is punched all the same.
- * Nothing is set aside if addresses are limited, since they are taken twice.
+ * They hold no memory of the arena: an extent that is freed is punched in any case. If
+ * addresses are limited, nothing is set aside, since it would take the addresses twice.
  *
- * Rejected: a thread that takes them down, since the process forks meanwhile.
+ * Rejected: a thread that removes them, since the process forks meanwhile.
  */
 #include <stdint.h>
 
@@ -18,7 +19,7 @@
 #include "platform/object.h"
 #include "platform/pages.h"
 
-#define WORTH ((size_t)32 << 20) /* bytes of a mapping: less is quickly done */
+#define WORTH ((size_t)32 << 20) /* a smaller mapping is quickly removed */
 
 void
 hfi_tables_leave(hf_session *session, uint64_t offset, void *address, size_t size) {
@@ -34,7 +35,7 @@ hfi_tables_leave(hf_session *session, uint64_t offset, void *address, size_t siz
     }
 }
 
-/* The end of what was set aside last; whether there is more. */
+/* Remove the end of what was set aside last. Returns whether there is more. */
 static int
 drop_some(hfi_aside *aside, size_t size) {
     if (!aside->count)

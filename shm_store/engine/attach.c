@@ -1,13 +1,13 @@
-/* attach.c - a process takes a slot, and what a slot held when its process is gone.
+/* attach.c - claiming a slot, and clearing one whose process has ended.
  *
  * A slot is claimed without the lock, by a compare-and-swap of its owner word. It is
  * cleared only under the writer lock, after everything that names it was dropped: its
  * pins, its reserved and prepared extents, its leases. So a slot number never means two
  * processes at once.
  *
- * If all slots are taken, the dead ones among them are cleared, and the claim is tried
- * once more. That needs the lock, and so perhaps a recovery, from a process that has no
- * slot yet: recovery needs none, and the lock word only has to name somebody alive.
+ * If all slots are taken, those of dead processes are cleared, and the claim is tried
+ * once more. That needs the lock, and perhaps a recovery, by a process that has no slot
+ * yet. Recovery needs no slot, and the lock word only has to name a living process.
  */
 #include "engine/attach.h"
 
@@ -15,7 +15,7 @@
 #include "engine/extent.h"
 #include "engine/slot.h"
 
-#define NO_SLOT 0xfffeu /* in the lock word of a process that has none */
+#define NO_SLOT 0xfffeu /* in the lock word of a process without a slot */
 
 hf_status
 hfi_slot_claim(hf_session *session, hf_error *reterr) {
@@ -27,8 +27,8 @@ hfi_slot_claim(hf_session *session, hf_error *reterr) {
             session->lock_word = hfi_lock_word(i, &self);
             return HF_OK;
         }
-        /* Full: the dead may be among them. Recovery doesn't need a slot of its own,
-         * and the lock word needs only to name somebody alive. */
+        /* All are taken, perhaps by dead processes. Recovery needs no slot of its own,
+         * and the lock word only has to name a living process. */
         uint32_t dead = 0;
         for (uint32_t k = 0; k < HFI_SLOT_COUNT && !dead; k++)
             if (!hfi_slot_alive(session, k))
@@ -50,10 +50,10 @@ hf_status
 hfi_slot_claim_heir(hf_session *session, uint32_t *ret_slot, hf_error *reterr) {
     hfi_process self = hfi_process_self();
     hf_error ignored;
-    self.start_time = 0; /* so that the pid alone passes it on, in one step */
+    self.start_time = 0; /* so that one write of the pid hands it over */
     uint32_t slot = hfi_slot_take(session, &self);
     if (slot == HFI_NONE && !hfi_lock(session, &ignored)) {
-        hfi_slot_reap(session); /* the dead may be among them */
+        hfi_slot_reap(session); /* some of them may be dead */
         hfi_unlock(session);
         slot = hfi_slot_take(session, &self);
     }

@@ -1,5 +1,5 @@
-/* attach.h - claiming a slot; what a process that left or died had; the table after
- * that.
+/* attach.h - claiming a slot, clearing those of processes that left or died, and
+ * recovery.
  *
  * Everything but claiming wants the writer lock held (slot.h: hfi_lock); claiming takes
  * it itself if it must clear a slot.
@@ -25,9 +25,9 @@ void hfi_slot_clear(hf_session *session, uint32_t slot);
 /* Clear the slots of dead processes; returns their number. Lock held. */
 uint32_t hfi_slot_reap(hf_session *session);
 
-/* Make the extent table true again after its writer died (recovery.c). It may be killed
- * at any point and begun anew. HF_E_CORRUPT if the tree or the table can't be believed
- * (nothing was freed then), HF_E_NOMEM. */
+/* Correct the extent table after its writer died (recovery.c). The process may be
+ * killed at any point, and another one begins anew. HF_E_CORRUPT if the tree or the
+ * table is damaged (then nothing was freed), HF_E_NOMEM. */
 hf_status hfi_recovery_run(hf_session *session, hf_error *reterr) HF_CHECK;
 
 #endif

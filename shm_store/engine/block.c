@@ -35,10 +35,10 @@
 #include "platform/object.h"
 #include "platform/pages.h"
 
-#define CACHE_SHARE 8 /* of memory, one in so many */
+#define CACHE_SHARE 8 /* the cache's part of the memory: 1 / this */
 #define CACHE_MAX   (1ull << 30)
 #define KEPT_MIN    (32ull << 20)
-#define WORTH       ((size_t)1 << 20) /* bytes of a block that is listed as taken */
+#define WORTH       ((size_t)1 << 20) /* a smaller block isn't listed as taken */
 
 void
 hfi_blocks_init(hfi_blocks *blocks) {
@@ -75,7 +75,7 @@ cache_take(hfi_blocks *blocks, size_t mapped) {
         blocks->cache_bytes -= region->mapped;
         if (!hfi_extent_claim(extent_of(region))) {
             hfi_block_free(region);
-            return NULL; /* what is left of its size was kept for as long */
+            return NULL; /* the others of this size were kept as long */
         }
         blocks->cache_used[cache_bin(mapped)] = ++blocks->cache_clock;
         return region;
@@ -83,7 +83,7 @@ cache_take(hfi_blocks *blocks, size_t mapped) {
     return NULL;
 }
 
-/* Of the sizes that were of no use for longest. */
+/* A block of the size that hasn't been used for the longest time. */
 static void
 drop_oldest(hfi_blocks *blocks) {
     unsigned oldest = HFI_CACHE_BINS;
@@ -117,7 +117,7 @@ hfi_cache_put(hf_session *session, hf_region *block) {
 
 /* Before a new block of so many bytes. Mutex held. */
 static void
-keep_bound(hfi_blocks *blocks, size_t mapped) {
+bound_cache(hfi_blocks *blocks, size_t mapped) {
     uint64_t used = blocks->own_bytes + mapped;
     uint64_t peak = used > blocks->own_peak ? used : blocks->own_peak;
     while (blocks->cache_bytes &&
@@ -188,7 +188,7 @@ new_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_regi
         hfi_block_map(session, mapped, how | HFI_RESERVE_BARE, ret_region, reterr);
     if (status || allocate_huge(*ret_region) == 0)
         return status;
-    hf_region *block = *ret_region; /* then page by page, and with what room there is */
+    hf_region *block = *ret_region; /* then page by page, with any room that there is */
     hfi_object_unmap(block->address, block->mapped);
     hfi_extent_give_back(session, block->own_piece.extent);
     free(block);
@@ -264,8 +264,9 @@ hfi_session_leave_cache(hf_session *session) {
     return ready;
 }
 
-/* Allocated page by page, just now: such pages are cleared when they are met, which may
- * be never. A large zeroed block has met its pages, or was preallocated. */
+/* Its memory was allocated page by page, just now. The system clears such pages when
+ * they are first used, which may be never. The pages of a large zeroed block were used
+ * already, or it was preallocated. */
 static int
 is_lazy(const hf_session *session, size_t mapped, int is_zero) {
     uint64_t huge = session->super->huge_page;
@@ -281,12 +282,12 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
     if (is_cached)
         hfi_own_count(session, block->mapped);
     else if (!(how & HFI_RESERVE_SPARE))
-        keep_bound(session->blocks, mapped);
+        bound_cache(session->blocks, mapped);
     pthread_mutex_unlock(&session->mutex);
     *ret_zero = is_cached && block->is_zero;
     if (!is_cached) {
         hf_status status = new_block(session, mapped, how, &block, reterr);
-        if (status == HF_E_NOMEM) { /* of addresses: cached blocks have some */
+        if (status == HF_E_NOMEM) { /* addresses: cached blocks have some */
             hfi_cache_flush(session);
             status = new_block(session, mapped, how, &block, reterr);
         }

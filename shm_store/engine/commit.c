@@ -1,10 +1,11 @@
-/* commit.c - a commit from its beginning to its end: what it takes in, prepared or
- * dropped.
+/* commit.c - a commit from its beginning to its end: what is put into it, and how it is
+ * prepared or dropped.
  *
- * Bytes go where they will stay, once: a payload of up to 64 KiB into its entry; a
- * larger one, or a buffer from 256 KiB, into an extent of its own; small buffers page
- * by page into packs that share an extent (draft.c). An own region is published by
- * reference, a committed one as far as it wasn't written (commit_region.c).
+ * Bytes are written once, to their final place: a payload of up to 64 KiB into its
+ * entry, a larger one or a buffer from 256 KiB on into an extent of its own, small
+ * buffers page by page into packs that share an extent (draft.c). An own region is
+ * published by reference. Of a committed region, the pages that weren't written are
+ * (commit_region.c).
  *
  * Nothing of this is visible, or survives this process, before it is published. A
  * commit ends by being prepared (writer.c), after which it belongs to the session and
@@ -24,7 +25,7 @@
 
 #define PACK_LIMIT  (256u << 10) /* larger buffers get their own extent */
 #define META_MAX    (64u << 10)
-#define DRAFTS_KEPT (1u << 20) /* bytes of each kind, for the next commit */
+#define DRAFTS_KEPT (1u << 20) /* bytes of each kind, kept for the next commit */
 
 hf_status
 hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
@@ -143,8 +144,8 @@ make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
     return HF_OK;
 }
 
-/* Everything behind the head, in memory that isn't clear: what is between the parts is
- * made so. */
+/* Write all that is behind the head. The memory isn't clear, so the gaps are cleared.
+ * */
 static void
 fill_entry(hfi_entry_record *record, const hf_value *value,
            const hfi_buffer_head *heads, const hfi_piece *pieces, uint64_t length) {
@@ -199,7 +200,7 @@ make_entry(hf_commit *commit, const hf_value *value, const hfi_buffer_head *head
 }
 
 static hf_status
-put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
+store_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     hfi_piece *pieces = NULL, payload = {0};
     hfi_buffer_head *heads = NULL;
     uint32_t piece_count = 0, chunk;
@@ -250,7 +251,7 @@ hf_commit_put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
         own.codec > UINT16_MAX)
         return hf_error_set(reterr, HF_E_INVALID,
                             "key, codec, meta or buffers are out of range");
-    status = put(commit, &own, reterr);
+    status = store_value(commit, &own, reterr);
     if (status) {
         commit->failed = 1;
         hf_error_prefix(reterr, "putting %.*s", (int)own.key_size, own.key);
@@ -319,10 +320,10 @@ hf_commit_abort(hf_commit *commit) {
     commit_free(commit);
 }
 
-/* Prepare; what was written and held belongs to the session then, the rest of the
- * commit is still to be freed. */
+/* Prepare. What was written and held then belongs to the session. The caller frees the
+ * rest of the commit. */
 static hf_status
-prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
+prepare_commit(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
     hf_session *session = commit->session;
     hfi_prepared_state *p = session->prepared;
     if (commit->failed)
@@ -361,7 +362,7 @@ hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
     if (!ret_prepared)
         hf_commit_abort(commit);
     HFI_NEED(reterr, commit, ret_prepared);
-    hf_status status = prepare(commit, ret_prepared, reterr);
+    hf_status status = prepare_commit(commit, ret_prepared, reterr);
     if (status)
         hf_commit_abort(commit);
     else
@@ -375,7 +376,7 @@ hf_commit_publish_consume(hf_commit *commit, uint64_t *ret_generation,
     HFI_NEED(reterr, commit);
     hf_session *session = commit->session;
     hf_prepared prepared;
-    /* It frees the commit, with its base: what it replaces can be freed now. */
+    /* This frees the commit, with its base, so what it replaces can be freed now. */
     hf_status status = hf_commit_prepare_consume(commit, &prepared, reterr);
     if (status)
         return status;

@@ -23,7 +23,7 @@
 #include "base/spool.h"
 #include "engine/snapshot.h"
 
-/* Memory that a process keeps from one commit to the next. */
+/* The memory that a process keeps from one commit to the next. */
 typedef struct hfi_committer {
     hfi_pool drafts;   /* a commit's nodes and their children */
     hfi_spool entries; /* its records */
@@ -42,7 +42,7 @@ typedef struct hfi_draft_node hfi_draft_node;
 /* A child in the overlay: as committed, or changed here. */
 typedef struct hfi_child {
     union {
-        const hfi_ref *ref; /* in a node that the base's lease keeps */
+        const hfi_ref *ref; /* in a node; the base's lease keeps it */
         hfi_draft_node *node;
         hfi_entry_record
             *record; /* an entry as it will be written: in the committer's entries */

@@ -1,19 +1,21 @@
-/* commit_region.c - a region as a buffer of a value: what is shared, what is copied.
+/* commit_region.c - a region as a buffer of a value: which pages are shared, which are
+ * copied.
  *
  * An own region is published by reference. Of a committed one only the changed pages
  * are copied, all into one new extent, and the buffer becomes the list of old and new
  * pieces side by side.
  *
- * A page that was written with the bytes that it had is not copied: pandas writes a
- * whole column back onto itself where one element of it is set. To look at pages that
- * did change would be in vain, so some of them are looked at first. It is done only
- * if the process wants it (hfi_session_compare_pages).
+ * A page isn't copied if it was written with the bytes that it already had. An example
+ * is pandas: to set one element of a column, it writes the whole column back onto
+ * itself. To compare pages that did change costs time for nothing, so some of them are
+ * compared first. All this is done only if the process wants it
+ * (hfi_session_compare_pages).
  *
- * If more than half of a buffer changed, or its list would grow past its bound, it is
- * copied whole: so dead pages in old extents never outweigh the living ones, and
- * mappings stay countable. The bound is 256 pieces, and 16 once all entries together
- * have more than 4096, because a process has only some 65,000 mappings, most of them
- * for others.
+ * If more than half of a buffer changed, or its list would get too long, it is copied
+ * whole. So the dead pages in old extents are never more than the living ones, and
+ * there aren't too many mappings: a process can have only some 65,000, most of them for
+ * other things. The list has at most 256 pieces, and at most 16 once all entries
+ * together have more than 4096.
  *
  * The commit holds each region, and with it the pins on what it refers to, until it is
  * settled. The region notes its future pieces for hf_session_privatize.
@@ -30,7 +32,7 @@
 #define SAMPLES     8
 
 static void
-append(hfi_piece_list *list, hfi_piece piece) {
+append_piece(hfi_piece_list *list, hfi_piece piece) {
     if (piece.length == 0)
         return;
     hfi_piece *last = list->count ? &list->items[list->count - 1] : NULL;
@@ -53,21 +55,21 @@ append_old(hfi_piece_list *list, const hf_region *region, size_t from, size_t to
         if (end > to)
             end = to;
         if (begin < end)
-            append(list, (hfi_piece){piece->offset + (begin - at), end - begin,
-                                     piece->extent, 0});
+            append_piece(list, (hfi_piece){piece->offset + (begin - at), end - begin,
+                                           piece->extent, 0});
         at += piece->length;
     }
 }
 
 static void
-mix(hfi_piece_list *list, const hf_region *region, const hfi_page_runs *runs,
-    uint64_t new_offset, uint32_t new_extent) {
+mix_pieces(hfi_piece_list *list, const hf_region *region, const hfi_page_runs *runs,
+           uint64_t new_offset, uint32_t new_extent) {
     size_t page = region->session->page, at = 0;
     for (size_t i = 0; i < runs->count && !list->overflow; i++) {
         size_t first = runs->items[i].first * page,
                length = runs->items[i].count * page;
         append_old(list, region, at, first);
-        append(list, (hfi_piece){new_offset, length, new_extent, 0});
+        append_piece(list, (hfi_piece){new_offset, length, new_extent, 0});
         new_offset += length;
         at = first + length;
     }
@@ -81,8 +83,8 @@ piece_limit(const hf_commit *commit) {
 
 /* Write the changed pages to one new extent. */
 static hf_status
-write_runs(hf_commit *commit, const hf_region *region, const hfi_page_runs *runs,
-           uint32_t *ret_extent, hf_error *reterr) {
+write_page_runs(hf_commit *commit, const hf_region *region, const hfi_page_runs *runs,
+                uint32_t *ret_extent, hf_error *reterr) {
     size_t page = commit->session->page;
     struct iovec *parts = malloc(runs->count * sizeof *parts);
     if (!parts)
@@ -100,7 +102,7 @@ write_runs(hf_commit *commit, const hf_region *region, const hfi_page_runs *runs
 
 /* Keep the region (and so its pins) until the commit is settled. */
 static hf_status
-hold(hf_commit *commit, hf_region *region, hf_error *reterr) {
+hold_region(hf_commit *commit, hf_region *region, hf_error *reterr) {
     if (commit->region_count == commit->region_capacity) {
         size_t capacity = commit->region_capacity ? commit->region_capacity * 2 : 16;
         hf_region **regions = realloc(commit->regions, capacity * sizeof(hf_region *));
@@ -113,7 +115,7 @@ hold(hf_commit *commit, hf_region *region, hf_error *reterr) {
     return HF_OK;
 }
 
-/* Remember in the region what it will be once published, for hf_session_privatize. */
+/* Note in the region its pieces after the publication, for hf_session_privatize. */
 static hf_status
 note_next(hf_commit *commit, hf_region *region, const hfi_piece_list *list,
           hf_error *reterr) {
@@ -137,7 +139,7 @@ note_next(hf_commit *commit, hf_region *region, const hfi_piece_list *list,
     return status;
 }
 
-/* Whether a page is what was committed there. */
+/* Whether a page has the bytes that were committed there. */
 static int
 is_as_before(const hf_region *region, size_t number) {
     size_t page = region->session->page, at = number * page;
@@ -151,7 +153,8 @@ is_as_before(const hf_region *region, size_t number) {
     return before && memcmp(before, region->address + number * page, page) == 0;
 }
 
-/* Whether of some pages, taken from everywhere, at least half are what they were. */
+/* Whether at least half of some pages, taken from all over, have the committed bytes.
+ * */
 static int
 seems_as_before(const hf_region *region, const hfi_page_runs *runs) {
     size_t step = runs->pages / SAMPLES + 1, next = 0, seen = 0;
@@ -162,7 +165,7 @@ seems_as_before(const hf_region *region, const hfi_page_runs *runs) {
     return same * 2 >= looked;
 }
 
-/* Leave out the pages that are what they were. */
+/* Leave out the pages that have the committed bytes. */
 static hf_status
 drop_unchanged(const hf_region *region, hfi_page_runs *runs, hf_error *reterr) {
     hfi_page_runs kept = {0};
@@ -195,23 +198,23 @@ changed_region(hf_commit *commit, hf_region *region, const hfi_page_runs *runs,
     uint32_t extent;
     hf_status status;
     int whole = runs->pages * session->page * 2 > region->mapped;
-    if (!whole) { /* the shape first: the extent's place doesn't change the count */
-        mix(list, region, runs, 0, HFI_NONE);
+    if (!whole) { /* without an extent first: its place doesn't change the count */
+        mix_pieces(list, region, runs, 0, HFI_NONE);
         whole = list->overflow || list->count > piece_limit(commit);
         memset(list, 0, sizeof *list);
     }
     if (!whole) {
-        if ((status = write_runs(commit, region, runs, &extent, reterr)))
+        if ((status = write_page_runs(commit, region, runs, &extent, reterr)))
             return status;
-        mix(list, region, runs, session->extents[extent].offset, extent);
+        mix_pieces(list, region, runs, session->extents[extent].offset, extent);
         commit->stats.bytes_shared += region->mapped - runs->pages * session->page;
     } else {
         status = hfi_commit_write_extent(commit, region->address, region->mapped,
                                          &extent, NULL, reterr);
         if (status)
             return status;
-        append(list,
-               (hfi_piece){session->extents[extent].offset, region->mapped, extent, 0});
+        append_piece(list, (hfi_piece){session->extents[extent].offset, region->mapped,
+                                       extent, 0});
         commit->stats.bytes_copied += region->mapped;
     }
     return note_next(commit, region, list, reterr);
@@ -234,7 +237,8 @@ share_reserved(hf_commit *commit, const hf_region *region, const hfi_piece_list 
     return status;
 }
 
-/* A part of it is mapped privately already, so its extent doesn't have all of it. */
+/* A part of it is mapped privately already, so its extent doesn't have all its bytes.
+ * */
 static hf_status
 finish_private(hf_region *region, hf_error *reterr) {
     pthread_mutex_lock(&region->session->mutex);
@@ -247,7 +251,7 @@ hf_status
 hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list,
                       hf_error *reterr) {
     hf_session *session = commit->session;
-    hf_status status = hold(commit, region, reterr);
+    hf_status status = hold_region(commit, region, reterr);
     if (status || region->size == 0)
         return status;
     if (region->private_below && (status = finish_private(region, reterr)))
@@ -257,14 +261,15 @@ hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list
         if (hfi_extent_is_mine(session, extent, HFI_RESERVED) &&
             (status = hfi_list32_add(&commit->shared, extent, reterr)))
             return status;
-        append(list, (hfi_piece){region->own_piece.offset,
+        append_piece(list,
+                     (hfi_piece){region->own_piece.offset,
                                  hfi_round_up(region->size, session->page), extent, 0});
         commit->stats.bytes_shared += region->size;
         return HF_OK;
     }
-    if (region->next_commit == commit->number) { /* put before, under another key */
+    if (region->next_commit == commit->number) { /* already put under another key */
         for (uint32_t i = 0; i < region->next_count; i++)
-            append(list, region->next_pieces[i]);
+            append_piece(list, region->next_pieces[i]);
         commit->stats.bytes_shared += region->size;
         return HF_OK;
     }

@@ -2,10 +2,10 @@
  *
  * Nodes, entries and small buffers of one commit share an extent, which stays until the
  * last of them is replaced. One long-lived name in each of a thousand commits would
- * keep a thousand extents. So when the dead part of such extents outweighs the living
- * one (and 4 MiB), the next commit walks the tree and opens whatever lives in an extent
- * that is less than half alive: it is written anew with the commit, and the old extents
- * retire. The walk is paid for by the commits that made the garbage.
+ * keep a thousand extents. So when the dead part of such extents is larger than the
+ * living one (and than 4 MiB), the next commit walks the tree. It opens all objects in
+ * extents that are less than half alive. These are written anew with the commit, and
+ * the old extents retire. So the commits that made the garbage pay for the walk.
  *
  * An entry that is moved keeps its generation and sequence: it hasn't changed.
  */
@@ -89,7 +89,7 @@ needs_move(hf_commit *commit, const hfi_ref *ref, uint32_t shift, int *ret_neede
 }
 
 static hf_status
-visit(hf_commit *commit, hfi_child *child, uint32_t shift, hf_error *reterr) {
+visit_child(hf_commit *commit, hfi_child *child, uint32_t shift, hf_error *reterr) {
     hf_status status = HF_OK;
     if (child->kind == HFI_CHILD_ENTRY)
         return HF_OK;
@@ -105,7 +105,7 @@ visit(hf_commit *commit, hfi_child *child, uint32_t shift, hf_error *reterr) {
     }
     hfi_draft_node *node = child->as.node;
     for (uint32_t i = 0; i < node->count && !status; i++)
-        status = visit(commit, &node->children[i], shift + 5, reterr);
+        status = visit_child(commit, &node->children[i], shift + 5, reterr);
     return status;
 }
 
@@ -115,5 +115,5 @@ hfi_compact(hf_commit *commit, hf_error *reterr) {
     uint64_t live = super->log_live, all = super->log_bytes;
     if (commit->is_empty || all < live || all - live < GARBAGE_MIN || all - live < live)
         return HF_OK;
-    return visit(commit, &commit->root, 0, reterr);
+    return visit_child(commit, &commit->root, 0, reterr);
 }

@@ -1,17 +1,18 @@
-/* descriptor.c - the session's descriptors, which anybody's code may close.
+/* descriptor.c - the session's descriptors, which any code may close.
  *
- * A number is all that a descriptor is to the process, and user code closes numbers
- * that aren't its own: os.closerange() in a daemon's recipe, a bug in somebody's
- * cleanup. The next file that is opened gets the number, and what the store writes
- * would be written to it. So a descriptor is compared with what it was, by device and
- * inode, before each use that writes or maps; that costs a tenth of a microsecond a
- * system call. If it isn't ours any more, it is left alone, and the object is opened
- * again: by its name; or, since a memfd has none and a destroyed session has lost it,
- * by a descriptor that this or another process of the session has in /proc. If that
- * fails, the system call fails with EBADF, and the session's memory is whole.
+ * To the process a descriptor is only a number, and user code closes numbers that
+ * aren't its own: by os.closerange() in a recipe for daemons, or by a bug. The next
+ * file that is opened gets the number, and the store would write to that file. So
+ * before each use that writes or maps, the descriptor's device and inode are compared
+ * with what they were. That costs a tenth of a microsecond for each system call. If the
+ * descriptor isn't ours any more, it is left alone, and the object is opened again: by
+ * its name, or by a descriptor in /proc that this or another process of the session
+ * has. The latter is needed for a memfd, which has no name, and for a destroyed
+ * session. If that fails, the system call fails with EBADF, and the session's memory is
+ * undamaged.
  *
- * Between the look and the use another thread may still close and open; no lock of ours
- * keeps it from that.
+ * Between the comparison and the use another thread may still close and open. No lock
+ * of ours can prevent that.
  *
  * The descriptor of /proc/self/pagemap is checked in the same way: numbers read from
  * another file would mean that nothing was written.
@@ -51,7 +52,8 @@ hfi_identity_of(int fd, hfi_identity *ret_identity) {
 
 /* ---- the object ---- */
 
-/* Through a descriptor that a process has, ours or one that we may look at. */
+/* Open it through a descriptor in /proc, of this process or of one that we may look at.
+ * */
 static int
 open_of_process(const hf_session *session, uint64_t pid) {
     char path[320];
@@ -78,12 +80,12 @@ open_of_process(const hf_session *session, uint64_t pid) {
 }
 
 static int
-open_again(const hf_session *session) {
+reopen_object(const hf_session *session) {
     int fd = -1;
     if (session->name[0] && hfi_object_open(session->name, &fd) == 0) {
         if (is_same(fd, &session->object) == 1)
             return fd;
-        close(fd); /* somebody else's, of the same name */
+        close(fd); /* another object of the same name */
     }
     fd = open_of_process(session, (uint64_t)getpid());
     if (fd < 0)
@@ -101,10 +103,10 @@ hfi_session_fd(hf_session *session) {
     int fd = atomic_load(&session->fd), same = is_same(fd, &session->object);
     if (same)
         return same > 0 ? fd : -1;
-    int again = open_again(session);
+    int again = reopen_object(session);
     if (again < 0)
         return -1;
-    hfi_object_hold(again); /* the lock went with the last descriptor */
+    hfi_object_hold(again); /* the lock ended with the last descriptor */
     if (atomic_compare_exchange_strong(&session->fd, &fd, again))
         return again;
     close(again); /* another thread was first */

@@ -1,10 +1,10 @@
 /* diff.c - what differs between two generations.
  *
- * Both trees are walked side by side, and what they share by reference is skipped; so a
- * difference costs what differs, not what there is. Compaction rewrites an entry
- * without changing it: such a pair has the same generation and sequence, and is skipped
- * too. Two subtrees of different depth are compared entry by entry: a node that was
- * left with one entry is replaced by it.
+ * Both trees are walked side by side, and subtrees that they share by reference are
+ * skipped. So the cost grows with the differences, not with the trees. Compaction
+ * rewrites an entry without changing it: such a pair has the same generation and
+ * sequence, and is skipped, too. Two subtrees of different depth are compared entry by
+ * entry: a node with a single entry is replaced by that.
  */
 #include <string.h>
 
@@ -17,13 +17,13 @@ typedef struct diff {
     hf_diff_visit visit;
     void *context;
     const hfi_entry_record
-        *pivot; /* the one entry that stands against a whole subtree */
+        *pivot; /* the one entry that is compared with a whole subtree */
     int pivot_is_before, pivot_met;
     hf_error *reterr;
 } diff;
 
 static hf_status
-report(diff *d, const hfi_entry_record *before, const hfi_entry_record *after) {
+report_change(diff *d, const hfi_entry_record *before, const hfi_entry_record *after) {
     if (before && after && before->generation == after->generation &&
         before->sequence == after->sequence)
         return HF_OK;
@@ -36,12 +36,6 @@ report(diff *d, const hfi_entry_record *before, const hfi_entry_record *after) {
                                                                        : HF_OK;
 }
 
-static int
-same_key(const hfi_entry_record *a, const hfi_entry_record *b) {
-    return a->key_size == b->key_size &&
-           memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
-}
-
 static hf_status
 against_pivot(void *context, const hfi_ref *ref, const hfi_entry_record *record,
               hf_error *reterr) {
@@ -50,11 +44,12 @@ against_pivot(void *context, const hfi_ref *ref, const hfi_entry_record *record,
     if (!record)
         return HF_OK;
     const hfi_entry_record *pivot = NULL;
-    if (d->pivot && same_key(d->pivot, record)) {
+    if (d->pivot && hfi_record_same_key(d->pivot, record)) {
         pivot = d->pivot;
         d->pivot_met = 1;
     }
-    return d->pivot_is_before ? report(d, pivot, record) : report(d, record, pivot);
+    return d->pivot_is_before ? report_change(d, pivot, record)
+                              : report_change(d, record, pivot);
 }
 
 /* One entry (or nothing, where `pivot` is NULL) against all entries below `ref`. */
@@ -68,7 +63,8 @@ diff_pivot(diff *d, const hfi_entry_record *pivot, int pivot_is_before,
         hfi_tree_each_at(d->session, ref, shift, against_pivot, d, d->reterr);
     if (status || !pivot || d->pivot_met)
         return status;
-    return pivot_is_before ? report(d, pivot, NULL) : report(d, NULL, pivot);
+    return pivot_is_before ? report_change(d, pivot, NULL)
+                           : report_change(d, NULL, pivot);
 }
 
 static hf_status diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift);
@@ -88,13 +84,13 @@ diff_lists(diff *d, const hfi_node *a, const hfi_node *b) {
                 status = hfi_record_load(d->session, &to->children[k], &y, d->reterr);
                 if (status)
                     return status;
-                if (same_key(x, y))
+                if (hfi_record_same_key(x, y))
                     met = y;
             }
             if (turn == 0)
-                status = report(d, x, met);
+                status = report_change(d, x, met);
             else if (!met)
-                status = report(d, NULL, x);
+                status = report_change(d, NULL, x);
         }
     }
     return status;
@@ -137,7 +133,9 @@ diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift) {
         return status;
     if (many->kind != HFI_KIND_NONE)
         return diff_pivot(d, pivot, a_is_one, many, shift);
-    return !pivot ? HF_OK : a_is_one ? report(d, pivot, NULL) : report(d, NULL, pivot);
+    return !pivot     ? HF_OK
+           : a_is_one ? report_change(d, pivot, NULL)
+                      : report_change(d, NULL, pivot);
 }
 
 hf_status

@@ -1,18 +1,18 @@
-/* extent.c - the table of extents: which pages of the arena belong to whom.
+/* extent.c - the table of extents: which pages of the arena belong to which process.
  *
- * A record says where an extent lies, its state, and which generations know it. The
- * records that are not UNUSED tile the arena without gaps, in a list by address. FREE
- * ones are also in one of 64 bins by the power of two of their pages; RETIRED ones in a
- * list that each commit looks through. All of it is under the writer lock.
+ * A record has an extent's place, its state, and the generations that reach it. The
+ * records that aren't UNUSED cover the arena without gaps, in a list by address. FREE
+ * ones are also in one of 64 bins, by the power of two of their pages. RETIRED ones are
+ * in a list that each commit looks through. All of this is under the writer lock.
  *
  * Only this must survive a crash: the offset, size and state of each record that is
- * neither UNUSED nor FREE. So a record gets its place first and its state last, and
- * loses its state first. Lists, neighbours, free space and counters are built anew from
- * that (recovery.c), which makes every function here safe to die in.
+ * neither UNUSED nor FREE. So the state is the last thing that a record gets, and the
+ * first that it loses. Lists, neighbours, free space and counters are rebuilt from
+ * these (recovery.c). So a process may die at any point of every function here.
  *
- * Freed extents keep their pages: fresh pages of shared memory cost half a second a
- * gigabyte at first touch, recycled ones nothing. Those whose pages were given back are
- * marked HOLE, and get memory again before anybody sees them.
+ * Freed extents keep their pages: the first touch of fresh pages of shared memory costs
+ * half a second a gigabyte, that of recycled pages nothing. Extents whose pages were
+ * given back are marked HOLE, and get memory again before they are used.
  *
  * Rejected: a buddy allocator (rounds a 1.1 GiB array up to 2); a tree by size
  * (pointers to repair after a crash, for little at the hundreds of extents that
@@ -43,7 +43,8 @@ hfi_extent_bin(const hf_session *session, uint64_t size) {
 }
 
 static uint32_t *
-list_of(hf_session *session, const hfi_extent *extent, enum hfi_extent_state state) {
+list_of_state(hf_session *session, const hfi_extent *extent,
+              enum hfi_extent_state state) {
     switch (state) {
     case HFI_UNUSED:
         return &session->super->unused;
@@ -79,8 +80,8 @@ list_enter(hf_session *session, uint32_t index, uint32_t *head) {
     *head = index;
 }
 
-/* Count an extent in (sign 1) or out (-1). A state that is none, of a damaged segment,
- * counts nowhere. */
+/* Count an extent in (sign 1) or out (-1). A damaged segment may have an invalid state,
+ * which isn't counted. */
 void
 hfi_extent_count_bytes(hf_session *session, const hfi_extent *extent,
                        enum hfi_extent_state state, int sign) {
@@ -104,7 +105,7 @@ void
 hfi_extent_leave(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
     enum hfi_extent_state state = hfi_extent_state(extent);
-    uint32_t *head = list_of(session, extent, state);
+    uint32_t *head = list_of_state(session, extent, state);
     if (head)
         list_leave(session, index, head);
     hfi_extent_count_bytes(session, extent, state, -1);
@@ -115,7 +116,7 @@ hfi_extent_enter(hf_session *session, uint32_t index, enum hfi_extent_state stat
                  uint32_t slot) {
     hfi_extent *extent = &session->extents[index];
     hfi_extent_count_bytes(session, extent, state, 1);
-    uint32_t *head = list_of(session, extent, state);
+    uint32_t *head = list_of_state(session, extent, state);
     if (head)
         list_enter(session, index, head);
     atomic_store_explicit(&extent->state, hfi_state_word(state, slot),
@@ -280,7 +281,8 @@ hfi_extent_reclaim(hf_session *session) {
         uint32_t next = extent->next;
         if (!hfi_leases_keep(&leases, extent) && !hfi_extent_is_pinned(extent)) {
             hfi_step("reclaim:one");
-            hfi_extent_free(session, index); /* joins free ones only: `next` stays */
+            hfi_extent_free(session,
+                            index); /* only free ones are joined: `next` stays valid */
         }
         index = next;
     }

@@ -1,5 +1,4 @@
-/* extent.h - the table of extents: the state of each piece of the arena, and what has
- * it.
+/* extent.h - the table of extents: the state of each piece of the arena, and its owner.
  *
  *   UNUSED ─make─► FREE ─reserve─► RESERVED ─prepare─► PREPARED ─publish─► COMMITTED
  *     ▲              ▲                 │                   │                   │
@@ -54,14 +53,14 @@ hfi_extent_is_mine(const hf_session *session, uint32_t index,
 
 enum {
     HFI_IDLE_NOT = 0,
-    HFI_IDLE_EMPTIED = 1, /* its memory is being given back, or was */
-    /* else the milliseconds of hfi_idle_now when its process had no use for it */
+    HFI_IDLE_EMPTIED = 1, /* its memory is being given back, or has been */
+    /* else the time, in ms of hfi_idle_now, when its process put it into its cache */
 };
 /* The monotonic clock, the same in all processes; tests set their own. */
 extern uint32_t (*hfi_idle_now)(void);
 /* The process that reserved the extent has no use for it now. No lock. */
 void hfi_extent_let_idle(hfi_extent *extent);
-/* It has one again: 0 if the memory is gone. No lock. */
+/* The process needs it again: 0 if the memory is gone. No lock. */
 int hfi_extent_claim(hfi_extent *extent);
 /* Bytes of it that were given back. No lock. */
 uint64_t hfi_extent_emptied(const hfi_extent *extent);
@@ -72,8 +71,9 @@ uint64_t hfi_extent_emptied(const hfi_extent *extent);
 void hfi_extent_set(hf_session *session, uint32_t index, enum hfi_extent_state state,
                     uint32_t slot);
 void hfi_extent_free(hf_session *session, uint32_t index);
-/* This process, or a dead one, is done with an extent that it reserved or prepared. If
- * a slot pins it, which is a fork's (inherit.h), that gets it; else it is free. */
+/* This process, or a dead one, doesn't need an extent any more that it reserved or
+ * prepared. If the slot of a fork pins it (inherit.h), it belongs to that slot now;
+ * else it is free. */
 void hfi_extent_give_up(hf_session *session, uint32_t index);
 /* 1 while some slot maps it. No lock. */
 int hfi_extent_is_pinned(const hfi_extent *extent);
@@ -86,13 +86,13 @@ void hfi_extent_reclaim(hf_session *session);
 hf_status hfi_extent_add_records(hf_session *session, hf_error *reterr) HF_CHECK;
 /* The record of a number, or NULL if there is none (of HFI_NONE too). */
 hfi_extent *hfi_extent_at(hf_session *session, uint32_t index);
-/* The list of free extents in which one of `size` bytes stands. */
+/* The list of free extents for those of `size` bytes. */
 unsigned hfi_extent_bin(const hf_session *session, uint64_t size);
 /* Count an extent into the sums of `state` (sign 1) or out of them (-1). */
 void hfi_extent_count_bytes(hf_session *session, const hfi_extent *extent,
                             enum hfi_extent_state state, int sign);
-/* Out of the list and sums of its state; into those of another. Size and flags may
- * change between the two. */
+/* Take the extent out of the list and sums of its state, and put it into those of
+ * another one. Size and flags may change between the two calls. */
 void hfi_extent_leave(hf_session *session, uint32_t index);
 void hfi_extent_enter(hf_session *session, uint32_t index, enum hfi_extent_state state,
                       uint32_t slot);

@@ -1,5 +1,5 @@
-/* handle.c - a session as this process holds it: whether it is usable, and what lies
- * where.
+/* handle.c - a session as this process has it: whether it is usable, and the object's
+ * mapping.
  *
  * The whole object is mapped once, read-only, over its whole capacity: the window. An
  * access past the object's last page would be a SIGBUS, and offsets are read from
@@ -62,7 +62,7 @@ hfi_space_error(hf_error *reterr, int err, const char *what) {
 
 /* Whether the object reaches to `end`. */
 static int
-is_there(hf_session *session, uint64_t end) {
+object_reaches(hf_session *session, uint64_t end) {
     if (end <= atomic_load_explicit(&session->file_size, memory_order_relaxed))
         return 1;
     uint64_t size =
@@ -79,7 +79,7 @@ hfi_window_at(hf_session *session, uint64_t offset, uint64_t size) {
     if (end > session->window_size)
         end = session->window_size;
     if (offset < HFI_ARENA_OFFSET || offset > end || size > end - offset ||
-        !is_there(session, offset + size))
+        !object_reaches(session, offset + size))
         return NULL;
     return session->window + offset;
 }
@@ -97,7 +97,7 @@ compare_part(void *context, size_t from, size_t to) {
         atomic_store(&work->differs, 1);
 }
 
-/* The window's page tables are for what is read often. */
+/* The window's page tables are only for data that is read often. */
 int
 hfi_window_equals(hf_session *session, uint64_t offset, const void *data, size_t size) {
     const unsigned char *stored = session->window + offset;

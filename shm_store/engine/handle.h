@@ -2,8 +2,8 @@
  * name. The lowest layer of the engine; every other one is given the handle.
  *
  * Ownership: session.c makes and frees the handle, and with it the state of each layer.
- * A layer's state is a struct of its own that only the layer's header defines; the
- * handle has a pointer to it. So what a file may touch shows in what it includes.
+ * A layer's state is a struct of its own, which only the layer's header defines. The
+ * handle has a pointer to it. So a file's includes show what it may access.
  *
  * Locks, in the order in which they may be taken:
  *   session->mutex         pins, blocks, regions, snapshots; the page map's descriptor
@@ -39,7 +39,7 @@ struct hf_session {
     hfi_extent *extents;
     const unsigned char *window; /* the whole object, read-only */
     size_t window_size;
-    _Atomic uint64_t file_size; /* as far as it was looked up: hfi_window_at */
+    _Atomic uint64_t file_size; /* the size as it was last looked up: hfi_window_at */
     size_t page;
     int is_copy;   /* super, slots and extents are copies: hfi_session_peek */
     int inherited; /* the handle of a process that forked this one (inherit.h) */
@@ -92,8 +92,8 @@ int hfi_window_equals(hf_session *session, uint64_t offset, const void *data,
 
 /* 0 or an errno. */
 int hfi_identity_of(int fd, hfi_identity *ret_identity);
-/* The object's descriptor, which surely is the object's; -1 if it was closed and can't
- * be opened again. Ask at each use. Any thread, no lock. */
+/* The object's descriptor, checked to be the object's. -1 if it was closed and can't be
+ * opened again. Call this for each use. Any thread, no lock. */
 int hfi_session_fd(hf_session *session);
 /* The same of this process's page map, which is opened at the first use. Takes the
  * mutex. */

@@ -11,15 +11,15 @@
 #include "tuning/tuning.h"
 
 typedef struct hfi_scrub {
-    uint32_t extent, crc; /* at which it stands, read in part; the checksum so far */
-    uint64_t birth, done; /* of that extent; bytes that were read */
+    uint32_t extent, crc; /* the extent that is being read; its checksum so far */
+    uint64_t birth, done; /* that extent's birth; how many bytes were read */
 } hfi_scrub;
 
 typedef struct hfi_prefill {
     size_t sizes[HFI_TAKEN_MAX];
-    size_t count, next; /* of the sizes, and the first that wasn't looked at */
+    size_t count, next; /* number of the sizes, and the first that wasn't looked at */
     hf_region *held;    /* blocks with memory, by cache_next */
-    hf_region *open;    /* one that is being given memory, or NULL */
+    hf_region *open;    /* the block that is getting memory now, or NULL */
     size_t filled;      /* bytes of that */
 } hfi_prefill;
 

@@ -1,36 +1,37 @@
 /* inherit.c - what forks of this process do with its sessions.
  *
  * A forked child has copies of the handles, and the same shared mappings. Left alone it
- * would be a second writer with its parent's slot: it would recycle the parent's
- * blocks, clear the parent's pins when it drops a region, and what either writes in
- * place to an array that was born in the arena would show in the other's. User code
- * forks without a thought (multiprocessing, DataLoader workers), and expects a snapshot
- * whose memory is its own.
+ * would be a second writer with its parent's slot. It would recycle the parent's
+ * blocks, and clear the parent's pins when it drops a region. If either process wrote
+ * to an array that was born in the arena, the other one would see it. User code forks
+ * without expecting that (multiprocessing, DataLoader workers). It expects a child with
+ * memory of its own, as it was at the fork.
  *
  * So before any fork the parent's own regions are mapped again, privately, over the
- * same pages (hfi_region_privatize): what either process writes from then on is its
+ * same pages (hfi_region_privatize). What either process writes from then on is its
  * own. The parent pays a copy for the first write to each page, as it does for all
- * other memory after a fork; the next commit publishes such a region's pages by
+ * other memory after a fork. The next commit publishes the pages of such a region by
  * reference as before, and the written ones as a copy (commit_region.c).
  *
  * A child of user code may do nothing with the session: its handles are marked, take no
  * lock, lease, block or pin, and release only what is the child's, its mappings.
  *
- * An *heir* is a fork that is to go on in the place of its parent if that dies. It gets
- * a slot of its own before the fork, with the parent's leases, and a pin on each extent
- * that one of the parent's regions maps. So nothing that the fork sees is freed or
- * reused while it lives, whatever its parent does or however it ends: a RESERVED extent
- * whose owner is done with it, or dead, belongs to the slot that pins it
- * (hfi_extent_give_up). No step hands anything over, so a crash leaves none half done.
- * The slot counts as the parent's until it is named after the child, by the one of the
- * two that comes first: the parent knows the pid, and the child takes the writer lock,
- * under which dead processes' slots are reaped. So if the parent dies at once, the child
- * has its slot all the same, or finds out that it was reaped.
+ * An *heir* is a fork that is to go on in the place of its parent if the parent dies.
+ * It gets a slot of its own before the fork, with the parent's leases, and a pin on
+ * each extent that one of the parent's regions maps. So nothing that the fork sees is
+ * freed or reused while it lives, whatever its parent does and in whatever way the
+ * parent ends. A RESERVED extent that its owner gives up, or whose owner dies, belongs
+ * to the slot that pins it (hfi_extent_give_up). No step hands anything over, so a
+ * crash leaves none half done. The slot counts as the parent's until it is named after
+ * the child. The first of the two processes does that: the parent knows the pid, and
+ * the child takes the writer lock, under which slots of dead processes are cleared. So
+ * if the parent dies at once, either the child has its slot, or it finds out that the
+ * slot was cleared.
  *
- * The handlers take the mutexes around the fork, so that the child finds treap and
- * counts whole. They are registered once, by the first session, and look at a list of
- * all. A program that is started by vfork or posix_spawn passes by: it has no use of
- * them.
+ * The handlers take the mutexes around the fork, so that the child finds the treap and
+ * the counts undamaged. They are registered once, by the first session, and go through
+ * a list of all. A program that is started by vfork or posix_spawn runs no handlers,
+ * and needs none.
  */
 #include "engine/inherit.h"
 
@@ -50,7 +51,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static hf_session *sessions; /* under `mutex`; linked by next_open */
 
-/* Whether the fork that this thread makes is the session's heir. */
+/* Whether the fork that this thread makes now is the session's heir. */
 static int
 makes_heir(const hf_session *session) {
     return session->heir->slot != HFI_NONE &&
@@ -80,7 +81,7 @@ pin_for_heir(hf_session *session, const hfi_piece *pieces, uint32_t count) {
 /* Everything that the parent's regions refer to, and what its snapshots read. The
  * parent's own pins and leases hold it meanwhile. */
 static void
-endow(hf_session *session) {
+endow_child(hf_session *session) {
     hfi_slot *slots = session->slots;
     hf_region *region = hfi_regions_above(session, NULL);
     for (; region; region = hfi_regions_above(session, region->address)) {
@@ -96,17 +97,18 @@ endow(hf_session *session) {
 }
 
 static void
-before(void) {
+lock_before_fork(void) {
     pthread_mutex_lock(&mutex);
     for (hf_session *session = sessions; session; session = session->heir->next) {
         pthread_mutex_lock(&session->mutex);
         pthread_mutex_lock(&session->writer_mutex);
         if (session->inherited)
             continue;
-        /* If a mapping fails it stays shared: an heir gets that as an error. */
+        /* If a mapping fails, the region stays shared, and an heir gets that as an
+         * error. */
         session->heir->failed = privatize_all(session);
         if (makes_heir(session))
-            endow(session);
+            endow_child(session);
     }
 }
 
@@ -144,13 +146,13 @@ after_in_child(void) {
 }
 
 static void
-watch(void) {
-    (void)pthread_atfork(before, after_in_parent, after_in_child);
+register_fork_handlers(void) {
+    (void)pthread_atfork(lock_before_fork, after_in_parent, after_in_child);
 }
 
 void
 hfi_inherit_watch(hf_session *session) {
-    pthread_once(&once, watch);
+    pthread_once(&once, register_fork_handlers);
     pthread_mutex_lock(&mutex);
     session->heir->next = sessions;
     sessions = session;

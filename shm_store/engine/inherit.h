@@ -14,10 +14,10 @@
 
 typedef struct hfi_heir {
     hf_session *next; /* in the list of all sessions */
-    uint32_t slot;    /* of the fork that is being made, or HFI_NONE */
+    uint32_t slot;    /* the slot of the fork that is being made, or HFI_NONE */
     pthread_t thread; /* that makes it */
-    uint64_t parent;  /* the owner of its slot until it has it */
-    int failed;       /* errno: its memory couldn't be made its own */
+    uint64_t parent;  /* the slot's owner until the fork is that */
+    int failed;       /* an errno: its memory couldn't be made private */
 } hfi_heir;
 
 void hfi_inherit_watch(hf_session *session);

@@ -1,17 +1,17 @@
-/* orphan.c - sessions that outlive their owner, for a process that takes them up.
+/* orphan.c - sessions that outlive their owner, until another process takes them up.
  *
  *     kept ──owner dies──► orphan ──take up──► kept, by another owner
  *       │                     │
  *    not kept            free: nobody came
  *
- * An owner that keeps its session leaves a claim in it: bytes that only a process which
- * may have the session can know. It also names its reaper, a process that outlives it
- * and frees the session when nobody has taken it up after a while. As long as the
- * reaper lives, hf_session_collect passes the session by.
+ * An owner that keeps its session writes a claim into it: bytes that only a process
+ * which may have the session can know. It also names its reaper. That is a process that
+ * outlives it, and frees the session if nobody has taken it up after some time. While
+ * the reaper lives, hf_session_collect skips the session.
  *
- * Taking up and freeing exclude each other by the writer lock: both look under it
- * whether the owner is still the dead one. A process that only looks (a list) may see
- * half of a change of owners; it then finds the new owner attached, by its slot.
+ * Taking up and freeing exclude each other by the writer lock: both check under it that
+ * the owner is still the dead one. A process that only looks (a list) may see half of a
+ * change of owners. It then finds by its slot that the new owner is attached.
  */
 #include "engine/session.h"
 
@@ -85,12 +85,12 @@ hf_session_noted(const hf_session *session, uint32_t index) {
 
 typedef struct search {
     const hf_claim *claim;
-    char name[HF_SESSION_NAME_SIZE]; /* of the newest that was found; or "" */
+    char name[HF_SESSION_NAME_SIZE]; /* the newest one that was found; or "" */
     int64_t created_unix_ns;
 } search;
 
 static int
-look_at(void *context, const char *name) {
+look_at_session(void *context, const char *name) {
     search *at = context;
     hf_session *session;
     if (hfi_session_peek(name, &session, NULL))
@@ -105,7 +105,8 @@ look_at(void *context, const char *name) {
     return 0;
 }
 
-/* Under the lock: nobody else has it, and it is still what was found. */
+/* Under the lock: no other process has taken it up, and it is still the one that was
+ * found. */
 static hf_status
 become_owner(hf_session *session, const hf_claim *claim, hf_error *reterr) {
     hfi_superblock *super = session->super;
@@ -128,7 +129,7 @@ hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *re
     char prefix[40];
     search found = {claim, "", 0};
     snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
-    int err = hfi_object_each(prefix, look_at, &found);
+    int err = hfi_object_each(prefix, look_at_session, &found);
     if (err)
         return hf_error_set_errno(reterr, err, "can't list shared memory");
     if (!found.name[0])
@@ -142,7 +143,7 @@ hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *re
         return status;
     }
     hf_status ignored = hf_session_reap(session, 0, NULL, NULL);
-    (void)ignored; /* another process clears them when it needs room */
+    (void)ignored; /* another process clears them if it needs room */
     *ret_session = session;
     return HF_OK;
 }

@@ -1,14 +1,14 @@
 /* overlay.c - the tree of a commit in preparation.
  *
  * Changed paths are copied from the committed tree into the session's pool, where they
- * can be changed any number of times; what isn't touched stays a reference. So a
- * commit of a thousand names writes each node once. Opening a committed node or
- * replacing a committed entry counts it out of its extent (a delta of -1); writer.c
- * counts everything in that it writes at the end. Entries that come and go within one
- * commit are never counted.
+ * can be changed any number of times. All else stays a reference. So a commit of a
+ * thousand names writes each node once. Opening a committed node or replacing a
+ * committed entry counts it out of its extent (a delta of -1). At the end writer.c
+ * counts in all that it writes. Entries that are put and removed within one commit are
+ * never counted.
  *
- * A node that is left with a single entry is replaced by it, so the shape of a tree
- * depends on its keys alone (an empty root aside), and trees can be compared side by
+ * A node with a single remaining entry is replaced by the entry. So the shape of a tree
+ * depends on its keys alone (but for an empty root), and trees can be compared side by
  * side.
  */
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "engine/tree.h"
 
 #define NODE_FULL                                                                      \
-    32 /* children of a node that isn't a list: most that grow get there */
+    32 /* children of a node that isn't a list: most nodes that grow get so many */
 
 static const hfi_ref nothing = {0};
 
@@ -79,15 +79,9 @@ child_record(hf_commit *commit, const hfi_child *child,
 }
 
 static int
-is_entry(const hfi_child *child) {
+child_is_entry(const hfi_child *child) {
     return child->kind == HFI_CHILD_ENTRY ||
            (child->kind == HFI_CHILD_REF && child->as.ref->kind == HFI_KIND_ENTRY);
-}
-
-static int
-same_key(const hfi_entry_record *a, const hfi_entry_record *b) {
-    return a->key_size == b->key_size &&
-           memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
 }
 
 /* ---- changing ---- */
@@ -114,7 +108,7 @@ insert_at(hf_commit *commit, hfi_draft_node *node, uint32_t place, hfi_child chi
 
 /* The record takes the place of `child`, an entry with the same key. */
 static hf_status
-replace(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *reterr) {
+replace_entry(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *reterr) {
     const hfi_entry_record *old;
     hf_status status = child_record(commit, child, &old, reterr);
     if (status)
@@ -127,7 +121,7 @@ replace(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *reterr) 
     return status;
 }
 
-/* An entry in the way, with another key: a node in its place that holds it. */
+/* Another key's entry is in the place: put a node there that holds it. */
 static hf_status
 push_down(hf_commit *commit, hfi_child *child, uint64_t hash, uint32_t shift,
           hf_error *reterr) {
@@ -141,7 +135,7 @@ push_down(hf_commit *commit, hfi_child *child, uint64_t hash, uint32_t shift,
 }
 
 static uint64_t
-hash_of(const hfi_entry_record *record) {
+hash_of_record(const hfi_entry_record *record) {
     return hfi_key_hash(hfi_record_key(record), record->key_size);
 }
 
@@ -151,12 +145,12 @@ put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
          uint64_t hash, hf_error *reterr) {
     const hfi_entry_record *record = fresh.as.record, *old;
     hf_status status;
-    if (is_entry(child)) {
+    if (child_is_entry(child)) {
         if ((status = child_record(commit, child, &old, reterr)))
             return status;
-        if (same_key(old, record))
-            return replace(commit, child, fresh, reterr);
-        if ((status = push_down(commit, child, hash_of(old), shift, reterr)))
+        if (hfi_record_same_key(old, record))
+            return replace_entry(commit, child, fresh, reterr);
+        if ((status = push_down(commit, child, hash_of_record(old), shift, reterr)))
             return status;
     }
     if ((status = hfi_overlay_open(commit, child, shift, reterr)))
@@ -167,8 +161,8 @@ put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
         for (uint32_t i = 0; i < node->count; i++) {
             if ((status = child_record(commit, &node->children[i], &old, reterr)))
                 return status;
-            if (same_key(old, record))
-                return replace(commit, &node->children[i], fresh, reterr);
+            if (hfi_record_same_key(old, record))
+                return replace_entry(commit, &node->children[i], fresh, reterr);
         }
     } else {
         uint32_t bit = 1u << hfi_hash_digit(hash, shift);
@@ -191,7 +185,8 @@ hfi_overlay_put(hf_commit *commit, hfi_entry_record *record, uint32_t chunk,
                 hf_error *reterr) {
     hfi_child fresh = {.as.record = record, .kind = HFI_CHILD_ENTRY, .chunk = chunk};
     if (!commit->is_empty)
-        return put_into(commit, &commit->root, 0, fresh, hash_of(record), reterr);
+        return put_into(commit, &commit->root, 0, fresh, hash_of_record(record),
+                        reterr);
     commit->root = fresh;
     commit->is_empty = 0;
     record->sequence = commit->next_sequence++;
@@ -219,7 +214,7 @@ remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
             const char *key, size_t key_size, int *ret_empty, hf_error *reterr) {
     hf_status status;
     *ret_empty = 0;
-    if (is_entry(child)) {
+    if (child_is_entry(child)) {
         *ret_empty = 1;
         return take_out(commit, child, reterr);
     }
@@ -250,7 +245,7 @@ remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
         memmove(node->children + place, node->children + place + 1,
                 (node->count - place) * sizeof *node->children);
     }
-    if (node->count == 0 || (node->count == 1 && is_entry(&node->children[0]))) {
+    if (node->count == 0 || (node->count == 1 && child_is_entry(&node->children[0]))) {
         *ret_empty = node->count == 0;
         if (node->count)
             *child = node->children[0];
@@ -262,8 +257,8 @@ remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
 
 /* Whether the key is there, in the overlay. */
 static hf_status
-look(hf_commit *commit, const hfi_child *child, uint32_t shift, const char *key,
-     size_t key_size, hf_error *reterr) {
+look_up_key(hf_commit *commit, const hfi_child *child, uint32_t shift, const char *key,
+            size_t key_size, hf_error *reterr) {
     uint64_t hash = hfi_key_hash(key, key_size);
     const hfi_entry_record *r;
     hf_status status;
@@ -279,7 +274,7 @@ look(hf_commit *commit, const hfi_child *child, uint32_t shift, const char *key,
     const hfi_child *list =
         child->kind == HFI_CHILD_NODE ? child->as.node->children : child;
     if (child->kind == HFI_CHILD_REF && child->as.ref->kind == HFI_KIND_NODE)
-        /* Committed from here on, so what the base knows of the key is true. */
+        /* Committed data from here on, so what the base knows of the key holds. */
         return hfi_tree_find(commit->session, &commit->base->root.tree, key, key_size,
                              NULL, &r, reterr);
     for (uint32_t i = 0; i < n; i++) {
@@ -296,7 +291,7 @@ hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,
                    hf_error *reterr) {
     if (commit->is_empty)
         return HF_NOT_FOUND;
-    hf_status status = look(commit, &commit->root, 0, key, key_size, reterr);
+    hf_status status = look_up_key(commit, &commit->root, 0, key, key_size, reterr);
     if (status)
         return status;
     return remove_from(commit, &commit->root, 0, hfi_key_hash(key, key_size), key,

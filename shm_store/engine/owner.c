@@ -1,22 +1,22 @@
-/* owner.c - who owns a session, and may publish it.
+/* owner.c - the owner of a session, which alone may publish it.
  *
- * Any process of the user can attach to a session. That is meant: workers and tools
+ * Any process of the user can attach to a session. That is intended: workers and tools
  * read it, and prepare commits. But a program that keeps state beside the session, as a
- * kernel does, relies on knowing each generation. So a session can be made such that
- * its owner alone publishes (HF_SESSION_OWNER_PUBLISHES). The others hand it the tokens
- * of what they have prepared.
+ * kernel does, must know each generation. So a session can be made such that only its
+ * owner publishes (HF_SESSION_OWNER_PUBLISHES). The others give it the tokens of their
+ * prepared commits.
  *
  *     maker ──dies──► nobody ──take up──► another process      orphan.c
  *       └──────────────dies──► its heir                        inherit.c
  *
- * While nobody owns the session, nobody publishes: what the next owner finds is what the
- * last one published. The owner is compared by pid, start time, boot and pid namespace,
- * so a later process with its pid is a stranger. Of a change of owners that a crash cut
- * short, the words are those of two processes: that is nobody, and the next process
- * takes the session up.
+ * While nobody owns the session, nobody publishes: the next owner finds what the last
+ * one published. The owner is compared by pid, start time, boot and pid namespace, so a
+ * later process with its pid isn't taken for it. If a crash interrupts a change of
+ * owners, the words are those of two processes. That counts as nobody, and the next
+ * process takes the session up.
  *
- * This guards against mistakes, not against attacks: a process of the same user can
- * write to the object.
+ * This protects from mistakes, not from attacks: any process of the same user can write
+ * to the object.
  */
 #include "engine/owner.h"
 
@@ -25,13 +25,13 @@
 #include "platform/process.h"
 
 static hfi_process
-owner_of(const hfi_superblock *super) {
+recorded_owner(const hfi_superblock *super) {
     return (hfi_process){super->owner, super->owner_start_time, super->owner_boot};
 }
 
 int
 hfi_owner_alive(const hfi_superblock *super) {
-    hfi_process owner = owner_of(super);
+    hfi_process owner = recorded_owner(super);
     return hfi_process_alive(&owner);
 }
 
@@ -49,7 +49,7 @@ hfi_owner_become(hf_session *session) {
 hf_status
 hfi_owner_check(const hf_session *session, hf_error *reterr) {
     const hfi_superblock *super = session->super;
-    hfi_process owner = owner_of(super),
+    hfi_process owner = recorded_owner(super),
                 self = hfi_slot_process(session, session->slot);
     if (!(super->flags & HFI_OWNER_PUBLISHES) || hfi_process_is_same(&owner, &self))
         return HF_OK;

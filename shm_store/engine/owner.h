@@ -1,8 +1,8 @@
 /* owner.h - the process that a session belongs to, and what only that process may do.
  *
- * The owner's words in the superblock are written under the writer lock, but for a
- * session in the making. hfi_owner_check needs no lock to refuse; a caller that goes on
- * to change what is the owner's holds it.
+ * The owner's words in the superblock are written under the writer lock, except in a
+ * session that is being made. hfi_owner_check needs no lock to refuse. A caller that
+ * then changes what belongs to the owner holds the lock.
  */
 #ifndef HFI_OWNER_H
 #define HFI_OWNER_H

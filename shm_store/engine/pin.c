@@ -1,4 +1,4 @@
-/* pin.c - extents that this process has mapped, and so keeps.
+/* pin.c - extents that this process has mapped, and so keeps from being freed.
  *
  * A pin is a bit of an extent, one for each slot: nobody frees the extent while it is
  * set. A process may have several regions on one extent; it counts them here, sets the
@@ -17,7 +17,7 @@
 #include "engine/extent.h"
 #include "engine/slot.h"
 
-#define PINS_FIRST 64 /* of the extents that come first */
+#define PINS_FIRST 64 /* so many counts at first */
 
 void
 hfi_pins_fini(hfi_pins *pins) {

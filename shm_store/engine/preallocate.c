@@ -1,23 +1,22 @@
-/* preallocate.c - blocks that are ready before somebody asks for them.
+/* preallocate.c - blocks that are ready before they are needed.
  *
  * A new block needs memory and page tables: 0.3 to 0.7 s a GiB of small pages, in the
- * middle of a computation that somebody may be measuring. A program takes freed memory
- * again from its cache (block.c); but a process that runs one cell begins without a
- * cache, and what the last cell made is kept for undo. So a caller that knows what will
- * be asked for fills the cache with it in advance.
+ * middle of a computation that may be measured. A program takes freed memory again from
+ * its cache (block.c). But a process that runs one cell begins without a cache, and the
+ * memory of the last cell is kept for undo. So a caller that knows which sizes will be
+ * needed fills the cache with such blocks in advance.
  *
- * The past shows what will be asked for: hfi_session_taken gives the sizes of the
- * blocks that were asked for and were no used ones of this process. With that many
- * preallocated the same computation finds all that it needs. A preallocated block
- * counts as taken when it is asked for, as a fresh one does, so that the answer stays
- * the same. Small blocks aren't worth it, and the list is bounded.
+ * The past shows which sizes will be needed. hfi_session_taken returns the sizes of the
+ * blocks that were asked for and weren't used before by this process. If so many are
+ * preallocated, the same computation finds all that it needs. A preallocated block
+ * counts as taken when it is asked for, as a fresh one does, so the result stays the
+ * same. Small blocks aren't worth it, and the list is bounded.
  *
- * Preallocated blocks that are known to be zero stay so until they are taken: zeroed
- * memory then needs no clearing.
+ * Preallocated blocks that are known to be zero stay so until they are taken. Zeroed
+ * memory then needn't be cleared.
  *
- * They are spare room: for their sake nothing is given up that others keep, neither
- * another cache nor an old generation (HFI_RESERVE_SPARE). session->mutex guards the
- * list.
+ * They are spare: for them no process gives up memory that it keeps, neither a cache
+ * nor an old generation (HFI_RESERVE_SPARE). session->mutex guards the list.
  */
 #include <string.h>
 
@@ -39,7 +38,7 @@ hfi_session_taken(hf_session *session, size_t ret_sizes[HFI_TAKEN_MAX]) {
 
 /* A block that isn't in the cache yet. */
 static hf_status
-make(hf_session *session, size_t size, hf_region **ret_block, hf_error *reterr) {
+make_block(hf_session *session, size_t size, hf_region **ret_block, hf_error *reterr) {
     hf_region *block;
     int is_zero;
     hf_status status =
@@ -63,11 +62,12 @@ hfi_session_preallocate(hf_session *session, const size_t *sizes, size_t count,
     uint64_t bytes = 0;
     hf_status status = hfi_session_check(session, reterr);
     for (size_t i = 0; !status && i < count; i++) {
-        status = make(session, hfi_block_size(session, sizes[i]), &block, reterr);
+        status = make_block(session, hfi_block_size(session, sizes[i]), &block, reterr);
         if (status)
             break;
         bytes += block->mapped;
-        block->cache_next = made; /* not in the cache: the next would take it */
+        block->cache_next =
+            made; /* it can't be in the cache: the next call would take it */
         made = block;
     }
     pthread_mutex_lock(&session->mutex);

@@ -1,33 +1,34 @@
-/* prefill.c - memory for free space, before somebody asks for it.
+/* prefill.c - memory for free space, before it is needed.
  *
- * A process that waits may give holes of the arena memory, for as many blocks as the
- * cells before it took (preallocate.c). It takes 70 to 700 ms a GiB, so it goes step by
- * step, and can be broken off after each. The result is free space with pages, as if it
- * had been used before: any process may take it, a process that needs room may punch
- * it, and an idle notebook gives it back. Nothing of it depends on the process that
+ * A process that waits may give memory to holes of the arena, for as many blocks as the
+ * cells before took (preallocate.c). It takes 70 to 700 ms a GiB, so it goes step by
+ * step, and can be interrupted after each step. The result is free space with pages, as
+ * if it had been used before. Any process may take it, a process that needs room may
+ * punch it, and an idle notebook gives it back. It doesn't depend on the process that
  * made it.
  *
- * The blocks are reserved one after the other and held until the end, since they are to
- * be there all at once. One for which there are pages already is held as it is. A block
- * of a hole is mapped, and gets its memory through the mapping, since only that may
- * have huge pages. If it is broken off, the block is cut at the end of its memory.
+ * The blocks are reserved one after the other, and held until the end, since all of
+ * them must be there at once. If there are pages for a block already, it is only held.
+ * A block in a hole is mapped, and gets its memory through the mapping: only so it can
+ * have huge pages. If the work is interrupted, the block is cut at the end of its
+ * memory.
  *
- * Memory that was never written is zero, and stays marked so: zeroed memory is had
- * without clearing it. Without huge pages it isn't marked: zero means then that pages
- * are met one by one, when they are used (block.c).
+ * Memory that was never written is zero, and stays marked so: zeroed memory needn't be
+ * cleared then. Without huge pages it isn't marked. There, a block that is zero would
+ * mean that its pages are touched one by one, when they are used (block.c).
  *
- * A process that dies meanwhile leaves reserved extents, which are freed with those of
- * any dead process: what had its memory keeps it, and the one that was at work is a
- * hole with some.
+ * If the process dies meanwhile, its reserved extents are freed as those of any dead
+ * process. Those that had their memory keep it. The one that was being filled is a hole
+ * with some memory.
  *
- * It is no more than a share of the memory that this process may have and that is free
- * now, by the control groups that it is in (platform/limit.c); nor more than the bound
- * of free pages that nobody has used for a while (reservation.c). Until somebody takes
- * them they aren't in use, and raise no bound.
+ * The memory is limited to a share of what this process may have and of what is free
+ * now, by its control groups (platform/limit.c), and to the bound of free pages that
+ * nobody has used for a while (reservation.c). Until a process takes it, it isn't in use
+ * and raises no bound.
  *
- * Rejected: to keep what is made reserved and mapped in the process that waits. It
- * saves the cell the page tables, 2 ms for 32 MiB; but two processes wait, each would
- * need its own, and a process that finds the arena full could not have it.
+ * Rejected: keeping the blocks reserved and mapped in the process that waits. The cell
+ * would save the page tables, 2 ms for 32 MiB. But two processes wait, and each would
+ * need its own, and a process that finds the arena full couldn't get them.
  */
 #include "engine/idle.h"
 
@@ -44,8 +45,8 @@
 #include "platform/pages.h"
 #include "tuning/tuning.h"
 
-#define SHARE      32 /* of memory, one in so many */
-#define FREE_SHARE 16 /* of what is free of it */
+#define SHARE      32 /* its part of the memory: 1 / this */
+#define FREE_SHARE 16 /* its part of the free memory: 1 / this */
 
 void
 hfi_session_prefill(hf_session *session, const size_t *sizes, size_t count) {
@@ -65,7 +66,7 @@ hfi_session_prefill(hf_session *session, const size_t *sizes, size_t count) {
 }
 
 static void
-hold(hfi_prefill *work, hf_region *block) {
+hold_block(hfi_prefill *work, hf_region *block) {
     block->cache_next = work->held;
     work->held = block;
 }
@@ -80,7 +81,7 @@ next_block(hf_session *session, hf_error *reterr) {
         session, size, HFI_EXTENT_SPARE | HFI_RESERVE_RECYCLED | HFI_RESERVE_SPARE,
         &block, reterr);
     if (status == HF_OK)
-        hold(work, block);
+        hold_block(work, block);
     if (status != HF_NOT_FOUND)
         return status;
     if (hfi_extent_excess(session, size)) {
@@ -101,9 +102,9 @@ next_block(hf_session *session, hf_error *reterr) {
     return err ? hfi_space_error(reterr, err, "shared memory is full") : HF_OK;
 }
 
-/* Memory for so many more bytes of the open block. */
+/* Get memory for so many more bytes of the open block. */
 static hf_status
-fill(hf_session *session, size_t bytes, hf_error *reterr) {
+fill_block(hf_session *session, size_t bytes, hf_error *reterr) {
     hfi_prefill *work = session->prefill;
     hf_region *block = work->open;
     hfi_extent *extent = &session->extents[block->own_piece.extent];
@@ -122,7 +123,7 @@ fill(hf_session *session, size_t bytes, hf_error *reterr) {
     if (work->filled == block->mapped) {
         extent->flags &= ~(uint32_t)HFI_EXTENT_HOLE;
         work->open = NULL;
-        hold(work, block);
+        hold_block(work, block);
     }
     return HF_OK;
 }
@@ -139,7 +140,7 @@ hfi_session_prefill_some(hf_session *session, size_t bytes, int *ret_more,
         }
         size_t left = work->open->mapped - work->filled;
         size_t part = left < bytes ? left : (size_t)hfi_round_up(bytes, session->page);
-        status = fill(session, part, reterr);
+        status = fill_block(session, part, reterr);
         bytes -= part < bytes ? part : bytes;
     }
     if (status)
@@ -148,9 +149,9 @@ hfi_session_prefill_some(hf_session *session, size_t bytes, int *ret_more,
     return status == HF_E_NOSPACE || status == HF_E_NOMEM ? HF_OK : status;
 }
 
-/* Let what has memory of the open block be a block of its own. Lock held. */
+/* Make the part of the open block that has memory a block of its own. Lock held. */
 static hf_status
-cut(hf_session *session, hf_error *reterr) {
+cut_block(hf_session *session, hf_error *reterr) {
     hfi_prefill *work = session->prefill;
     uint32_t index = work->open->own_piece.extent, rest;
     hfi_extent *extent = &session->extents[index];
@@ -173,7 +174,7 @@ cut(hf_session *session, hf_error *reterr) {
     return HF_OK;
 }
 
-/* Free an extent of ours, which is zero still if it says so. Lock held. */
+/* Free an extent of ours. If it is marked zero, it still is. Lock held. */
 static void
 free_unwritten(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
@@ -197,12 +198,12 @@ hfi_session_prefill_end(hf_session *session) {
         const hfi_piece *piece = &open->own_piece;
         hfi_object_punch(hfi_session_fd(session), piece->offset + work->filled,
                          piece->length - work->filled);
-        hold(work, open);
+        hold_block(work, open);
     }
     if (!work->held || session->inherited || hfi_lock(session, &ignored))
         return;
     if (open && work->filled)
-        (void)cut(session, &ignored); /* else it is a hole with some memory */
+        (void)cut_block(session, &ignored); /* else it is a hole with some memory */
     work->open = NULL;
     hf_region *block;
     while ((block = work->held)) {

@@ -1,15 +1,16 @@
-/* prepared.c - what becomes of a prepared commit: published by one word, or dropped.
+/* prepared.c - prepared commits: published by one word, or dropped.
  *
- * Any process may publish what another one prepared; the token names it, and everything
- * in it is checked before anything is changed. Under the writer lock then: each extent
- * moves to its new state and count, the root is written into the slot that the current
- * generation doesn't use, and the generation is stored. That store is the commit. A
- * crash before it leaves the old generation (recovery.c undoes the states), a crash
- * after it the new one.
+ * Any process may publish a commit that another one prepared. The token names it, and
+ * all of it is checked before anything is changed. Then, under the writer lock, each
+ * extent moves to its new state and count. The root is written into the slot that the
+ * current generation doesn't use. At last the generation is stored. That store is the
+ * commit. A crash before it leaves the old generation (recovery.c undoes the states), a
+ * crash after it the new one.
  *
- * A prepared commit belongs to its preparer until then. hfi_prepared_settle finds out
- * what became of it: published ones are forgotten, others dropped if the caller wants
- * that. Extents of own regions go back to their regions, all others are freed.
+ * Until then a prepared commit belongs to the process that prepared it.
+ * hfi_prepared_settle finds out what happened to it. A published one is forgotten.
+ * Another one is dropped if the caller wants that: extents of own regions go back to
+ * their regions, all others are freed.
  */
 #include "engine/prepared.h"
 
@@ -65,12 +66,14 @@ check_manifest(hf_session *session, const hf_prepared *prepared,
 }
 
 static void
-apply(hf_session *session, const hfi_delta *delta, uint64_t generation, uint32_t slot) {
+apply_delta(hf_session *session, const hfi_delta *delta, uint64_t generation,
+            uint32_t slot) {
     hfi_extent *extent = &session->extents[delta->extent];
     enum hfi_extent_state state = hfi_extent_state(extent);
     if (state == HFI_PREPARED)
         extent->birth = generation;
-    /* Into a state whose sums don't depend on the counts, change them, and on. */
+    /* First into a state whose sums don't depend on the counts. Then the counts are
+     * changed, and the extent goes on to its new state. */
     if (state == HFI_COMMITTED)
         hfi_extent_set(session, delta->extent, HFI_RETIRED, slot);
     extent->live += (uint32_t)delta->live;
@@ -105,7 +108,7 @@ hf_session_publish(hf_session *session, const hf_prepared *prepared,
     generation++;
     const hfi_delta *deltas = (const hfi_delta *)(m + 1);
     for (uint32_t i = 0; i < m->delta_count; i++) {
-        apply(session, &deltas[i], generation, m->slot);
+        apply_delta(session, &deltas[i], generation, m->slot);
         hfi_step("publish:extent-moved");
     }
     hfi_root root = {.generation = generation,
@@ -154,11 +157,12 @@ hfi_prepared_settle(hf_session *session, int drop) {
         waiting += (size_t)hfi_extent_is_mine(session, p->extents[i], HFI_PREPARED);
     if (waiting && !drop)
         return;
-    /* The mutex: no region of ours goes between the look at its pin and the state. */
+    /* The mutex, so that no region of ours is released between the looks at its pin and
+     * at the state. */
     pthread_mutex_lock(&session->mutex);
     if (waiting && !hfi_lock(session, &ignored)) {
-        /* It may have been published just now: then all of it was, and the states say
-         * so. */
+        /* It may have been published just now. Then all of it was, and the states show
+         * that. */
         if (hfi_extent_is_mine(session, p->extents[p->extent_count - 1],
                                HFI_PREPARED) ||
             hfi_extent_is_mine(session, p->extents[0], HFI_PREPARED)) {

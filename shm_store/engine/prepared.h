@@ -1,4 +1,4 @@
-/* prepared.h - what this process has prepared and not settled yet.
+/* prepared.h - the commit that this process has prepared, until it is settled.
  *
  * The committing thread owns the state: one commit a process at a time (`committing`).
  * Functions that move extents take session->mutex, then the writer lock.

@@ -1,26 +1,26 @@
-/* privatize.c - turning private what this process published.
+/* privatize.c - turning published memory of this process private.
  *
- * Own regions that a commit took are mapped shared and writable still. They are mapped
- * again, privately, over the same pages at the same addresses: the contents are the
+ * Own regions that a commit took are still mapped shared and writable. They are mapped
+ * again, privately, over the same pages at the same addresses. The contents are the
  * same at every moment, so no thread can see or lose anything. Pages that a commit
- * wrote are in memory twice, as private copies and in the new extent. To map the new
- * extent in their place loses each write since the commit copied them: of a thread that
- * runs now, and of a thread, a task or a signal handler that ran in the meantime. So it
- * is done only if the caller says that no other thread runs, and only if the copies
- * still are what the commit wrote. Else the region stays as it is, and the next commit
- * writes its changed pages again.
+ * wrote are in memory twice: as private copies, and in the new extent. To map the new
+ * extent in place of the copies loses each write that was made since the commit copied
+ * them: by a thread that runs now, or by a thread, a task or a signal handler that ran
+ * in the meantime. So it is done only if the caller says that no other thread runs, and
+ * only if the copies still have the bytes that the commit wrote. Otherwise the region
+ * stays as it is, and the next commit writes its changed pages again.
  *
- * Between the comparison and the mapping nothing here could see a write, so the caller
- * has to know of every thread, not only of the interpreter's: a thread of C code that
- * fills an array may write at any time. The worker counts all threads of the process,
- * and lets only those of known libraries' pools pass, which write while a call waits for
- * them (worker/native_threads.py, are_pools). Rejected: comparing after the mapping,
- * since by then the old pages are gone; holding them in a pipe by vmsplice(), since a
- * thread that reads what it wrote would see the older value for a moment.
+ * A write between the comparison and the mapping couldn't be seen here. So the caller
+ * must know all threads, not only the interpreter's: a thread of C code that fills an
+ * array may write at any time. The worker counts all threads of the process. It allows
+ * only those of pools of known libraries, which write while a call waits for them
+ * (worker/native_threads.py, are_pools). Rejected: comparing after the mapping, since
+ * the old pages are gone by then; holding them in a pipe by vmsplice(), since for a
+ * moment a thread would read an older value than it wrote.
  *
- * A mapping may fail. A region is then what it was, or what it was to be; each function
- * below says why no byte differs. The other regions are privatized all the same, and
- * the next call tries the failed one again.
+ * A mapping may fail. Then the region has either its old mappings or its new ones. Each
+ * function below says why no byte differs. The other regions are privatized all the
+ * same, and the next call tries the failed one again.
  */
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ privatize_own(hf_region *region) {
 /* Walks the new list of pieces beside the old one. */
 typedef struct piece_walk {
     const hf_region *region;
-    size_t at, old_at; /* bytes before the piece, and before the old one there */
+    size_t at, old_at; /* offset of the piece in the region, and of the old one */
     uint32_t index, old;
 } piece_walk;
 
@@ -79,7 +79,7 @@ next_new(piece_walk *walk, size_t *ret_at) {
     return NULL;
 }
 
-/* Whether the region's memory is what the commit wrote. */
+/* Whether the region's memory has the bytes that the commit wrote. */
 static int
 is_as_committed(const hf_region *region) {
     piece_walk walk = {.region = region};
@@ -92,7 +92,7 @@ is_as_committed(const hf_region *region) {
     return same;
 }
 
-/* From here on the region is what the commit wrote. */
+/* From here on the region stands for what the commit wrote. */
 static void
 take_next(hf_region *region) {
     for (uint32_t i = 0; i < region->piece_count; i++)

@@ -1,9 +1,10 @@
-/* recovery.c - making the extent table true again after its writer died.
+/* recovery.c - correcting the extent table after its writer died.
  *
- * These are facts: the current root, and everything reachable from it; what living
- * processes reserved or prepared; what they lease or pin. All else follows from that.
- * So recovery walks the tree to count each extent's living objects, then gives every
- * record the state that these facts imply, and rebuilds lists and counters.
+ * These are facts: the current root, and all that is reachable from it; the extents
+ * that living processes have reserved or prepared; those that they lease or pin. All
+ * else follows from these. So recovery walks the tree to count each extent's living
+ * objects. Then it gives every record the state that follows, and rebuilds lists and
+ * counters.
  *
  * A publisher that died before it stored the generation may have moved some extents on:
  * a committed one that was born later than the current generation goes back to PREPARED
@@ -49,7 +50,7 @@ count_live(void *context, const hfi_ref *ref, const hfi_entry_record *record,
 }
 
 static void
-settle(hfi_extent *extent, uint64_t generation) {
+settle_extent(hfi_extent *extent, uint64_t generation) {
     uint32_t word = hfi_extent_word(extent), slot = word >> 8;
     enum hfi_extent_state state = (enum hfi_extent_state)(word & 0xff);
     if (state == HFI_UNUSED || state == HFI_FREE || state == HFI_RESERVED)
@@ -109,7 +110,7 @@ collect_kept(hf_session *session, kept *list, uint32_t *ret_count, hf_error *ret
 
 /* Empty lists and counters; every record that isn't kept becomes unused. */
 static void
-reset(hf_session *session) {
+reset_lists(hf_session *session) {
     hfi_superblock *super = session->super;
     for (unsigned i = 0; i < HFI_BIN_COUNT; i++)
         super->bins[i] = HFI_NONE;
@@ -130,7 +131,7 @@ reset(hf_session *session) {
 
 /* Rebuild lists, neighbours, free space and counters from the records' states. */
 static hf_status
-rebuild(hf_session *session, hf_error *reterr) {
+rebuild_lists(hf_session *session, hf_error *reterr) {
     hfi_superblock *super = session->super;
     uint32_t n = 0;
     kept *list = malloc(((size_t)hfi_extent_count(session) + 1) * sizeof *list);
@@ -139,7 +140,7 @@ rebuild(hf_session *session, hf_error *reterr) {
     hf_status status = collect_kept(session, list, &n, reterr);
     if (status)
         goto out;
-    reset(session);
+    reset_lists(session);
     uint64_t at = HFI_ARENA_OFFSET, end = atomic_load(&super->arena_end);
     for (uint32_t i = 0; i <= n; i++) {
         uint64_t next = i < n ? list[i].offset : end;
@@ -181,9 +182,9 @@ hfi_recovery_run(hf_session *session, hf_error *reterr) {
         return status;
     hfi_step("recovery:counted");
     for (uint32_t i = 0; i < total; i++)
-        settle(&session->extents[i], root.generation);
+        settle_extent(&session->extents[i], root.generation);
     hfi_step("recovery:settled");
-    if ((status = rebuild(session, reterr)))
+    if ((status = rebuild_lists(session, reterr)))
         return status;
     hfi_step("recovery:rebuilt");
     hfi_slot_reap(session);

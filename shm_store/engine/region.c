@@ -1,15 +1,15 @@
-/* region.c - memory of the arena that is mapped here: found by address, shared, made
- * private.
+/* region.c - memory of the arena that is mapped here: find it by its address, share it,
+ * make it private.
  *
- * An own region is a block (block.c) that somebody asked for: one extent, mapped shared
- * and writable. A committed one is a list of pieces, mapped privately (region_map.c).
- * An own region becomes private when it was published or when this process forks:
- * hfi_region_privatize maps the same pages at the same addresses, so that later writes
- * reach nobody else.
+ * An own region is a block (block.c) that a caller asked for: one extent, mapped shared
+ * and writable. A committed region is a list of pieces, mapped privately
+ * (region_map.c). An own region becomes private when it was published, or when this
+ * process forks. For that hfi_region_privatize maps the same pages at the same
+ * addresses, so that no other process sees later writes.
  *
- * Regions are found by address in a treap: find, insert and remove are O(log n) without
- * a rotation to get wrong. A region holds a pin on each of its extents, an own one too,
- * so that its memory survives its being published.
+ * Regions are found by address in a treap. Find, insert and remove are O(log n),
+ * without rotations, in which errors are easy to make. A region holds a pin on each of
+ * its extents. An own region does, too, so that its memory stays when it is published.
  *
  * Rejected: a sorted array (a notebook with 100,000 arrays moves a megabyte per
  * insert).
@@ -26,29 +26,30 @@
 /* ---- the treap ---- */
 
 static hf_region *
-join(hf_region *a, hf_region *b) {
+join_treaps(hf_region *a, hf_region *b) {
     if (!a)
         return b;
     if (!b)
         return a;
     if (a->priority >= b->priority) {
-        a->right = join(a->right, b);
+        a->right = join_treaps(a->right, b);
         return a;
     }
-    b->left = join(a, b->left);
+    b->left = join_treaps(a, b->left);
     return b;
 }
 
 /* Split into what lies below `address` and the rest. */
 static void
-split(hf_region *t, const char *address, hf_region **ret_below, hf_region **ret_rest) {
+split_treap(hf_region *t, const char *address, hf_region **ret_below,
+            hf_region **ret_rest) {
     if (!t) {
         *ret_below = *ret_rest = NULL;
     } else if (t->address < address) {
-        split(t->right, address, &t->right, ret_rest);
+        split_treap(t->right, address, &t->right, ret_rest);
         *ret_below = t;
     } else {
-        split(t->left, address, ret_below, &t->left);
+        split_treap(t->left, address, ret_below, &t->left);
         *ret_rest = t;
     }
 }
@@ -59,17 +60,17 @@ hfi_regions_insert(hf_session *session, hf_region *region) {
     region->priority = (uint32_t)(x >> 32);
     region->left = region->right = NULL;
     hf_region *below, *rest;
-    split(session->regions->root, region->address, &below, &rest);
-    session->regions->root = join(join(below, region), rest);
+    split_treap(session->regions->root, region->address, &below, &rest);
+    session->regions->root = join_treaps(join_treaps(below, region), rest);
     session->regions->large += region->size >= HFI_LARGE;
 }
 
 static void
 remove_region(hf_session *session, hf_region *region) {
     hf_region *below, *rest, *self;
-    split(session->regions->root, region->address, &below, &rest);
-    split(rest, region->address + 1, &self, &rest);
-    session->regions->root = join(below, rest);
+    split_treap(session->regions->root, region->address, &below, &rest);
+    split_treap(rest, region->address + 1, &self, &rest);
+    session->regions->root = join_treaps(below, rest);
     session->regions->large -= region->size >= HFI_LARGE;
 }
 
@@ -83,7 +84,7 @@ hfi_session_has_large_regions(hf_session *session) {
 
 /* The region in which `address` lies, or NULL. */
 static hf_region *
-find(hf_session *session, const void *address) {
+find_in_treap(hf_session *session, const void *address) {
     const char *p = address;
     hf_region *t = session->regions->root, *best = NULL;
     while (t)
@@ -169,7 +170,7 @@ hf_region_find(hf_session *session, const void *address) {
     if (!session)
         return NULL;
     pthread_mutex_lock(&session->mutex);
-    hf_region *region = find(session, address);
+    hf_region *region = find_in_treap(session, address);
     if (region)
         atomic_fetch_add(&region->references, 1);
     pthread_mutex_unlock(&session->mutex);
@@ -184,9 +185,10 @@ hf_region_acquire(hf_region *region) {
     return region;
 }
 
-/* The last reference is gone, and so it is from the treap. Mutex held. */
+/* The last reference is gone, and the region isn't in the treap any more. Mutex held.
+ * */
 static void
-dispose(hf_region *region) {
+dispose_region(hf_region *region) {
     hf_session *session = region->session;
     hfi_region_drop_next(region);
     hfi_region_drop_was(region);
@@ -217,7 +219,7 @@ hf_region_release(hf_region *region) {
     pthread_mutex_lock(&session->mutex); /* hf_region_find may still take it */
     if (atomic_fetch_sub(&region->references, 1) == 1) {
         remove_region(session, region);
-        dispose(region);
+        dispose_region(region);
     }
     pthread_mutex_unlock(&session->mutex);
 }
@@ -257,8 +259,8 @@ hf_region_is_committed(const hf_region *region) {
 
 /* ---- made private ---- */
 
-/* A block is larger than what its user asked for; what was published is not. From here
- * on the region stands for what was published, so the rest is no part of it. */
+/* A block may be larger than what its user asked for. Only that part is published. From
+ * here on the region stands for what was published, without the rest. */
 static void
 trim_to_size(hf_region *region) {
     size_t used = hfi_round_up(region->size ? region->size : 1, region->session->page);
@@ -281,7 +283,7 @@ hfi_region_privatize(hf_region *region) {
     if (!err) {
         region->is_own = 0;
         region->session->blocks->own_bytes -= region->mapped;
-        if (!done) /* else what it was is mapped, and stays pinned */
+        if (!done) /* else the old pieces are mapped, and stay pinned */
             hfi_region_drop_was(region);
         region->private_below = 0;
         trim_to_size(region);

@@ -49,10 +49,10 @@ typedef struct hfi_aside {
     size_t count;
 } hfi_aside;
 
-/* Empty the page tables of a shared mapping of the object, from `offset` on, which is
- * about to be replaced. */
+/* Empty the page tables of a shared mapping of the object that is about to be replaced.
+ * It begins at `offset`. */
 void hfi_tables_leave(hf_session *session, uint64_t offset, void *address, size_t size);
-/* Give up all that was set aside. */
+/* Remove all page tables that were set aside. */
 void hfi_aside_drop(hf_session *session);
 
 /* ---- blocks (block.c) ---- */
@@ -63,7 +63,7 @@ typedef struct hfi_blocks {
     hf_region *cache[HFI_CACHE_BINS]; /* by the power of two of their size */
     uint64_t cache_bytes, cache_limit;
     uint64_t cache_used[HFI_CACHE_BINS], cache_clock; /* when each bin was of use */
-    uint64_t own_bytes, own_peak; /* in use, and the most of that since a flush */
+    uint64_t own_bytes, own_peak; /* bytes in use, and their maximum since a flush */
     size_t taken[HFI_TAKEN_MAX];  /* bytes of new blocks that were asked for */
     size_t taken_count;
 } hfi_blocks;
@@ -71,9 +71,9 @@ typedef struct hfi_blocks {
 struct hf_region {
     hf_session *session;
     _Atomic uint32_t references;
-    /* One extent, mapped shared and writable, until it is made private: because it was
-     * published (privatize.c), or because this process forks (inherit.c). In the latter
-     * case its one piece is an extent that is still RESERVED. */
+    /* One extent, mapped shared and writable. It is made private when it was published
+     * (privatize.c), or when this process forks (inherit.c). In the latter case its one
+     * piece is an extent that is still RESERVED. */
     int is_own;
     /* Of an own region: bytes at its beginning that are mapped privately all the same,
      * because a mapping failed half-way (unshare.c). Until the rest is, too
@@ -96,7 +96,7 @@ struct hf_region {
     /* treap (region.c) */
     hf_region *left, *right;
     uint32_t priority;
-    /* Of a block in the cache, or just taken. */
+    /* For a block in the cache, or one that was just taken from it. */
     hf_region *cache_next;
     int is_new;  /* not asked for yet, or for the first time */
     int is_zero; /* and nobody has written to it */
@@ -148,9 +148,9 @@ void hfi_regions_insert(hf_session *session, hf_region *region);
 /* The first region after `address`, or NULL: for walks. */
 hf_region *hfi_regions_above(hf_session *session, const void *address);
 
-/* Forget what it was before it was unshared. */
+/* Forget its pieces from before it was unshared. */
 void hfi_region_drop_was(hf_region *region);
-/* Forget what an abandoned commit wrote of it. */
+/* Forget the pieces that an abandoned commit wrote of it. */
 void hfi_region_drop_next(hf_region *region);
 /* Map an own region privately, over the same pages at the same addresses. 0; or an
  * errno, and the region is as it was. */

@@ -6,8 +6,8 @@
  * snapshot's lease still keeps them: a reclaimer looks at leases first and at pins
  * second, so it sees one of the two.
  *
- * The kernel reports in one call which pages of the whole region were written. Only if
- * it can't are the pieces compared one by one with what was committed.
+ * The kernel reports in one call which pages of the whole region were written. If it
+ * can't, each piece is compared with what was committed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ out:
 
 /* Find the changed pages by looking at each byte. 0 or ENOMEM. */
 static int
-compare(const hf_region *region, hfi_page_runs *runs) {
+compare_region(const hf_region *region, hfi_page_runs *runs) {
     const hf_session *session = region->session;
     size_t at = 0;
     int err = 0;
@@ -142,12 +142,12 @@ pages_missing(const hfi_page_runs *all, const hfi_page_runs *some) {
     return missing;
 }
 
-/* Replace what the system reported by what a comparison finds, and count the pages that
- * it didn't report. 0 or ENOMEM. */
+/* Replace the pages that the system reported by those that a comparison finds. Count
+ * those that it didn't report. 0 or ENOMEM. */
 static int
-verify(const hf_region *region, hfi_page_runs *runs) {
+verify_runs(const hf_region *region, hfi_page_runs *runs) {
     hfi_page_runs found = {0};
-    int err = compare(region, &found);
+    int err = compare_region(region, &found);
     if (err) {
         hfi_page_runs_fini(&found);
         return err;
@@ -171,9 +171,9 @@ hfi_region_scan(hf_region *region, hfi_page_runs *ret_runs, hf_error *reterr) {
                                 region->mapped, session->page, NULL, 0, &runs);
     if (err && err != ENOMEM) {
         runs.count = runs.pages = 0;
-        err = compare(region, &runs);
+        err = compare_region(region, &runs);
     } else if (!err && session->regions->verifies)
-        err = verify(region, &runs);
+        err = verify_runs(region, &runs);
     if (err) {
         hfi_page_runs_fini(&runs);
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");

@@ -1,34 +1,35 @@
-/* reservation.c - taking pages of the arena, and giving them back to the file system.
+/* reservation.c - getting pages of the arena, and giving them back to the file system.
  *
- * The smallest free extent that fits is split (a small request doesn't split a large
- * one, which is kept for its like). Those that have pages come first, retired ones that
- * nobody reads any more among them: fresh pages cost two to ten times a copy. Then come
+ * The smallest free extent that fits is split. (A small request doesn't split a large
+ * one, which is kept for large requests.) Extents with pages come first, also retired
+ * ones that nobody reads any more: fresh pages cost two to ten times a copy. Then come
  * holes, and at last the arena grows at its end. Under the writer lock an extent only
- * changes hands. Its memory is allocated after that, without the lock, since gigabytes
- * take tenths of a second and the extent is already ours. If the file system is
- * full, what only makes things faster is given back (the cache of blocks, retired
- * extents that nobody reads, the pages of free ones), then one yielded generation after
- * the other, the oldest first (yield.c), and it is tried again. When none is left it is
- * HF_E_NOSPACE.
+ * changes hands. Its memory is allocated after that, without the lock: gigabytes take
+ * tenths of a second, and the extent is already ours. If the file system is full,
+ * memory that only saves time is given back first: the cache of blocks, retired extents
+ * that nobody reads, the pages of free ones. Then the yielded generations go, one after
+ * the other, the oldest first (yield.c). After each the request is tried again. If none
+ * is left, the result is HF_E_NOSPACE.
  *
- * An extent that is written whole needs no allocation before: pwrite allocates what it
- * writes, in one go instead of two, and says ENOSPC as well. So it is reserved bare,
- * and is a HOLE until it was written. If that fails it is punched, and goes with the
- * rest of its commit.
+ * An extent that is written whole needn't be allocated before: pwrite allocates what it
+ * writes, in one call instead of two, and also reports ENOSPC. So it is reserved bare,
+ * and is a HOLE until it was written. If the write fails, the extent is punched, and
+ * dropped with the rest of its commit.
  *
- * Free extents keep their pages, but not more than somebody has use for: before fresh
- * pages are taken, free ones are given back until all that have memory, used and free,
- * are no more than the most that was in use at once since a trim, and 16 MiB. The
- * smallest go first, which fit the least; a large one is rather split. If nobody has
- * taken any for a while, older generations count, too: all memory is no more than that,
- * or twice what is committed, and 48 MiB. Between cells that follow each other it may
- * be more, since the next one writes where the last but one did.
+ * Free extents keep their pages, but only as many as are likely to be used. Before
+ * fresh pages are taken, free ones are given back. Those that have memory, used and
+ * free, may be no more than the maximum in use at once since a trim, and 16 MiB. The
+ * smallest go first, which fit the fewest requests. A large one is rather split.
  *
- * Trimming punches free extents and cuts the end of the file, so that a session which
- * was once large doesn't stay so.
+ * If nobody has taken pages for a while, older generations count, too: all memory may be
+ * no more than that maximum, or twice what is committed, and 48 MiB. Between cells that
+ * follow each other it may be more, since each writes where the last but one did.
+ *
+ * Trimming punches free extents and cuts the end of the file, so that a session that
+ * was large once doesn't stay so.
  *
  * Rejected: growing without allocating. The first write to a hole of a full tmpfs is a
- * SIGBUS in somebody's computation.
+ * SIGBUS in the middle of a computation.
  */
 #include "engine/reservation.h"
 
@@ -38,9 +39,9 @@
 #include "platform/bulk.h"
 #include "platform/object.h"
 
-#define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
+#define SEARCH_MAX 64          /* tries in the bin whose extents may be too small */
 #define LARGE      (1u << 20)  /* what is smaller */
-#define SPLIT_MAX  (16u << 20) /* doesn't split what is larger */
+#define SPLIT_MAX  (16u << 20) /* a small request doesn't split a larger extent */
 #define KEPT_MIN   (16ull << 20)
 #define KEPT_IDLE  (48ull << 20)
 
@@ -54,7 +55,7 @@ alignment_of(const hf_session *session, uint64_t size) {
 
 /* Bytes to leave out at the beginning of an extent. */
 static uint64_t
-padding(const hf_session *session, uint64_t offset, uint64_t size) {
+padding_bytes(const hf_session *session, uint64_t offset, uint64_t size) {
     return (0 - offset) & (alignment_of(session, size) - 1);
 }
 
@@ -75,7 +76,7 @@ find_free(hf_session *session, uint64_t size, uint64_t limit, uint32_t hole) {
         hfi_extent *extent;
         for (int n = 0; n < SEARCH_MAX && (extent = hfi_extent_at(session, index));
              n++) {
-            if (extent->size >= size + padding(session, extent->offset, size) &&
+            if (extent->size >= size + padding_bytes(session, extent->offset, size) &&
                 extent->size <= limit && (extent->flags & HFI_EXTENT_HOLE) == hole &&
                 (best == HFI_NONE || extent->size < session->extents[best].size))
                 best = index;
@@ -89,15 +90,15 @@ find_free(hf_session *session, uint64_t size, uint64_t limit, uint32_t hole) {
 
 /* A free extent at the end of the arena that is large enough, without memory yet. */
 static hf_status
-grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) {
+grow_arena(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) {
     hfi_superblock *super = session->super;
     uint64_t end = atomic_load(&super->arena_end);
     hfi_extent *last = hfi_extent_at(session, super->last);
     uint64_t have = last && hfi_extent_state(last) == HFI_FREE ? last->size : 0;
     if (have > split_limit(size))
         have = 0;
-    /* A free extent that sufficed would have been found. */
-    uint64_t more = size + padding(session, end - have, size) - have;
+    /* A free extent that was large enough would have been found. */
+    uint64_t more = size + padding_bytes(session, end - have, size) - have;
     if (end - HFI_ARENA_OFFSET > super->capacity ||
         more > super->capacity - (end - HFI_ARENA_OFFSET))
         return hf_error_set(
@@ -112,7 +113,7 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
         return status;
     atomic_store_explicit(&super->arena_end, end + more, memory_order_release);
     hfi_step("grow:end-moved");
-    if (have) { /* one extent, of which a part has no memory */
+    if (have) { /* one extent, and a part of it has no memory */
         hfi_extent *extent = &session->extents[index];
         index = extent->before;
         extent = &session->extents[index];
@@ -127,8 +128,8 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
 
 /* Cut a free extent in two; `ret_rest` is what comes after the first `size` bytes. */
 static hf_status
-split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
-      hf_error *reterr) {
+split_extent(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
+             hf_error *reterr) {
     hfi_extent *extent = &session->extents[index];
     uint64_t rest = extent->size - size;
     hfi_extent_leave(session, index);
@@ -144,7 +145,7 @@ split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
     return status;
 }
 
-/* Not what is kept of older generations: that is no reason to keep free pages, too. */
+/* Without memory of older generations: for these no free pages need be kept. */
 static uint64_t
 used_bytes(const hfi_superblock *super) {
     return super->bytes[HFI_RESERVED] - super->spare_bytes +
@@ -157,15 +158,15 @@ free_pages(const hfi_superblock *super) {
 }
 
 static uint64_t
-larger(uint64_t a, uint64_t b) {
+larger_of(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* How many bytes of free pages there would be too many, with so many fresh ones. */
+/* By how many bytes the free pages would exceed their limit with so many fresh ones. */
 static uint64_t
-excess(const hfi_superblock *super, uint64_t fresh) {
+excess_bytes(const hfi_superblock *super, uint64_t fresh) {
     uint64_t used = used_bytes(super) + fresh;
-    uint64_t most = larger(used, super->peak) + KEPT_MIN;
+    uint64_t most = larger_of(used, super->peak) + KEPT_MIN;
     uint64_t all = used + free_pages(super);
     return all > most ? all - most : 0;
 }
@@ -175,7 +176,7 @@ hfi_extent_excess(const hf_session *session, uint64_t fresh) {
     const hfi_superblock *super = session->super;
     uint64_t used = used_bytes(super), waits = free_pages(super) + fresh;
     uint64_t most =
-        larger(larger(used, super->peak), 2 * super->bytes[HFI_COMMITTED]) + KEPT_IDLE;
+        larger_of(larger_of(used, super->peak), 2 * super->bytes[HFI_COMMITTED]) + KEPT_IDLE;
     uint64_t all = used + super->bytes[HFI_RETIRED] + waits;
     uint64_t over = all > most ? all - most : 0;
     return over < waits ? over : waits;
@@ -196,7 +197,7 @@ punch_free(hf_session *session, uint32_t index) {
 
 /* One of the smallest free extents that have pages, or NONE. */
 static uint32_t
-smallest(hf_session *session) {
+smallest_free(hf_session *session) {
     for (unsigned bin = 0; bin < HFI_BIN_COUNT; bin++) {
         uint32_t index = session->super->bins[bin], guard = hfi_extent_count(session);
         hfi_extent *extent;
@@ -210,9 +211,9 @@ smallest(hf_session *session) {
 
 /* Before so many fresh pages are taken. */
 static void
-keep_bound(hf_session *session, uint64_t fresh) {
-    while (excess(session->super, fresh)) {
-        uint32_t index = smallest(session);
+bound_free_pages(hf_session *session, uint64_t fresh) {
+    while (excess_bytes(session->super, fresh)) {
+        uint32_t index = smallest_free(session);
         if (index == HFI_NONE || !punch_free(session, index))
             return;
         uint32_t before = session->extents[index].before;
@@ -228,12 +229,12 @@ hfi_extent_bound(hf_session *session, uint64_t budget) {
     hfi_extent_reclaim(session);
     uint64_t over;
     while (bytes < budget && (over = hfi_extent_excess(session, 0))) {
-        uint32_t index = smallest(session), rest;
+        uint32_t index = smallest_free(session), rest;
         uint64_t part = over < budget - bytes ? over : budget - bytes;
         part = hfi_round_up(part, session->page);
         if (index == HFI_NONE ||
             (session->extents[index].size > part &&
-             split(session, index, part, &rest, &ignored)) ||
+             split_extent(session, index, part, &rest, &ignored)) ||
             !punch_free(session, index))
             break;
         bytes += session->extents[index].size;
@@ -253,41 +254,41 @@ find_recycled(hf_session *session, uint64_t size) {
         hfi_extent_reclaim(session);
         index = find_free(session, size, limit, 0);
     }
-    if (index == HFI_NONE && excess(session->super, size))
+    if (index == HFI_NONE && excess_bytes(session->super, size))
         index = find_free(session, size, UINT64_MAX, 0);
     return index;
 }
 
 static hf_status
-take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
-     hf_error *reterr) {
+take_extent(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
+            hf_error *reterr) {
     uint64_t limit = split_limit(size);
     uint32_t index = find_recycled(session, size);
     if (index == HFI_NONE && (flags & HFI_RESERVE_RECYCLED))
         return HF_NOT_FOUND;
     if (index == HFI_NONE)
-        keep_bound(session, size);
+        bound_free_pages(session, size);
     if (index == HFI_NONE)
         index = find_free(session, size, limit, HFI_EXTENT_HOLE);
     hf_status status = HF_OK;
     if (index == HFI_NONE)
-        status = grow(session, size, &index, reterr);
-    if (status == HF_E_NOSPACE) /* then of a large one after all */
+        status = grow_arena(session, size, &index, reterr);
+    if (status == HF_E_NOSPACE) /* then part of a large one after all */
         index = find_free(session, size, UINT64_MAX, 0);
     if (status && index == HFI_NONE)
         return status;
-    uint64_t pad = padding(session, session->extents[index].offset, size);
+    uint64_t pad = padding_bytes(session, session->extents[index].offset, size);
     uint32_t rest;
-    if (pad && (status = split(session, index, pad, &index, reterr)))
+    if (pad && (status = split_extent(session, index, pad, &index, reterr)))
         return status;
     if (session->extents[index].size > size &&
-        (status = split(session, index, size, &rest, reterr)))
+        (status = split_extent(session, index, size, &rest, reterr)))
         return status;
     hfi_extent *extent = &session->extents[index];
     hfi_extent_leave(session, index);
     extent->flags |= flags & HFI_EXTENT_FLAGS;
     hfi_extent_enter(session, index, HFI_RESERVED, session->slot);
-    session->super->peak = larger(session->super->peak, used_bytes(session->super));
+    session->super->peak = larger_of(session->super->peak, used_bytes(session->super));
     if (!(flags & HFI_EXTENT_SPARE))
         session->super->taken_ms = hfi_idle_now();
     hfi_step("reserve:taken");
@@ -299,7 +300,7 @@ void
 hfi_extent_give_back(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
     hf_error ignored;
-    if (extent->flags & HFI_EXTENT_HOLE) /* some of its pages may be there */
+    if (extent->flags & HFI_EXTENT_HOLE) /* a part of its pages may exist */
         hfi_object_punch(hfi_session_fd(session), extent->offset, extent->size);
     if (hfi_lock(session, &ignored))
         return;
@@ -307,8 +308,7 @@ hfi_extent_give_back(hf_session *session, uint32_t index) {
     hfi_unlock(session);
 }
 
-/* Whether there can be pages where the extent lies: to touch what isn't in the object is
- * SIGBUS. */
+/* Whether the object reaches so far. A touch beyond its end is a SIGBUS. */
 static int
 is_in_object(hf_session *session, const hfi_extent *extent) {
     uint64_t size = hfi_object_size(hfi_session_fd(session));
@@ -322,12 +322,12 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;
-    status = take(session, size, flags, &index, reterr);
+    status = take_extent(session, size, flags, &index, reterr);
     hfi_unlock(session);
     if (status)
         return status;
     hfi_extent *extent = &session->extents[index];
-    /* Ours: nobody else looks at it now. */
+    /* It is ours: no other process looks at it now. */
     if (!is_in_object(session, extent)) /* the table is damaged */
         extent->flags |= HFI_EXTENT_HOLE;
     if ((extent->flags & HFI_EXTENT_HOLE) && !(flags & HFI_RESERVE_BARE)) {
@@ -425,7 +425,7 @@ hfi_extent_trim(hf_session *session) {
         uint32_t before = extent->before;
         if (hfi_extent_state(extent) == HFI_FREE) {
             const uint32_t empty = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;
-            if ((extent->flags & empty) != empty) /* a mere HOLE may have some */
+            if ((extent->flags & empty) != empty) /* a HOLE may have some pages */
                 punch_free(session, index);
             hfi_extent_join(session, index);
         }

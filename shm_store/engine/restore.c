@@ -1,18 +1,18 @@
-/* restore.c - an older generation's tree becomes that of a commit, by reference.
+/* restore.c - the tree of an older generation becomes that of a commit, by reference.
  *
- * Nodes and entries are immutable, so a generation that somebody leases is brought back
- * by its root alone: no byte of a value is read or written. The commit has to know by
- * how much each extent's count of living objects changes. Both trees are walked side by
- * side, and subtrees that they share by reference are skipped; all else of the current
- * tree is counted out, all else of the older one in. An object that lies at different
- * depths in the two (a node that was left with one entry is replaced by it) is counted
- * out and in, which is nothing in the sum.
+ * Nodes and entries are immutable. So a leased generation is restored by its root
+ * alone: no byte of a value is read or written. The commit must know by how much each
+ * extent's count of living objects changes. So both trees are walked side by side, and
+ * subtrees that they share by reference are skipped. All other objects of the current
+ * tree are counted out, and all others of the older one in. An object that is at
+ * different depths in the two (a node with a single remaining entry is replaced by
+ * that) is counted out and in, which changes nothing.
  *
- * An extent that only the older generation reaches is RETIRED and leased; publishing
- * makes it COMMITTED again. Its birth stays, and its death is forgotten: to a lease of
- * a generation between the two it seems to have lived through, which keeps it longer
- * than need be and never frees it too early. A crash in between leaves it to recovery,
- * which goes by what the current root reaches.
+ * An extent that only the older generation reaches is RETIRED and leased. Publishing
+ * makes it COMMITTED again. Its birth stays, and its death is forgotten. To a lease of
+ * a generation between the two it seems to have lived all the time. That keeps it
+ * longer than needed, and never frees it too early. After a crash in between, recovery
+ * goes by what the current root reaches.
  *
  * Sequence numbers go on from the current generation's, so that number and generation
  * together name one content for ever (snapshot.c relies on that).
@@ -27,8 +27,8 @@ typedef struct tally {
 } tally;
 
 static hf_status
-count(void *context, const hfi_ref *ref, const hfi_entry_record *record,
-      hf_error *reterr) {
+count_references(void *context, const hfi_ref *ref, const hfi_entry_record *record,
+                 hf_error *reterr) {
     const tally *t = context;
     hf_status status = hfi_delta_add(t->commit, ref->extent, t->sign,
                                      t->sign * (int64_t)ref->length, reterr);
@@ -41,7 +41,7 @@ static hf_status
 count_below(hf_commit *commit, const hfi_ref *ref, uint32_t shift, int sign,
             hf_error *reterr) {
     tally t = {commit, sign};
-    return hfi_tree_each_at(commit->session, ref, shift, count, &t, reterr);
+    return hfi_tree_each_at(commit->session, ref, shift, count_references, &t, reterr);
 }
 
 static hf_status

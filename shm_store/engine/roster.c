@@ -5,11 +5,11 @@
  * reads each object for a moment without taking a slot, so that `holdfast ls` changes
  * nothing.
  *
- * An object under one of our names may be no session: its maker died before it wrote
- * the magic, or somebody damaged it. Nothing in it can be believed then, so what counts
- * is outside of it: its name, its owner, its age, and the lock that every process of
- * ours holds on what it has open (session.c). One of another layout version is left
- * alone, since its processes may well live.
+ * An object under one of our names may not be a session: its maker died before it wrote
+ * the magic, or the object was damaged. Nothing in it can be trusted then. Only things
+ * outside of it count: its name, its owner, its age, and the lock that each of our
+ * processes holds on an object that it has open (session.c). An object of another
+ * layout version is left alone, since its processes may live.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@
 
 #define BROKEN_AGE_S 5 /* a younger object may be in the making */
 
-/* Counters are read without the lock: each is true, their sum may be off by a
+/* Counters are read without the lock. Each is correct, but their sum may be off by a
  * change. */
 static void
 fill_info(hf_session *session, hf_session_info *info) {
@@ -96,8 +96,8 @@ typedef struct roster {
     uint32_t count;
 } roster;
 
-/* Describe an object that can't be attached; 0 if it isn't ours, or so young that it
- * may be in the making. */
+/* Describe an object that can't be attached. 0 if it isn't ours, or so young that a
+ * process may still be making it. */
 static int
 describe_broken(const char *name, hf_status state, int *ret_fd, hf_session_info *info) {
     struct stat st;
@@ -163,7 +163,7 @@ collect_broken(roster *r, const char *name, hf_status state) {
     close(fd);
 }
 
-/* As hf_session_destroy does, but of a session that is only looked at. */
+/* As hf_session_destroy, for a session that is only looked at. */
 static int
 remove_object(const hf_session *session) {
     static const uint32_t gone = 1;
@@ -197,7 +197,7 @@ collect_one(void *context, const char *name) {
 }
 
 static hf_status
-each(int (*one)(void *, const char *), roster *r, hf_error *reterr) {
+each_name(int (*one)(void *, const char *), roster *r, hf_error *reterr) {
     char prefix[40];
     snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
     int err = hfi_object_each(prefix, one, r);
@@ -210,14 +210,14 @@ hf_status
 hf_session_list(hf_session_visit visit, void *context, hf_error *reterr) {
     HFI_NEED(reterr, visit);
     roster r = {visit, context, 0};
-    return each(list_one, &r, reterr);
+    return each_name(list_one, &r, reterr);
 }
 
 hf_status
 hf_session_collect(hf_session_visit visit, void *context, uint32_t *ret_count,
                    hf_error *reterr) {
     roster r = {visit, context, 0};
-    hf_status status = each(collect_one, &r, reterr);
+    hf_status status = each_name(collect_one, &r, reterr);
     if (!status && ret_count)
         *ret_count = r.count;
     return status;

@@ -1,19 +1,19 @@
-/* scrub.c - checksums of what is too large to be checksummed in a commit.
+/* scrub.c - checksums of data that is too large to be checksummed in a commit.
  *
- * The directory carries its checksums from the start. Payloads and buffers don't: 77 ms
- * for each gigabyte would be most of what a commit costs, while nothing waits for an
- * idle process. Committed extents are never written, so their checksum can be taken at
- * any time later, extent by extent, and stays true for as long as they live. It stands
- * in the extent's record, and goes with it.
+ * The directory has its checksums from the start. Payloads and buffers don't: 77 ms for
+ * each gigabyte would be most of a commit's cost, while an idle process has time.
+ * Committed extents are never written. So their checksum can be computed at any later
+ * time, extent by extent, and stays true for as long as they live. It stands in the
+ * extent's record.
  *
- * A snapshot is held over each stretch, so what is read can't be freed below us. If a
- * large extent is left in the middle, its number and birth are kept: an extent that was
- * freed and committed again has another birth. Numbers, places and flags are read under
- * the writer lock, bytes without it.
+ * A snapshot is held during each step, so the data can't be freed meanwhile. If a step
+ * ends in the middle of a large extent, the extent's number and birth are noted: an
+ * extent that was freed and committed again has another birth. Numbers, places and
+ * flags are read under the writer lock, bytes without it.
  *
- * This finds memory that changed after the checksum was taken: a wild write through
- * another mapping, or a publisher that neither privatized nor left. It takes earlier
- * changes for the truth.
+ * This finds memory that changed after the checksum was computed: by a wild write
+ * through another mapping, or by a publisher that has neither privatized nor left. It
+ * doesn't see earlier changes.
  */
 #include "engine/idle.h"
 
@@ -29,10 +29,10 @@
 
 #define STRETCH (4u << 20) /* bytes between two looks at the budget */
 
-/* Find where to go on: the extent in hand, else the next one without a checksum. Place
- * and size are copied to `ret_extent`. Lock held. */
+/* Find where to go on: the extent that was begun, or the next one without a checksum.
+ * Place and size are copied to `ret_extent`. Lock held. */
 static int
-choose(hf_session *session, uint64_t generation, hfi_extent *ret_extent) {
+choose_extent(hf_session *session, uint64_t generation, hfi_extent *ret_extent) {
     uint32_t total = hfi_extent_count(session);
     for (uint32_t i = 0; i < total; i++) {
         uint32_t index = (session->scrub->extent + i) % total;
@@ -101,7 +101,7 @@ hf_session_scrub(hf_session *session, uint64_t budget_bytes, uint64_t *ret_bytes
         hfi_extent extent;
         if ((status = hfi_lock(session, reterr)))
             break;
-        int found = choose(session, snapshot->root.generation, &extent);
+        int found = choose_extent(session, snapshot->root.generation, &extent);
         hfi_unlock(session);
         if (!found)
             break;
@@ -145,7 +145,8 @@ verify_extent(verification *v, uint32_t index, const hfi_entry_record *record,
                         (int)record->key_size, hfi_record_key(record));
 }
 
-/* Loading a node or an entry has checked it; what it refers to is left. */
+/* Nodes and entries were checked when they were loaded. What they refer to is checked
+ * here. */
 static hf_status
 verify_one(void *context, const hfi_ref *ref, const hfi_entry_record *record,
            hf_error *reterr) {

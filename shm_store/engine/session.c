@@ -4,27 +4,26 @@
  * last, so a half-made one is never taken for a session. Attaching checks the file's
  * owner (another user could have planted a name) and then magic, version and page size.
  *
- * Two mappings serve every process: the control area (superblock, slots, extent table)
+ * Each process has two mappings: the control area (superblock, slots, extent table),
  * shared and writable, and a read-only window over the whole capacity. Addresses are
- * cheap; pages beyond the file's end are never touched, because each offset is checked
- * against the arena's end first. A window that grows would move, and every pointer that
- * was handed out with it. If a process may have only so many (ulimit -v), the
- * capacity is a third of them: the window takes them once, regions on all of it once
- * more, and the rest is for the program.
+ * cheap. Pages beyond the file's end are never touched, because each offset is checked
+ * against the arena's end first. A growing window would move, and all pointers into it
+ * would become invalid. If the addresses of a process are limited (ulimit -v), the
+ * capacity is a third of them: one third is for the window, one for regions on all of
+ * it, one for the program.
  *
  * The control area's addresses cover the largest extent table; its memory is allocated
  * in chunks, so an idle session takes about a quarter of a megabyte.
  *
- * A process that creates or attaches holds a shared lock on the object, which the
- * kernel drops with the last descriptor. It matters only for objects that can't be
- * read: it distinguishes a session that is just being made from one whose maker died
- * (roster.c).
+ * A process that creates or attaches holds a shared lock on the object. The kernel
+ * drops it with the last descriptor. It matters only for objects that can't be read: it
+ * distinguishes a session that is being made from one whose maker died (roster.c).
  *
- * hfi_session_peek, for lists and each start of a kernel, maps nothing and reads a
- * copy: an object that was cut off would be a SIGBUS.
+ * hfi_session_peek is for lists, and for each start of a kernel. It maps nothing and
+ * reads a copy: an object that is cut off meanwhile would be a SIGBUS.
  *
- * /dev/shm is small in containers (64 MiB by default): there, and if it can't be used
- * at all, the object is a memfd. It has no name; others attach by descriptor.
+ * /dev/shm is small in containers (64 MiB by default). There, and if it can't be used
+ * at all, the object is a memfd. It has no name, so others attach by descriptor.
  */
 #include "engine/session.h"
 
@@ -56,7 +55,7 @@
 #include "tuning/tuning.h"
 
 #define SMALL_SHM     (1ull << 30) /* a /dev/shm below this and RAM/8 is no place */
-#define ADDRESS_SHARE 3            /* of those a process may have, one in so many */
+#define ADDRESS_SHARE 3 /* the capacity's part of a process's addresses: 1 / this */
 
 /* If addresses are limited, that is the reason. */
 static hf_status
@@ -232,7 +231,8 @@ choose_capacity(uint64_t wanted, int is_memfd, size_t page) {
 }
 
 static hf_status
-format(hf_session *session, const hf_session_options *options, hf_error *reterr) {
+format_superblock(hf_session *session, const hf_session_options *options,
+                  hf_error *reterr) {
     hfi_superblock *super = session->super;
     super->version = HFI_LAYOUT_VERSION;
     super->page_size = (uint32_t)session->page;
@@ -254,7 +254,7 @@ format(hf_session *session, const hf_session_options *options, hf_error *reterr)
     return hfi_extent_add_records(session, reterr);
 }
 
-/* The options as this version has them; all defaults if the caller passes none. */
+/* The options in this version's form. All defaults if the caller passes none. */
 static hf_status
 read_options(const hf_session_options *theirs, hf_session_options *ret_options,
              hf_error *reterr) {
@@ -296,7 +296,7 @@ hf_session_create(const hf_session_options *options, hf_session **ret_session,
     hfi_step("create:allocated");
     if ((status = map_object(session, reterr)))
         goto out;
-    if ((status = format(session, &chosen, reterr)))
+    if ((status = format_superblock(session, &chosen, reterr)))
         goto out;
     if ((status = map_window(session, reterr)))
         goto out;
@@ -319,7 +319,8 @@ static hf_status
 check_object(int fd, hf_error *reterr) {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return hf_error_set_errno(reterr, errno, "can't look at the session's object");
+        return hf_error_set_errno(reterr, errno,
+                                  "can't read the attributes of the session's object");
     if (st.st_uid != geteuid())
         return hf_error_set(reterr, HF_E_ACCESS, "the session belongs to user %lu",
                             (unsigned long)st.st_uid);
@@ -368,8 +369,8 @@ copy_control(hf_session *session, size_t size, hf_error *reterr) {
     return HF_OK;
 }
 
-/* A look at an object that anybody may have damaged or be cutting off: nothing of it is
- * mapped, so that no read is a SIGBUS. A root that is being written is read again. */
+/* Look at an object that may be damaged, or be cut off at this moment. Nothing of it is
+ * mapped, so no read is a SIGBUS. A root that is being written is read again. */
 static hf_status
 copy_object(hf_session *session, hf_error *reterr) {
     hf_status status = HF_OK;
@@ -400,7 +401,7 @@ map_all(hf_session *session, hf_error *reterr) {
     return status ? status : map_window(session, reterr);
 }
 
-/* Takes `fd` over, on failure too. */
+/* Takes ownership of `fd`, on failure too. */
 static hf_status
 attach_consume(int fd, int peek, hf_session **ret_session, hf_error *reterr) {
     hf_status status = check_object(fd, reterr);

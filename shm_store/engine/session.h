@@ -1,9 +1,9 @@
 /* session.h - sessions that are only looked at, or have lost their owner. The rest is
  * public (holdfast/store.h).
  *
- * A look takes no slot and maps nothing: it reads a copy of the control area, so that
- * an object which somebody cuts off meanwhile is an error and no SIGBUS. Such a handle
- * is for reading what the copy has, and for its descriptor; it must not be locked.
+ * A look takes no slot and maps nothing. It reads a copy of the control area. So an
+ * object that is cut off meanwhile is an error and no SIGBUS. Such a handle is for
+ * reading the copy, and for its descriptor. It must not be locked.
  */
 #ifndef HFI_SESSION_H
 #define HFI_SESSION_H
@@ -22,7 +22,7 @@ void hfi_session_unpeek(hf_session *session);
 
 /* Whether it has a claim, and so may be taken up. */
 int hfi_orphan_is_kept(const hfi_superblock *super);
-/* Whether a process lives that frees it in the end. */
+/* Whether its reaper lives, which frees it in the end. */
 int hfi_orphan_has_reaper(const hfi_superblock *super);
 
 #endif

@@ -1,20 +1,21 @@
 /* slot.c - the processes that are attached, alive or dead; their leases; the writer
  * lock.
  *
- * A process owns one slot; its number stands in the states of the extents that it has,
- * in their pin masks, and in the writer lock. attach.c claims and clears slots.
+ * A process owns one slot. The slot's number is in the states of its extents, in their
+ * pin masks, and in the writer lock. attach.c claims and clears slots.
  *
- * Leases are written by their process alone, without a lock: a reader stores the
+ * Leases are written by their process alone, without a lock. A reader stores the
  * generation, then checks that it is still current. A publisher stores the generation,
- * then looks at the leases. Both in sequentially consistent order, so one of the two
- * sees the other: either the reader tries again, or the publisher keeps what it reads.
+ * then looks at the leases. Both are sequentially consistent, so one of the two sees
+ * the other: either the reader tries again, or the publisher keeps the reader's data.
  *
- * The lock word names its holder by slot, pid and some bits of the start time: one that
- * dies while it has no slot would else be alive again as soon as its pid is somebody's.
- * If the start time couldn't be read, then or now, the pid decides.
+ * The lock word names its holder by slot, pid and some bits of the start time. Without
+ * the start time, a holder that died without a slot would seem to live as soon as
+ * another process got its pid. If the start time can't be read, then or now, the pid
+ * decides.
  *
- * Taking the lock over from a dead process marks the session dirty until recovery has
- * run to its end, so that a death in the middle of recovery starts it again.
+ * If the lock is taken over from a dead process, the session is marked dirty until
+ * recovery has ended. So a death in the middle of recovery starts it again.
  */
 #include "engine/slot.h"
 
@@ -22,7 +23,7 @@
 #include "platform/lock.h"
 
 static hfi_process
-identity(const hfi_slot *slot, uint64_t owner) {
+slot_process(const hfi_slot *slot, uint64_t owner) {
     hfi_process process = {owner, atomic_load(&slot->start_time), slot->boot};
     return process;
 }
@@ -31,7 +32,8 @@ hfi_process
 hfi_slot_process(const hf_session *session, uint32_t slot) {
     if (slot >= HFI_SLOT_COUNT)
         return (hfi_process){0, 0, 0};
-    return identity(&session->slots[slot], atomic_load(&session->slots[slot].owner));
+    return slot_process(&session->slots[slot],
+                        atomic_load(&session->slots[slot].owner));
 }
 
 int
@@ -51,16 +53,16 @@ hfi_lock_holder_is_dead(void *context, uint64_t holder) {
     hf_session *session = context;
     uint32_t slot = (uint32_t)(holder & 0xffff) - 1;
     if (slot == UINT32_MAX)
-        return 1; /* nobody writes such a word */
+        return 1; /* no process writes such a word */
     if (slot < HFI_SLOT_COUNT) {
         uint64_t owner = atomic_load(&session->slots[slot].owner);
-        hfi_process process = identity(&session->slots[slot], owner);
+        hfi_process process = slot_process(&session->slots[slot], owner);
         int alive = hfi_process_alive(&process);
         if (owner && (uint32_t)owner == holder >> 32)
             return alive < 0 ? -1 : !alive;
     }
-    /* Its slot is gone, or it never had one: it is just leaving, or all were taken. Its
-     * pid may be another's by now. */
+    /* It has no slot any more, or never had one: it is leaving, or all slots were
+     * taken. Another process may have its pid by now. */
     hfi_process process = hfi_process_of(holder >> 32);
     uint64_t began = holder >> 16 & 0xffff;
     return hfi_process_alive(&process) == 0 ||

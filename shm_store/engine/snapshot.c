@@ -1,10 +1,10 @@
 /* snapshot.c - one committed generation, leased and read without a lock.
  *
- * To take a lease, a reader writes the generation into its slot, then looks whether it
- * is still the current one. If so, every publisher that comes later sees the lease, and
- * frees nothing that this generation can reach. If not, it tries again with the new
- * one. Snapshots of one process on one generation share a lease; only their count is
- * under session->mutex, and no other process ever waits for it.
+ * To take a lease, a reader writes the generation into its slot, then checks that it is
+ * still the current one. If so, every later publisher sees the lease, and frees nothing
+ * that this generation can reach. If not, the reader tries again with the new
+ * generation. Snapshots of one process on one generation share a lease. Only their
+ * count is under session->mutex, and no other process ever waits for it.
  */
 #include "engine/snapshot.h"
 
@@ -24,7 +24,8 @@ hfi_snapshot_unused_lease(const hf_session *session) {
 }
 
 static hf_status
-lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *reterr) {
+lease_generation(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root,
+                 hf_error *reterr) {
     hfi_slot *slot = &session->slots[session->slot];
     hfi_superblock *super = session->super;
     uint64_t generation = atomic_load(&super->generation);
@@ -74,8 +75,9 @@ hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *r
         return status;
     pthread_mutex_lock(&session->mutex);
     do {
-        status = lease(session, &snapshot->lease, &snapshot->root, reterr);
-        /* A shared lease may meet a root that moved on between the two reads. */
+        status = lease_generation(session, &snapshot->lease, &snapshot->root, reterr);
+        /* The root may have been replaced between the two reads, while the lease is
+         * shared. */
     } while (!status &&
              atomic_load(&session->slots[session->slot].leases[snapshot->lease]) !=
                  snapshot->root.generation + 1);

@@ -1,15 +1,16 @@
 /* tree.c - the namespace as committed: a hash trie, read in place and checked.
  *
- * Keys are hashed to 64 bits; each node takes five of them and has up to 32 children,
+ * Keys are hashed to 64 bits. Each node uses five of them and has up to 32 children,
  * packed by a bitmap (a hash array mapped trie, Bagwell 2001). Nodes are immutable: a
  * commit writes new ones along the paths that it changes and shares the rest, so an old
- * root stays whole. A reference carries length and CRC-32C of what it refers to, so the
- * root's checksum vouches for the whole directory. The bits are used up at shift 65:
- * what still collides there is a plain list.
+ * root stays complete. A reference has the length and the CRC-32C of its target, so the
+ * root's checksum covers the whole directory. At shift 65 all bits are used. Keys that
+ * still collide there are in a plain list.
  *
- * Everything is read through the read-only window and is hostile until checked: place,
- * size, checksum, and that a record's inner sizes add up. After that, pointers into the
- * window are handed out; they stay valid while a lease keeps the extents.
+ * Everything is read through the read-only window, and isn't trusted until it was
+ * checked: place, size, checksum, and that a record's inner sizes add up. After that,
+ * pointers into the window are returned. They stay valid while a lease keeps the
+ * extents.
  *
  * Rejected: a B-tree by key (order isn't needed, comparisons of long keys are); one
  * array of entries rewritten by each commit (a commit must cost what it changes).
@@ -22,8 +23,8 @@
 #include "engine/extent.h"
 
 static const void *
-load(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,
-     hf_error *reterr) {
+load_ref(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,
+         hf_error *reterr) {
     const void *bytes = NULL;
     if (ref->kind == kind && ref->length >= least && ref->offset % 8 == 0)
         bytes = hfi_window_at(session, ref->offset, ref->length);
@@ -44,7 +45,8 @@ load(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,
 hf_status
 hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
               const hfi_node **ret_node, hf_error *reterr) {
-    const hfi_node *node = load(session, ref, HFI_KIND_NODE, sizeof(hfi_node), reterr);
+    const hfi_node *node =
+        load_ref(session, ref, HFI_KIND_NODE, sizeof(hfi_node), reterr);
     if (!node)
         return HF_E_CORRUPT;
     if (shift > HFI_LIST_SHIFT) /* so that no walk goes deeper than the hash's digits */
@@ -66,7 +68,7 @@ hf_status
 hfi_record_load(hf_session *session, const hfi_ref *ref,
                 const hfi_entry_record **ret_record, hf_error *reterr) {
     const hfi_entry_record *r =
-        load(session, ref, HFI_KIND_ENTRY, sizeof(hfi_entry_record), reterr);
+        load_ref(session, ref, HFI_KIND_ENTRY, sizeof(hfi_entry_record), reterr);
     if (!r)
         return HF_E_CORRUPT;
     int good = r->magic == HFI_RECORD_MAGIC && r->key_size >= 1 &&
@@ -180,8 +182,8 @@ hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
 }
 
 static hf_status
-walk(hf_session *session, const hfi_ref *ref, uint32_t shift, hfi_tree_visit visit,
-     void *context, hf_error *reterr) {
+walk_subtree(hf_session *session, const hfi_ref *ref, uint32_t shift,
+             hfi_tree_visit visit, void *context, hf_error *reterr) {
     hf_status status;
     if (ref->kind == HFI_KIND_ENTRY) {
         const hfi_entry_record *record;
@@ -195,7 +197,8 @@ walk(hf_session *session, const hfi_ref *ref, uint32_t shift, hfi_tree_visit vis
     if ((status = visit(context, ref, NULL, reterr)))
         return status;
     for (uint32_t i = 0; i < node->count && !status; i++)
-        status = walk(session, &node->children[i], shift + 5, visit, context, reterr);
+        status = walk_subtree(session, &node->children[i], shift + 5, visit, context,
+                              reterr);
     return status;
 }
 
@@ -210,7 +213,7 @@ hfi_tree_each_at(hf_session *session, const hfi_ref *ref, uint32_t shift,
                  hfi_tree_visit visit, void *context, hf_error *reterr) {
     if (ref->kind == HFI_KIND_NONE)
         return HF_OK;
-    return walk(session, ref, shift, visit, context, reterr);
+    return walk_subtree(session, ref, shift, visit, context, reterr);
 }
 
 /* ---- roots ---- */

@@ -12,6 +12,8 @@
 
 #include "engine/handle.h"
 
+#include <string.h>
+
 /* ---- roots ---- */
 
 void hfi_root_privatize(hfi_root *root);
@@ -63,6 +65,11 @@ hfi_record_key_offset(const hfi_entry_record *record) {
 static inline const char *
 hfi_record_key(const hfi_entry_record *record) {
     return (const char *)record + hfi_record_key_offset(record);
+}
+static inline int
+hfi_record_same_key(const hfi_entry_record *one, const hfi_entry_record *other) {
+    return one->key_size == other->key_size &&
+           memcmp(hfi_record_key(one), hfi_record_key(other), one->key_size) == 0;
 }
 static inline uint64_t
 hfi_record_meta_offset(const hfi_entry_record *record) {

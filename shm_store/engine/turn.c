@@ -1,22 +1,21 @@
-/* turn.c - the value that a process is at, and those that ended one.
+/* turn.c - the value that a process encodes or decodes now, and values that have ended
+ * a process.
  *
  * Encoding and decoding run code that isn't ours: constructors that a pickle names,
  * `__setstate__`, `__reduce_ex__`, codecs of other libraries. Such code may exit, crash
- * or hang, and takes the process with it. So before each such value a process writes
- * down, in a record that is its slot's, what it is at. A process that survives it reads
- * that, and puts the entry in quarantine, so that the next process doesn't die of it,
- * too.
+ * or hang, and end the process. So before each such value a process writes into a
+ * record of its slot which value it is. Another process reads that after the death, and
+ * puts the entry in quarantine, so that the next process doesn't die of it, too.
  *
- * A turn is written by its process alone, without a lock: the time last, and first
- * taken back. It names its process itself: the slot may have been cleared, or claimed
- * by another process, before anybody reads it. A reader may see half of a newer turn
- * while the process lives; then it gets a wrong name for a process that doesn't hang. A
- * dead process writes nothing.
+ * A turn is written by its process alone, without a lock. The time is written last and
+ * cleared first. A turn names its process itself, since the slot may be cleared, or
+ * claimed by another process, before it is read. While the process lives, a reader may
+ * see half of a newer turn. Then it gets a wrong name, for a process that doesn't hang.
+ * A dead process writes nothing.
  *
- * An entry is named by the hash of its key and the generation in which it was
- * committed, so what is put anew under the same key is another entry, and free. The
- * table lives as long as the session, and every process has it mapped: no message is
- * needed.
+ * An entry is named by the hash of its key and by its generation. So a new value under
+ * the same key is another entry, and not in quarantine. The table lives as long as the
+ * session, and every process has it mapped, so no message is needed.
  */
 #include <string.h>
 #include <time.h>
@@ -32,7 +31,7 @@ turns_of(const hf_session *session) {
     return (hfi_turn *)((char *)session->super + HFI_TURNS_OFFSET);
 }
 
-/* This process's own, or NULL: a forked child has its parent's handle. */
+/* This process's own turn. NULL in a forked child, which has its parent's handle. */
 static hfi_turn *
 own_turn(const hf_session *session) {
     if (session->inherited || session->slot >= HFI_SLOT_COUNT)
@@ -165,7 +164,7 @@ quarantine_of(const hf_session *session) {
 }
 
 static uint32_t
-count_of(hfi_quarantine_area *quarantine) {
+quarantine_count(hfi_quarantine_area *quarantine) {
     uint32_t count = atomic_load_explicit(&quarantine->count, memory_order_acquire);
     return count < HFI_QUARANTINE_MAX ? count : HFI_QUARANTINE_MAX;
 }
@@ -173,7 +172,7 @@ count_of(hfi_quarantine_area *quarantine) {
 static hfi_quarantined *
 find_quarantined(hf_session *session, uint64_t key_hash, uint64_t generation) {
     hfi_quarantine_area *quarantine = quarantine_of(session);
-    for (uint32_t i = 0, n = count_of(quarantine); i < n; i++) {
+    for (uint32_t i = 0, n = quarantine_count(quarantine); i < n; i++) {
         hfi_quarantined *record = &quarantine->records[i];
         if (atomic_load(&record->key_hash) == key_hash &&
             atomic_load(&record->generation) == generation)
@@ -183,7 +182,7 @@ find_quarantined(hf_session *session, uint64_t key_hash, uint64_t generation) {
 }
 
 static uint64_t
-hash_of(const hf_entry *entry) {
+hash_of_entry(const hf_entry *entry) {
     return hfi_key_hash(entry->key, entry->key_size);
 }
 
@@ -222,10 +221,10 @@ uint32_t
 hf_session_quarantined(hf_session *session, const hf_entry *entry) {
     if (!session || !entry || !entry->key)
         return 0;
-    if (!count_of(quarantine_of(session)))
+    if (!quarantine_count(quarantine_of(session)))
         return 0;
     const hfi_quarantined *record =
-        find_quarantined(session, hash_of(entry), entry->generation);
+        find_quarantined(session, hash_of_entry(entry), entry->generation);
     return record ? (uint32_t)record->cause : 0;
 }
 
@@ -234,7 +233,8 @@ hf_session_readmit(hf_session *session, const hf_entry *entry) {
     if (!session || !entry || !entry->key)
         return;
     hfi_quarantined *record;
-    while ((record = find_quarantined(session, hash_of(entry), entry->generation))) {
+    while (
+        (record = find_quarantined(session, hash_of_entry(entry), entry->generation))) {
         atomic_store(&record->generation, 0);
         atomic_store(&record->key_hash, 0);
     }

@@ -1,28 +1,28 @@
-/* unshare.c - a private mapping of committed data becomes memory of this process's own.
+/* unshare.c - a private mapping of committed data becomes this process's own memory.
  *
- * The first write to each page of a private mapping is a fault and a copy of 4 KiB:
- * 0.7 to 3.7 s for a GiB that is written all over, and it falls into whatever is being
- * measured. If it is known beforehand that a buffer will be written, it is copied in
- * bulk instead. From there on the region is an own one, as if it had been born here:
- * writes cost nothing, and the next commit takes it by reference; otherwise it would
- * copy every changed page a second time.
+ * The first write to each page of a private mapping is a fault and a copy of 4 KiB. If
+ * all of a GiB is written, that takes 0.7 to 3.7 s, in the middle of a measurement. If
+ * it is known beforehand that a buffer will be written, it is copied in bulk instead.
+ * From then on the region is an own one, as if it had been born here: writes cost
+ * nothing, and the next commit takes it by reference. Otherwise that commit would copy
+ * every changed page a second time.
  *
- * If the arena has recycled pages, a block of them is mapped elsewhere, with its
- * page tables filled, and moved to the region's addresses once it holds the contents.
- * Pages that nobody wrote are read from the object, straight into the block: their own
- * page tables may not be filled, and needn't be. Those that were written here exist in
- * this process only, and are copied from its memory. If only fresh pages are to be
- * had, writing is cheaper than mapping and filling: the region is written to a bare
- * extent, which is mapped in its place. Either way the copy is made while nobody sees
- * it, so a failure leaves the region as it was.
+ * If the arena has recycled pages, a block of them is mapped elsewhere, with its page
+ * tables filled. When it has the contents, it is moved to the region's addresses. Pages
+ * that this process didn't write are read from the object, directly into the block:
+ * their own page tables may not be filled, and needn't be. Pages that it wrote exist in
+ * this process only, and are copied from its memory. If there are only fresh pages,
+ * writing is cheaper than mapping and filling. Then the region is written to a bare
+ * extent, which is mapped in its place. In both cases the copy is made where no thread
+ * sees it, so after a failure the region is as it was.
  *
- * A region that was unshared and then not written, since the code took another way,
- * would be published as a change. So the region remembers what it was, and
- * hf_region_reshare compares: some pages all over first, so that the first of them
- * shows, as a rule, that a buffer was written.
+ * A region may be unshared and then not written, since the code took another way. It
+ * would be published as a change. So the region keeps its old pieces, and
+ * hf_region_reshare compares. It starts with some pages from all over, so that in most
+ * cases the first of them shows that a buffer was written.
  *
- * A page must not be written between the copy and the move. There is no lock against
- * that, so the caller vouches for it.
+ * No page may be written between the copy and the move. No lock can prevent that, so
+ * the caller guarantees it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +57,8 @@ read_committed(const hf_region *region, size_t from, size_t to, char *ret_bytes)
 }
 
 static hf_status
-fill(hf_region *region, char *block, hf_error *reterr) {
-    hfi_page_runs runs = {0}; /* an own region that was published: all of it is there */
+copy_committed(hf_region *region, char *block, hf_error *reterr) {
+    hfi_page_runs runs = {0}; /* an own region that was published has all its pages */
     hf_status status = HF_OK;
     if (!region->is_own && (status = hfi_region_scan(region, &runs, reterr)))
         return status;
@@ -76,7 +76,7 @@ fill(hf_region *region, char *block, hf_error *reterr) {
     return err ? hf_error_set_errno(reterr, err, "can't read committed pages") : HF_OK;
 }
 
-/* The piece's extent, which is pinned and mapped there, is the region's now. Its old
+/* The piece's extent is pinned and mapped there. It belongs to the region now. The old
  * pieces are kept, with their pins, for hf_region_reshare. Mutex held. */
 static void
 become_own(hf_region *region, const hfi_piece *piece) {
@@ -100,7 +100,7 @@ become_own(hf_region *region, const hfi_piece *piece) {
 static hf_status
 replace_by_block(hf_region *region, hf_region *block, hf_error *reterr) {
     hf_session *session = region->session;
-    hf_status status = fill(region, block->address, reterr);
+    hf_status status = copy_committed(region, block->address, reterr);
     hfi_step("unshare:filled");
     pthread_mutex_lock(&session->mutex);
     if (!status) {
@@ -198,7 +198,7 @@ hfi_region_unshare_recycled(hf_region *region, hf_error *reterr) {
 #define SAMPLES 64
 #define CHUNK   (1u << 18) /* bytes read at a time */
 
-/* Whether bytes [at, at + size) are what they were; a failure counts as different. */
+/* Whether bytes [at, at + size) are unchanged. A failure counts as a change. */
 static int
 is_as_it_was(const hf_region *was, size_t at, size_t size, char *chunk) {
     return read_committed(was, at, at + size, chunk) == 0 &&
@@ -224,11 +224,11 @@ is_unwritten(const hf_region *region) {
     return same;
 }
 
-/* Map the region as it was; 0 or an errno. A mapping that fails after others were made
- * leaves the same bytes everywhere, but the first ones private: what is written there
- * doesn't reach the region's own extent. So the rest is made private, too: the region
- * is then a private mapping of that extent, as after a fork, and what it was stays
- * pinned. If that fails as well, the next commit tries it again. */
+/* Map the region as it was. 0 or an errno. If a mapping fails after others were made,
+ * all bytes are the same, but the first ones are private: a write to them doesn't reach
+ * the region's own extent. So the rest is made private, too. The region is then a
+ * private mapping of that extent, as after a fork, and its old pieces stay pinned. If
+ * that fails as well, the next commit tries it again. */
 static int
 map_as_it_was(hf_region *region) {
     hf_session *session = region->session;

@@ -1,28 +1,28 @@
-/* unused.c - blocks that a process keeps for its next allocation, and that get none.
+/* unused.c - blocks that a process keeps for its next allocation, and that it doesn't
+ * use.
  *
  * A freed block stays in the cache of its process (block.c), with its memory, since
- * programs ask for the same sizes again and again. If none is asked for within a
- * second, nobody has anything of it. The process itself may be in the middle of a
- * computation then, or wait for input; so any other process of the session may give the
- * memory back, and the frontend of a notebook does (kernel/session/rest.c).
+ * programs ask for the same sizes again and again. If no request comes within a second,
+ * the memory is wasted. The process itself may be in the middle of a computation then,
+ * or wait for input. So any other process of the session may give the memory back. The
+ * frontend of a notebook does (kernel/session/rest.c).
  *
  * One word of the extent decides who has the block. Its process writes the time of the
- * free into it, and takes the block again by an exchange for HFI_IDLE_NOT. Whoever
- * gives it back exchanges the time for HFI_IDLE_EMPTIED first. Only one of the two
- * exchanges succeeds. From then on the process doesn't touch the memory. The extent
- * stays its own, RESERVED and mapped, until it meets the block in its cache and frees
- * it. To punch the object takes the pages from the process's page tables as well.
+ * free into it, and takes the block again by an exchange for HFI_IDLE_NOT. A process
+ * that gives the memory back first exchanges the time for HFI_IDLE_EMPTIED. Only one of
+ * the two exchanges succeeds. From then on the owner doesn't touch the memory. The
+ * extent stays its own, RESERVED and mapped, until it finds the block in its cache and
+ * frees it. Punching the object also takes the pages from that process's page tables.
  *
  * Free extents keep their pages for the next array, too. If nobody has taken any for as
  * long, the session gives back those above a bound (reservation.c).
  *
- * It goes in stretches, since the process that does it may have others to answer.
- * Between two of them the writer lock is free, and `emptied_mib` has how far it has
- * come; whoever calls next goes on there. The extent is a HOLE from the first stretch
- * on.
+ * The work is done in steps, since the process that does it may have requests to
+ * answer. Between two steps the writer lock is free, and `emptied_mib` says how far it
+ * has come. The next caller goes on there. The extent is a HOLE from the first step on.
  *
- * Rejected: a thread of the process that freed the block, since the process forks
- * meanwhile, and since it would stand in traces, debuggers and counts of threads.
+ * Rejected: a thread of the process that freed the block. The process forks meanwhile,
+ * and the thread would show in traces, debuggers and counts of threads.
  */
 #include <time.h>
 
@@ -36,13 +36,13 @@
 #define MIB (1ull << 20)
 
 static uint32_t
-milliseconds(void) {
+idle_clock_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint32_t)((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
 }
 
-uint32_t (*hfi_idle_now)(void) = milliseconds;
+uint32_t (*hfi_idle_now)(void) = idle_clock_ms;
 
 void
 hfi_extent_let_idle(hfi_extent *extent) {
@@ -70,7 +70,7 @@ is_empty(const hfi_extent *extent) {
 
 /* Whether there is something to give back. Without the lock it is a guess. */
 static int
-is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
+extent_is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
     uint32_t since = atomic_load(&extent->idle);
     if (since == HFI_IDLE_NOT || hfi_extent_state(extent) != HFI_RESERVED)
         return 0;
@@ -81,12 +81,12 @@ is_due(hfi_extent *extent, uint32_t now, uint32_t unused_ms, int *ret_waits) {
     return is_old;
 }
 
-/* Take the block from its process, unless that has it again. Lock held. */
+/* Take the block from its process, unless the process uses it again. Lock held. */
 static int
-seize(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
+seize_block(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
     int waits = 0;
     uint32_t since = atomic_load(&extent->idle);
-    if (!is_due(extent, now, unused_ms, &waits) ||
+    if (!extent_is_due(extent, now, unused_ms, &waits) ||
         (since != HFI_IDLE_EMPTIED &&
          !atomic_compare_exchange_strong(&extent->idle, &since, HFI_IDLE_EMPTIED)))
         return 0;
@@ -95,15 +95,15 @@ seize(hfi_extent *extent, uint32_t now, uint32_t unused_ms) {
     return 1;
 }
 
-/* Give back up to so many bytes of it, whole MiB; how many. Lock held. */
+/* Give back up to so many bytes of it, in whole MiB. Returns how many. Lock held. */
 static uint64_t
-empty(hf_session *session, hfi_extent *extent, uint64_t budget) {
+empty_extent(hf_session *session, hfi_extent *extent, uint64_t budget) {
     uint64_t done = hfi_extent_emptied(extent), left = extent->size - done;
     uint64_t part = hfi_round_up(budget < left ? budget : left, MIB);
     if (part > left)
         part = left;
     if (hfi_object_punch(hfi_session_fd(session), extent->offset + done, part) != 0)
-        part = left; /* a file system that can't: the memory stays */
+        part = left; /* the file system can't punch: the memory stays */
     extent->emptied_mib = (uint32_t)((done + part + MIB - 1) / MIB);
     return part;
 }
@@ -120,7 +120,7 @@ hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_by
     int waits = 0, is_locked = 0;
     for (uint32_t i = 0; i < count; i++) {
         hfi_extent *extent = &session->extents[i];
-        if (!is_due(extent, now, unused_ms, &waits))
+        if (!extent_is_due(extent, now, unused_ms, &waits))
             continue;
         if (bytes >= budget_bytes) {
             waits = 1;
@@ -129,8 +129,8 @@ hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_by
         if (!is_locked && (status = hfi_lock(session, reterr)))
             return status;
         is_locked = 1;
-        if (seize(extent, now, unused_ms)) {
-            bytes += empty(session, extent, budget_bytes - bytes);
+        if (seize_block(extent, now, unused_ms)) {
+            bytes += empty_extent(session, extent, budget_bytes - bytes);
             waits |= !is_empty(extent);
         }
     }

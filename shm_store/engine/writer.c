@@ -1,13 +1,14 @@
-/* writer.c - preparing: the draft becomes bytes of one extent.
+/* writer.c - preparing a commit: the draft becomes bytes of one extent.
  *
- * First every size is known: the packs are flushed, their pieces get their places, and
- * each draft node is measured. Then one extent is reserved for manifest, nodes and
- * entries, and the nodes are filled from children to parents, since a parent holds its
- * children's checksums. One pwrite puts all of it there: manifest and nodes from a
- * buffer that the session keeps (to map and unmap a fresh one for each commit took
- * longer than to fill it), the entries from where they were made (base/spool.c). The
- * manifest at the start names, for a publisher that may be another process, the new
- * root and what happens to each extent's count of living objects.
+ * First all sizes are determined: the packs are flushed, their pieces get their places,
+ * and each draft node is measured. Then one extent is reserved for manifest, nodes and
+ * entries. The nodes are filled from children to parents, since a parent has its
+ * children's checksums. One pwrite puts all of it there. Manifest and nodes come from a
+ * buffer that the session keeps: to map and unmap a fresh one for each commit took
+ * longer than to fill it. The entries come from the memory in which they were made
+ * (base/spool.c). The manifest at the start is for a publisher, which may be another
+ * process. It names the new root, and the change of each extent's count of living
+ * objects.
  *
  * Only then are the extents marked PREPARED, under the lock: a crash before that leaves
  * reserved extents of a dead process, which the reaper frees.
@@ -39,7 +40,8 @@ typedef struct writer {
 /* Give pieces of packs their places, count what a record refers to, add a node's
  * size. */
 static hf_status
-measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reterr) {
+measure_child(hf_commit *commit, const hfi_child *child, size_t *size,
+              hf_error *reterr) {
     hf_status status = HF_OK;
     if (child->kind == HFI_CHILD_REF)
         return HF_OK;
@@ -48,7 +50,7 @@ measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reter
         *size +=
             hfi_round_up(sizeof(hfi_node) + node->count * sizeof(hfi_ref), ALIGNMENT);
         for (uint32_t i = 0; i < node->count && !status; i++)
-            status = measure(commit, &node->children[i], size, reterr);
+            status = measure_child(commit, &node->children[i], size, reterr);
         return status;
     }
     hfi_entry_record *record = child->as.record;
@@ -63,7 +65,8 @@ measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reter
     return hfi_record_count(commit, record, 1, reterr);
 }
 
-/* Room for the next object, up to a multiple of ALIGNMENT; what is too much is zero. */
+/* Room for the next object, up to a multiple of ALIGNMENT. The gap is filled with
+ * zeros. */
 static char *
 take_room(writer *w, size_t length) {
     char *here = w->bytes + w->used;
@@ -74,13 +77,14 @@ take_room(writer *w, size_t length) {
 }
 
 static hfi_ref
-refer(writer *w, uint64_t offset, const void *bytes, uint32_t length, uint32_t kind) {
+refer_to_bytes(writer *w, uint64_t offset, const void *bytes, uint32_t length,
+               uint32_t kind) {
     w->objects++;
     return (hfi_ref){offset, length, hfi_crc32c(0, bytes, length), w->extent, kind};
 }
 
 static void
-emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) {
+emit_child(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) {
     if (child->kind == HFI_CHILD_REF) {
         *ret_ref = *child->as.ref;
     } else if (child->kind == HFI_CHILD_ENTRY) {
@@ -88,7 +92,7 @@ emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) 
         uint64_t offset = hfi_spool_offset(&w->commit->session->committer->entries,
                                            child->chunk, record);
         uint32_t length = (uint32_t)hfi_record_length(record);
-        *ret_ref = refer(w, offset, record, length, HFI_KIND_ENTRY);
+        *ret_ref = refer_to_bytes(w, offset, record, length, HFI_KIND_ENTRY);
         *live_bytes += length;
     } else {
         const hfi_draft_node *draft = child->as.node;
@@ -97,8 +101,8 @@ emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) 
         hfi_node *node = (hfi_node *)(void *)take_room(w, length);
         *node = (hfi_node){HFI_NODE_MAGIC, draft->shift, draft->bitmap, draft->count};
         for (uint32_t i = 0; i < draft->count; i++)
-            emit(w, &draft->children[i], live_bytes, &node->children[i]);
-        *ret_ref = refer(w, offset, node, (uint32_t)length, HFI_KIND_NODE);
+            emit_child(w, &draft->children[i], live_bytes, &node->children[i]);
+        *ret_ref = refer_to_bytes(w, offset, node, (uint32_t)length, HFI_KIND_NODE);
         *live_bytes += length;
     }
 }
@@ -131,9 +135,10 @@ list_extents(hf_commit *commit, hf_error *reterr) {
     return status;
 }
 
-/* The directory as it will lie in `w->extent`. May be done again for another one. */
+/* Fill in the directory for its place in `w->extent`. It may be done again for another
+ * extent. */
 static void
-fill(writer *w, hfi_manifest *manifest) {
+fill_directory(writer *w, hfi_manifest *manifest) {
     hf_commit *commit = w->commit;
     hf_session *session = commit->session;
     w->base = session->extents[w->extent].offset;
@@ -150,7 +155,7 @@ fill(writer *w, hfi_manifest *manifest) {
     manifest->piece_total = (uint64_t)commit->piece_total;
     manifest->extent = w->extent;
     if (!commit->is_empty)
-        emit(w, &commit->root, &live_bytes, &manifest->root);
+        emit_child(w, &commit->root, &live_bytes, &manifest->root);
     hfi_delta *deltas = (hfi_delta *)(void *)(w->bytes + sizeof *manifest);
     memset(deltas, 0, w->head - sizeof *manifest);
     for (size_t i = 0; i < commit->deltas.capacity; i++)
@@ -201,7 +206,7 @@ write_directory(writer *w, hfi_manifest *manifest, hf_error *reterr) {
         if (status)
             break;
         hfi_step("prepare:reserved");
-        fill(w, manifest);
+        fill_directory(w, manifest);
         parts[0] = (struct iovec){w->bytes, w->size};
         hfi_spool_parts(&own->entries, parts + 1);
         status = hfi_extent_write(session, w->extent, parts, own->entries.count + 1,
@@ -222,7 +227,7 @@ hfi_writer_run(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
     size_t size = 0;
     hf_status status = hfi_pack_flush(commit, reterr);
     if (!status)
-        status = measure(commit, &commit->root, &size, reterr);
+        status = measure_child(commit, &commit->root, &size, reterr);
     if (!status)
         status = list_extents(commit, reterr);
     if (status)

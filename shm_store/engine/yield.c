@@ -1,23 +1,24 @@
-/* yield.c - generations that are kept while there is room, and handed to others.
+/* yield.c - generations that are kept while there is room, and handed to other
+ * processes.
  *
- * A history of the session is worth keeping, but not at the price of somebody's array.
- * So a snapshot can be yielded: its lease gets a bit, with which it keeps the
- * generation as any lease does, until a process that finds the arena full takes it away
- * under the writer lock, the oldest generation of all first (hfi_leases_take_yielded).
- * The holder finds out when it wants to read: hf_snapshot_hold takes the bit off by a
- * compare-and-swap, which fails if the lease was set to zero by then. So nothing is
- * read that was freed, and no process that may be busy has to be asked for its consent.
+ * A history of the session is useful, but the memory for arrays is more important. So a
+ * snapshot can be yielded: its lease gets a bit. The lease keeps the generation as any
+ * other does, until a process finds the arena full and takes the lease away under the
+ * writer lock, the oldest generation first (hfi_leases_take_yielded). The holder finds
+ * out when it wants to read: hf_snapshot_hold clears the bit by a compare-and-swap,
+ * which fails if the lease is zero by then. So freed data is never read, and no
+ * process, which may be busy, has to be asked.
  *
- * A yielded lease is never shared with a snapshot that isn't: where two are on one
- * lease, the one that is yielded gets a lease of its own first.
+ * A yielded lease is never shared with a snapshot that isn't yielded. If two snapshots
+ * share a lease, the one that is yielded gets a lease of its own first.
  *
  * Any process can lease the current generation, since its root is in the superblock.
  * Roots of older ones are known to the processes that hold them; the holder exports the
  * root, and the other process writes a lease of its own while the first one holds it.
  * The root has a checksum, and vouches for the tree.
  *
- * Rejected: a message that asks the holder to let go. A process in the middle of an
- * allocation can't wait for another one.
+ * Rejected: a message that asks the holder for the generation. A process in the middle
+ * of an allocation can't wait for another one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ lease_of(const hf_snapshot *snapshot) {
     return &session->slots[session->slot].leases[snapshot->lease];
 }
 
-/* To another lease, with this word. Mutex held. */
+/* Move to another lease, with this word. Mutex held. */
 static void
 move_to(hf_snapshot *snapshot, uint32_t lease, uint64_t word) {
     hf_session *session = snapshot->session;
@@ -61,7 +62,7 @@ hf_snapshot_yield(hf_snapshot *snapshot) {
         } else if (other < HFI_LEASE_COUNT) {
             move_to(snapshot, other, word);
             snapshot->is_yielded = 1;
-        } /* else it stays held: that keeps too much, and breaks nothing */
+        } /* else it stays held, which keeps too much but is no error */
     }
     pthread_mutex_unlock(&session->mutex);
 }
@@ -94,7 +95,7 @@ hf_session_yielded_bytes(hf_session *session, uint64_t *ret_bytes, hf_error *ret
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;
-    hfi_extent_reclaim(session); /* what is left is leased or pinned */
+    hfi_extent_reclaim(session); /* the others are leased or pinned */
     hfi_leases_read(session, 1, &yielded);
     uint32_t index = session->super->retired, guard = hfi_extent_count(session);
     while (index < hfi_extent_count(session) && guard--) {

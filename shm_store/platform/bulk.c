@@ -1,35 +1,35 @@
 /* bulk.c - large blocks written to an object, read from it and digested, by several
  * threads.
  *
- * pwrite holds the file's lock, so that two of them into one object take as long as
- * one. Memory that is mapped needs no such lock. So the shares of a block that has
- * memory are copied through a mapping, by the caller and a helper, with stores that go
- * past the cache: 50 to 60 ms a GiB into huge pages, where pwrite takes 130 and the two
- * together 85; into small ones what pwrite takes, since their page tables have to be
- * filled. Pages that were copied are taken out of those at once, where unmapping all of
- * it at the end would be work for one.
+ * pwrite holds the file's lock, so two of them into one object take as long as one
+ * after the other. Mapped memory needs no such lock. So if a block has memory, its
+ * shares are copied through a mapping, by the caller and a helper, with stores that go
+ * past the cache. Into huge pages this takes 50 to 60 ms a GiB, where pwrite takes 130,
+ * and two of them together 85. Into small pages it takes as long as pwrite, since their
+ * page tables must be filled. Pages that were copied are removed from the page tables
+ * at once. Otherwise unmapping all of them at the end would be work for one thread.
  *
- * A hole gets huge pages, each by the thread that copies to it: 105 to 145 ms a GiB,
- * where making all of them first and then copying took 125 to 210, and writing to small
- * ones 650 and more. As long as they are to be had, at least (pages.c). After that a
- * hole is written by pwrite, which needn't clear the pages that it fills, while the
- * helper gets memory for some of them and copies: together 0.7 of the time of pwrite.
+ * A hole gets huge pages, each by the thread that copies to it. That takes 105 to 145
+ * ms a GiB. To make all of them first and then copy took 125 to 210, and writing to
+ * small ones 650 and more. If there are no more huge pages (pages.c), a hole is written
+ * by pwrite, which needn't clear the pages that it fills. Meanwhile the helper gets
+ * memory for some of them and copies. Together they need 0.7 of pwrite's time.
  *
- * A thread that copies digests, too: each share has been read then, and a pass of its
- * own over the block took as long as the copy. The digest of a share is taken before or
- * while it is copied. If somebody writes meanwhile, what was copied may be newer than
- * the digest says, which costs a comparison, but it is never older.
+ * A thread that copies also computes the digest, since each share has been read then: a
+ * second pass over the block took as long as the copy. The digest of a share is
+ * computed before or during its copy. If another thread writes meanwhile, the copy may
+ * be newer than the digest, which costs a comparison. It is never older.
  *
- * A copy comes where a missing page would be a signal and not an error. So it asks
- * first: MADV_POPULATE_READ finds whether the source is there, MADV_POPULATE_WRITE gets
- * memory for a hole. If one of them fails, pwrite gets that share, and returns the
- * status.
+ * While copying, a missing page would be a signal and not an error. So it is tested
+ * first: MADV_POPULATE_READ shows whether the source exists, and MADV_POPULATE_WRITE
+ * gets memory for a hole. If one of them fails, pwrite writes that share, and returns
+ * the status.
  *
- * Reading takes no lock, so it is divided among helpers as it is.
+ * Reading takes no lock, so it is simply divided among helpers.
  *
- * Rejected: mapping small pages on both sides of a hole, a third slower than pwrite
- * alone: they are cleared first. fallocate ahead of the copies: it takes the file's
- * lock, too.
+ * Rejected: mapping small pages on both sides of a hole, which is a third slower than
+ * pwrite alone, since they are cleared first; fallocate ahead of the copies, which
+ * takes the file's lock, too.
  */
 #include "bulk.h"
 
@@ -51,7 +51,7 @@
 
 #define SHARE  HFI_DIGEST_PART    /* written at a time, if huge pages aren't larger */
 #define PART   ((size_t)16 << 20) /* read at a time */
-#define MIN    ((size_t)16 << 20) /* from here on a helper is worth its start */
+#define MIN    ((size_t)16 << 20) /* for so many bytes it is worth starting a helper */
 #define AROUND ((size_t)64 << 10) /* as in populate.c */
 
 typedef struct writing {
@@ -66,7 +66,7 @@ typedef struct writing {
 } writing;
 
 static void
-digest_parts(const writing *work, size_t at, size_t size) {
+digest_share(const writing *work, size_t at, size_t size) {
     const char *data = work->block->data;
     for (size_t i = at; work->parts && i < at + size; i += HFI_DIGEST_PART) {
         size_t left = at + size - i;
@@ -78,14 +78,14 @@ digest_parts(const writing *work, size_t at, size_t size) {
 static int
 write_share(const writing *work, size_t at, size_t size) {
     const hfi_block_write *block = work->block;
-    digest_parts(work, at, size);
+    digest_share(work, at, size);
     return hfi_object_write(work->fd, (const char *)block->data + at, size,
                             block->offset + at);
 }
 
 #ifdef __linux__
 static void
-copy(const writing *work, size_t at, size_t size) {
+copy_range(const writing *work, size_t at, size_t size) {
     const char *data = work->block->data;
     for (size_t i = at; i < at + size; i += HFI_DIGEST_PART) {
         size_t left = at + size - i;
@@ -98,7 +98,7 @@ copy(const writing *work, size_t at, size_t size) {
     }
 }
 
-/* 0, or not: pwrite knows why. `is_there`: the share has memory. */
+/* 0, or -1: then pwrite returns the reason. `is_there`: the share has memory. */
 static int
 copy_share(const writing *work, size_t at, size_t size, int is_there) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -111,7 +111,7 @@ copy_share(const writing *work, size_t at, size_t size, int is_there) {
         return -1;
     for (size_t i = 0; is_there && i < size; i += AROUND)
         (void)*(volatile char *)(to + i); /* one fault maps all of its window */
-    copy(work, at, size);
+    copy_range(work, at, size);
     madvise(to, size, MADV_DONTNEED);
     return 0;
 }
@@ -144,8 +144,8 @@ map_range(writing *work) {
 }
 #endif
 
-/* Write what shares are left, by copies as long as they can be had; to small pages that
- * aren't there yet only a helper copies. */
+/* Write the remaining shares, by copies as long as that is possible. Only a helper
+ * copies to small pages that don't exist yet. */
 static void
 take_shares(writing *work, int is_helper) {
     const hfi_block_write *block = work->block;
@@ -171,20 +171,20 @@ take_shares(writing *work, int is_helper) {
 }
 
 static void *
-help(void *context) {
+help_writing(void *context) {
     take_shares(context, 1);
     return NULL;
 }
 
 static int
-write_all(writing *work) {
+write_shares(writing *work) {
     const hfi_block_write *block = work->block;
     hfi_helpers helpers;
     if (block->size >= MIN)
         map_range(work);
     if (!work->address) /* in one go */
         return write_share(work, 0, block->size);
-    hfi_helpers_start(&helpers, 1, help, work);
+    hfi_helpers_start(&helpers, 1, help_writing, work);
     take_shares(work, 0);
     hfi_helpers_join(&helpers);
     hfi_object_unmap(work->address, block->size);
@@ -211,7 +211,7 @@ hfi_bulk_write(int fd, const hfi_block_write *block) {
     size_t parts = (block->size + HFI_DIGEST_PART - 1) / HFI_DIGEST_PART;
     if (block->ret_digest && !(work.parts = malloc((parts + 1) * sizeof *work.parts)))
         return ENOMEM;
-    int err = write_all(&work);
+    int err = write_shares(&work);
     if (work.parts && !err) {
         *block->ret_digest = (hf_digest){{0, 0}};
         join_parts(work.parts, block->size, block->ret_digest);
@@ -236,7 +236,7 @@ digest_range(void *context, size_t from, size_t to) {
                         &work->parts[at / HFI_DIGEST_PART]);
 }
 
-/* In sets of parts, so that no memory has to be asked for. */
+/* In sets of parts, so that no memory must be allocated. */
 void
 hf_digest_add(hf_digest *digest, const void *data, size_t size) {
     if (!digest || (!data && size))
@@ -266,7 +266,7 @@ typedef struct reading {
 } reading;
 
 static void
-read_part(void *context, size_t from, size_t to) {
+read_block_part(void *context, size_t from, size_t to) {
     reading *work = context;
     int err =
         hfi_object_read(work->fd, work->data + from, to - from, work->offset + from);
@@ -277,6 +277,6 @@ read_part(void *context, size_t from, size_t to) {
 int
 hfi_bulk_read(int fd, void *data, size_t size, uint64_t offset) {
     reading work = {.fd = fd, .data = data, .offset = offset};
-    hfi_helpers_divide(size, PART, read_part, &work);
+    hfi_helpers_divide(size, PART, read_block_part, &work);
     return atomic_load(&work.err);
 }

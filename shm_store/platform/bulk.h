@@ -17,7 +17,7 @@ typedef struct hfi_block_write {
                       * else each of its pages must be there */
     size_t huge;     /* holes get pages of this size where they can be had, if the
                       * offset is a multiple of it; 0: small ones */
-    hf_digest *ret_digest; /* of the data, as it was when it was copied; or NULL */
+    hf_digest *ret_digest; /* the digest of the data as it was copied; or NULL */
 } hfi_block_write;
 
 /* As hfi_object_write. */

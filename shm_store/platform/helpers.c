@@ -1,12 +1,12 @@
-/* helpers.c - threads that take part in one large piece of work and end with it.
+/* helpers.c - threads that help with one large piece of work, and end with it.
  *
- * The store's work on gigabytes is page tables and copies, and those of different
- * ranges hardly meet: two cores need half the time of one. The threads are there for
- * that long only, and have all signals blocked, which are the caller's. If none can be
- * started, the caller does all of it.
+ * The store's work on gigabytes is page tables and copies, and threads that work on
+ * different ranges rarely disturb each other: two cores need half the time of one. The
+ * threads exist only for that time, with all signals blocked, so that the caller gets
+ * them. If none can be started, the caller does all of the work.
  *
- * Rejected: helpers that stay, since a process with threads can't be forked as it is;
- * one for each core, since others compute here, too.
+ * Rejected: helpers that stay, since a process with threads can't be forked safely; one
+ * for each core, since other processes compute, too.
  */
 #include "helpers.h"
 
@@ -79,7 +79,7 @@ hfi_helpers_divide(size_t size, size_t step,
                    void (*part)(void *context, size_t from, size_t to), void *context) {
     division work = {.size = size, .step = step, .part = part, .context = context};
     hfi_helpers helpers;
-    size_t parts = size / step; /* for a last, short one nobody is started */
+    size_t parts = size / step; /* for a last, short one no helper is started */
     hfi_helpers_start(&helpers, parts > 1 ? parts - 1 : 0, take_parts, &work);
     take_parts(&work);
     hfi_helpers_join(&helpers);

@@ -1,4 +1,4 @@
-/* helpers.h - threads that take part in one large piece of work and end with it.
+/* helpers.h - threads that help with one large piece of work, and end with it.
  *
  * Helpers run with all signals blocked. Threads: any may start helpers; each joins its
  * own.

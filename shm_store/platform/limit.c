@@ -1,16 +1,16 @@
 /* limit.c - how much memory and how many addresses this process may have.
  *
- * The size of a cache and the growth of an arena are bounded by shares of memory, and
- * in a container or a job that isn't the machine's: a process that goes past the limit
- * of a control group is killed, and shared memory counts as that of the process that
- * touched it first. A process may be in one tree of groups (version 2), in another for
- * each controller (version 1), or in both; each group on the way up may have a limit.
- * Their paths are in /proc/self/cgroup, and where they are mounted is convention. A
- * path that isn't there is a name from outside of a container, whose own group is then
- * the top of the mount.
+ * The size of a cache and the growth of an arena are limited to parts of the memory. In
+ * a container or a job that isn't the machine's memory: a process that exceeds the
+ * limit of a control group is killed, and shared memory counts to the process that
+ * touched it first. A process may be in one tree of groups (version 2), in another tree
+ * for each controller (version 1), or in both, and each group on the way up may have a
+ * limit. Their paths are in /proc/self/cgroup. The places where they are mounted are
+ * convention. A path that doesn't exist is a name from outside of a container. Then the
+ * container's group is the top of the mount.
  *
- * Addresses are limited by RLIMIT_AS (ulimit -v), on clusters as a rule. They are
- * cheap otherwise, so the store is generous with them (session.c).
+ * Addresses are limited by RLIMIT_AS (ulimit -v), mostly on clusters. Elsewhere they
+ * are cheap, so the store uses many (session.c).
  */
 #include "limit.h"
 
@@ -42,7 +42,7 @@ read_text(const char *path, char *text, size_t size) {
 }
 
 static uint64_t
-read_number(const char *directory, const char *file, uint64_t otherwise) {
+read_group_number(const char *directory, const char *file, uint64_t otherwise) {
     char path[PATH_SIZE + 64], text[64];
     snprintf(path, sizeof path, "%s/%s", directory, file);
     if (!read_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
@@ -79,7 +79,7 @@ static const tree one = {MOUNT "/memory", "memory.limit_in_bytes",
 static uint64_t
 left_in(const tree *kind, const char *group, uint64_t limit) {
     char path[PATH_SIZE + 64], text[TEXT_SIZE];
-    uint64_t used = read_number(group, kind->usage, 0), files = 0;
+    uint64_t used = read_group_number(group, kind->usage, 0), files = 0;
     snprintf(path, sizeof path, "%s/memory.stat", group);
     if (read_text(path, text, sizeof text))
         files = find_number(text, kind->inactive);
@@ -89,15 +89,15 @@ left_in(const tree *kind, const char *group, uint64_t limit) {
 
 /* From the process's own group up to the mount. `path` begins with a slash. */
 static void
-climb(const char *root, const tree *kind, const char *path, uint64_t *limit,
-      uint64_t *left) {
+climb_groups(const char *root, const tree *kind, const char *path, uint64_t *limit,
+             uint64_t *left) {
     char group[PATH_SIZE];
     int top = snprintf(group, sizeof group, "%s%s", root, kind->mount);
     if (snprintf(group + top, sizeof group - (size_t)top, "%s", path) < 0 ||
         access(group, F_OK) != 0)
         group[top] = 0;
     for (;;) {
-        uint64_t most = read_number(group, kind->limit, HFI_NO_LIMIT);
+        uint64_t most = read_group_number(group, kind->limit, HFI_NO_LIMIT);
         if (most < *limit)
             *limit = most;
         if (most < INT64_MAX / 2) { /* version 1 has a large number for none */
@@ -136,10 +136,10 @@ hfi_limit_of_groups(const char *root, uint64_t *ret_left) {
         if (!group)
             continue;
         if (names + 1 == group) {
-            climb(root, &two, group + 1, &limit, ret_left);
-            climb(root, &two_beside_one, group + 1, &limit, ret_left);
+            climb_groups(root, &two, group + 1, &limit, ret_left);
+            climb_groups(root, &two_beside_one, group + 1, &limit, ret_left);
         } else if (has_memory(names + 1))
-            climb(root, &one, group + 1, &limit, ret_left);
+            climb_groups(root, &one, group + 1, &limit, ret_left);
     }
     return limit;
 }

@@ -1,9 +1,9 @@
 /* lock.c - the writer lock.
  *
- * One word holds the holder's slot, so that others can find out which process it is and
- * whether it lives. Waiting is a short spin, then sleeps that grow to a millisecond:
- * critical sections take microseconds, and a sleep needs no help from the holder, so a
- * killed one leaves nobody waiting for a wake-up.
+ * One word has the holder's slot, so that others can find out which process it is and
+ * whether it lives. Waiting is a short spin, then sleeps that grow to a millisecond.
+ * Critical sections take microseconds. A sleeper needs no wake-up from the holder, so
+ * after a kill no process waits for one.
  *
  * Rejected: a robust pthread mutex (its state is the C library's, differs between
  * versions and containers, and its robust list is in the dead process's memory, which a
@@ -32,7 +32,7 @@ int
 hfi_lock_acquire(_Atomic uint64_t *word, uint64_t me,
                  int (*is_dead)(void *context, uint64_t holder), void *context) {
     long nap_ns = NAP_MIN_NS;
-    uint64_t unknown = 0; /* a holder that may live or not */
+    uint64_t unknown = 0; /* a holder of which it is unknown whether it lives */
     int64_t since_ms = 0;
     for (unsigned round = 0;; round++) {
         uint64_t holder = 0;

@@ -1,14 +1,14 @@
 /* object.c - the operating system's shared memory.
  *
- * Every byte is really allocated before anybody touches it: writing to a hole of a
- * full tmpfs is a SIGBUS in the middle of user code, while posix_fallocate says ENOSPC
- * to a caller that can handle it. On tmpfs fallocate works in one go and is interrupted
- * by signals, undone, with EINTR: a profiler's timer could keep it from ever ending.
- * So large ranges are allocated in steps, and each is retried.
+ * All memory is allocated before it is touched: a write to a hole of a full tmpfs is a
+ * SIGBUS in the middle of user code, while posix_fallocate returns ENOSPC to a caller
+ * that can handle it. On tmpfs, fallocate works in one piece. A signal interrupts it
+ * with EINTR, and its work is undone: a profiler's timer could keep it from ever
+ * ending. So large ranges are allocated in steps, and each step is retried.
  *
- * A memfd does the same without a name, and without the size limit of /dev/shm (in
- * containers often 64 MiB). If there is none (macOS), a named object that is unlinked
- * at once stands in.
+ * A memfd works in the same way without a name, and without the size limit of /dev/shm
+ * (in containers often 64 MiB). If there is none (macOS), a named object is used, and
+ * unlinked at once.
  *
  * Every call passes hfi_fault(), so that tests can make it fail.
  */
@@ -133,7 +133,7 @@ hfi_object_is_held(int fd) {
     return result == 0 ? 0 : errno == EWOULDBLOCK ? 1 : -1;
 }
 
-/* Writing past the limit of file sizes kills by SIGXFSZ; nobody asked for that. */
+/* A write past the limit of file sizes would kill the process by SIGXFSZ. */
 static int
 past_limit(uint64_t end) {
     struct rlimit limit;
@@ -265,9 +265,9 @@ hfi_object_read(int fd, void *data, size_t size, uint64_t offset) {
     return 0;
 }
 
-/* The place of the last large mapping. The next one is asked for right below, which is
- * free as a rule: then one call is enough instead of the three that find a place. Only
- * a hint, to be read and written by any thread. */
+/* The place of the last large mapping. The next one is tried directly below it, which
+ * is mostly free. Then one call is enough, instead of the three that find a place. It
+ * is only a hint, which any thread may read and write. */
 static _Atomic uintptr_t last_place;
 
 static int
@@ -291,8 +291,8 @@ note_place(const void *address, size_t size) {
         atomic_store_explicit(&last_place, (uintptr_t)address, memory_order_relaxed);
 }
 
-/* Address space where what is large can have huge pages: at the same place in one as in
- * the object. NULL if the system is to choose. */
+/* Addresses at which a large mapping can have huge pages: with the same place in a huge
+ * page as in the object. NULL if the system is to choose. */
 static void *
 find_place(uint64_t offset, size_t size) {
     if (size < HUGE)
@@ -380,7 +380,7 @@ hfi_object_set_aside(uint64_t offset, void *from, size_t size, void **ret_aside)
     int err = hfi_fault("mremap");
     if (err)
         return err;
-    /* Whole tables are moved where both addresses have the same place in one. */
+    /* Whole page tables are moved if both addresses have the same place in one. */
     void *place = find_place(offset, size);
     if (!place)
         return ENOMEM;
@@ -405,6 +405,6 @@ hfi_object_unmap(void *address, size_t size) {
     if (!address)
         return;
     munmap(address, size);
-    if (size >= HUGE) /* or else places would wander down */
+    if (size >= HUGE) /* otherwise the places would move down more and more */
         atomic_compare_exchange_strong(&last_place, &place, place + size);
 }

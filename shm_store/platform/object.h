@@ -48,9 +48,9 @@ int hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
                    void **ret_address);
 /* Reserve addresses only. */
 int hfi_object_map_nothing(size_t size, void **ret_address);
-/* Let the shared mapping of `size` bytes at `from`, which is that of the object from
- * `offset` on, replace the mapping at `to`, with its page tables if the system can do
- * that. On failure `from` stays mapped. */
+/* Replace the mapping at `to` by the shared mapping of `size` bytes at `from`, which
+ * maps the object from `offset` on. Its page tables are moved, too, if the system can
+ * do that. On failure `from` stays mapped. */
 int hfi_object_move(int fd, uint64_t offset, void *from, size_t size, void *to);
 void hfi_object_unmap(void *address, size_t size);
 /* Move the page tables of a shared mapping to other addresses. The mapping stays, and

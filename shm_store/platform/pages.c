@@ -1,41 +1,43 @@
-/* pages.c - finding what a process wrote in its private mappings.
+/* pages.c - finding the pages that a process wrote in its private mappings, and filling
+ * page tables.
  *
  * A page of a private file mapping that was written has been replaced by an anonymous
- * page. Linux reports which: PAGEMAP_SCAN (6.7) walks a range in the kernel and gives
- * runs; /proc/self/pagemap gives a word per page. A private copy is present or swapped,
- * and not a page of the file. (Swapped ones count: a copy that went to swap is still a
- * change.) Where neither works (other systems, gVisor, a hardened /proc), the bytes are
- * compared with the committed ones, which costs memory bandwidth but is always right.
+ * page. Linux reports these in two ways. PAGEMAP_SCAN (6.7) walks a range in the kernel
+ * and returns runs. /proc/self/pagemap has a word per page. A private copy is present
+ * or swapped, and isn't a page of the file. (Swapped ones count: a copy that went to
+ * swap is still a change.) If neither works (other systems, gVisor, a hardened /proc),
+ * the bytes are compared with the committed ones. That costs memory bandwidth but is
+ * always right.
  *
- * Which way works is found by trying it once on a small mapping of our own, rather than
- * from a version number: kernels are patched, and sandboxes lie.
+ * Which way works is found by trying it once on a small mapping of our own, and not
+ * from a version number: kernels are patched, and sandboxes report wrong versions.
  *
- * A scan costs next to nothing if no page tables are, and 2 to 8 ms for each GiB
- * that is mapped (bench/store_commit.c): to distinguish a page of the file from a copy
- * the kernel has to look at its struct page, 16 MiB of them. All other categories take
- * 0.5 ms, but none of them distinguishes the two. So a large range of which much is
- * mapped, as some of its pages show, is divided among helpers.
+ * A scan costs almost nothing without page tables, and 2 to 8 ms for each GiB that is
+ * mapped (bench/store_commit.c). To distinguish a page of the file from a copy, the
+ * kernel must look at its struct page: 16 MiB of them. All other categories take 0.5
+ * ms, but none of them distinguishes the two. So a large range is divided among
+ * helpers, if a sample of its pages shows that much of it is mapped.
  *
- * Huge pages are worth much: a fresh GiB of them is there in 65 ms and not in 700, its
- * page tables are filled in 2 and not in 63, and scanned in nothing. For shared memory
- * they are off on many systems, and may be on for /dev/shm but not for a memfd, or the
- * other way round. MADV_COLLAPSE (Linux 6.1), which makes huge pages of small ones at
- * once, works in spite of the setting; it wants a small page to begin with, and finds
- * no huge page where memory is in pieces: then small ones do. The size that this system
- * gives is found by trying. If the kernel first has to move other memory out of the
- * way, or a host has to find memory for its guest (which gives large free blocks back
- * to it), one takes 4 to 8 ms instead of 0.1. So it is asked for stretches, whose first
- * small pages show what only small ones would cost (the least of them, since a first
- * one may have to be found, too), and no further once they took longer than that by a
- * fiftieth of it for the whole: of a large block a single slow stretch, and the first
- * often is, says nothing of the rest.
+ * Huge pages save much time: a fresh GiB takes 65 ms and not 700, filling its page
+ * tables 2 and not 63, and scanning it nothing. For shared memory they are off on many
+ * systems. They may be on for /dev/shm but not for a memfd, or the other way round.
+ * MADV_COLLAPSE (Linux 6.1) makes huge pages of small ones at once, also if the setting
+ * is off. It needs a small page to begin with, and finds no huge page if memory is
+ * fragmented: then small ones are used. The size of huge pages is found by trying. One
+ * takes 0.1 ms, but 4 to 8 ms if the kernel must first move other memory away, or if a
+ * host must find memory for its guest (which gives large free blocks back to it). So
+ * huge pages are requested in stretches. The first small pages of a stretch show what
+ * small ones would cost. Their minimum counts, since a first page may also have to be
+ * found. No more huge pages are requested once they took longer than that by a fiftieth
+ * of the time for the whole range. A single slow stretch, which the first often is,
+ * means nothing for the rest of a large block.
  *
- * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process,
- * is absent in many kernels, and may be used by somebody else); userfaultfd's
- * asynchronous write protection (every mapping must be registered and marked before it
- * is written, and it is often forbidden); mprotect and SIGSEGV (a signal handler in
- * other people's process). The kernel's header may be older than the running kernel, so
- * the structures of PAGEMAP_SCAN are declared here.
+ * Rejected: soft-dirty bits, which need /proc/self/clear_refs; that walks the whole
+ * process, is absent in many kernels, and may be used by another program. Userfaultfd's
+ * asynchronous write protection: every mapping must be registered and marked before it
+ * is written, and it is often forbidden. mprotect and SIGSEGV: a signal handler in the
+ * user's process. The kernel's header may be older than the running kernel, so the
+ * structures of PAGEMAP_SCAN are declared here.
  */
 #include "pages.h"
 
@@ -55,13 +57,13 @@
 #include <unistd.h>
 
 #define HUGE_MAX (32u << 20)        /* larger ones would waste too much */
-#define PART     ((size_t)64 << 20) /* of a range that is scanned by several threads */
+#define PART     ((size_t)64 << 20) /* least share of a thread that scans */
 #define SAMPLES  16
 #define STRETCH  ((size_t)4 << 20) /* made huge at once */
-#define ALONE    4  /* what a page costs alone, in those of one of many */
+#define ALONE    4  /* the cost of a single page, in units of one of many pages */
 #define LEEWAY   64 /* bytes for each ns that huge pages may take longer */
 
-/* Of the processor: that somebody else computes is no reason for small pages. */
+/* Processor time: if other programs compute, that is no reason for small pages. */
 static uint64_t
 thread_ns(void) {
     struct timespec now;
@@ -231,8 +233,8 @@ by_comparison(const void *address, size_t size, size_t page, const void *origina
 }
 
 static int
-scan(enum hfi_pages_way way, int fd, const void *address, size_t size, size_t page,
-     size_t base, hfi_page_runs *runs) {
+scan_pages(enum hfi_pages_way way, int fd, const void *address, size_t size,
+           size_t page, size_t base, hfi_page_runs *runs) {
     if (way == HFI_PAGES_SCAN)
         return by_scan(fd, address, size, page, base, runs);
     if (way == HFI_PAGES_PAGEMAP)
@@ -257,8 +259,8 @@ static void
 scan_part(void *context, size_t from, size_t to) {
     scanning *work = context;
     work->parts[from / PART].err =
-        scan(work->way, work->fd, work->address + from, to - from, work->page,
-             work->base + from / work->page, &work->parts[from / PART].runs);
+        scan_pages(work->way, work->fd, work->address + from, to - from, work->page,
+                   work->base + from / work->page, &work->parts[from / PART].runs);
 }
 
 static int
@@ -299,10 +301,10 @@ hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t si
     scanning work = {way, fd, address, page, base, NULL};
     int err = is_long_work(fd, address, size, page)
                   ? scan_divided(&work, size, runs)
-                  : scan(way, fd, address, size, page, base, runs);
+                  : scan_pages(way, fd, address, size, page, base, runs);
     if (err == 0 || err == ENOMEM || !original)
         return err;
-    runs->count = count; /* it failed half-way: begin again, the sure way */
+    runs->count = count; /* it failed half-way: begin again, by comparing */
     runs->pages = pages;
     if (count)
         runs->items[count - 1] = last;
@@ -376,20 +378,20 @@ huge_size(void) {
 
 /* Memory for the holes of a shared mapping, and page tables; 0 or an errno. */
 static int
-populate(void *address, size_t size) {
+populate_holes(void *address, size_t size) {
     while (madvise(address, size, MADV_POPULATE_WRITE) != 0)
         if (errno != EINTR && errno != EAGAIN)
             return errno;
     return 0;
 }
 
-/* Tried, in time that counts; 1 if there are huge pages now. */
+/* Try it, and count the time. 1 if there are huge pages now. */
 static int
-collapse(char *address, size_t size, size_t huge, hfi_huge_budget *budget) {
+collapse_range(char *address, size_t size, size_t huge, hfi_huge_budget *budget) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t started = hfi_pages_clock();
     for (size_t at = 0; at + huge <= size; at += huge)
-        if (populate(address + at, page) != 0)
+        if (populate_holes(address + at, page) != 0)
             return 0;
     uint64_t first = hfi_pages_clock();
     int is_huge =
@@ -414,7 +416,7 @@ int
 hfi_pages_make_huge(void *address, size_t size, size_t huge, hfi_huge_budget *budget) {
     if (atomic_load(&budget->left_ns) < 0)
         return 0;
-    if (collapse(address, size, huge, budget))
+    if (collapse_range(address, size, huge, budget))
         return 1;
     atomic_store(&budget->left_ns, -1);
     return 0;
@@ -433,10 +435,10 @@ hfi_pages_allocate(void *address, size_t size, size_t huge) {
             break;
         made += part;
     }
-    return err ? err : populate((char *)address + made, size - made);
+    return err ? err : populate_holes((char *)address + made, size - made);
 }
 
-/* One byte is touched: if there is a huge page then, they are given. */
+/* Touch one byte. If that makes a huge page, the system gives them. */
 size_t
 hfi_pages_huge(int fd, uint64_t offset) {
     size_t size = huge_size(), found = 0;

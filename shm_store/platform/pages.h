@@ -55,9 +55,9 @@ typedef struct hfi_huge_budget {
 } hfi_huge_budget;
 
 hfi_huge_budget hfi_pages_budget(size_t size);
-/* Huge pages for a stretch of such a mapping, some multiple of `huge`: 1 if it has them
- * now. If not, it may have got a first small page. All stretches of a range share one
- * budget, in all threads. */
+/* Make huge pages for a stretch of such a mapping, a multiple of `huge`. 1 if it has
+ * them now. If not, it may have got a first small page. All stretches of a range share
+ * one budget, in all threads. */
 int hfi_pages_make_huge(void *address, size_t size, size_t huge,
                         hfi_huge_budget *budget);
 /* The clock of these timings, in ns; tests set their own. */

@@ -1,18 +1,18 @@
 /* populate.c - page tables filled and emptied in bulk.
  *
- * They are filled before somebody's computation. For reading, one byte in 64 KiB is
- * touched: that is the window which a fault of Linux maps around itself. It takes 63 ms
- * of CPU a GiB, where MADV_POPULATE_READ, which visits each page, takes 82. A scan
- * shows where it was not enough (another window, a border between two mappings, pages
- * never written or swapped out), and that step is left to MADV_POPULATE_READ. For
- * writing it is MADV_POPULATE_WRITE in any case: a byte that is written back by hand
- * might be somebody else's newer one.
+ * They are filled before a user's computation. For reading, one byte in 64 KiB is
+ * touched: a fault of Linux maps a window of that size around itself. It takes 63 ms of
+ * CPU a GiB. MADV_POPULATE_READ, which visits each page, takes 82. A scan shows where
+ * it wasn't enough (a smaller window, a border between two mappings, pages never
+ * written or swapped out), and that step is left to MADV_POPULATE_READ. For writing it
+ * is always MADV_POPULATE_WRITE: to write a byte back by hand could overwrite a newer
+ * one of another thread.
  *
- * They are emptied before something else is mapped in their place: munmap does that,
- * too, but in one thread, with the address space locked.
+ * They are emptied before other pages are mapped in their place. munmap does that, too,
+ * but in one thread, with the address space locked.
  *
- * Threads in different tables don't meet, so helpers take part in what is large: half
- * the time on two cores, and no more CPU.
+ * Threads that work on different tables don't disturb each other. So helpers do a part
+ * of a large range: half the time on two cores, and no more CPU.
  */
 #include "pages.h"
 
@@ -27,9 +27,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define AROUND ((size_t)64 << 10) /* fault_around_bytes, which only root can read */
+#define AROUND ((size_t)64 << 10) /* fault_around_bytes: only root can read it */
 #define STEP   ((size_t)2 << 20)  /* touched, then scanned */
-#define SHARE  ((size_t)16 << 20) /* taken by a thread at a time */
+#define SHARE  ((size_t)16 << 20) /* so many bytes a thread takes at a time */
 
 typedef struct filling {
     char *address;
@@ -39,14 +39,14 @@ typedef struct filling {
 } filling;
 
 static void
-touch(const volatile char *p, size_t size, size_t stride) {
+touch_range(const volatile char *p, size_t size, size_t stride) {
     for (size_t i = 0; i < size; i += stride)
         (void)p[i];
-    (void)p[size - 1]; /* its window begins between two of the others */
+    (void)p[size - 1]; /* the last window begins between two of the others */
 }
 
 static int
-advise(char *address, size_t size, int write) {
+advise_range(char *address, size_t size, int write) {
 #ifdef __linux__
     return madvise(address, size, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 #else
@@ -58,16 +58,16 @@ advise(char *address, size_t size, int write) {
 static void
 fill_step(const filling *work, char *address, size_t size) {
     if (work->pagemap >= 0) {
-        touch(address, size, AROUND);
+        touch_range(address, size, AROUND);
         if (hfi_pages_all_present(work->pagemap, address, size))
             return;
     }
-    if (advise(address, size, work->write) != 0)
-        touch(address, size, work->page);
+    if (advise_range(address, size, work->write) != 0)
+        touch_range(address, size, work->page);
 }
 
 static void
-fill(void *context, size_t from, size_t to) {
+fill_range(void *context, size_t from, size_t to) {
     const filling *work = context;
     for (size_t at = from; at < to; at += STEP)
         fill_step(work, work->address + at, to - at < STEP ? to - at : STEP);
@@ -79,13 +79,13 @@ hfi_pages_populate(void *address, size_t size, int write) {
                     .page = (size_t)sysconf(_SC_PAGESIZE),
                     .write = write,
                     .pagemap = !write && size >= STEP ? hfi_pages_open() : -1};
-    hfi_helpers_divide(size, SHARE, fill, &work);
+    hfi_helpers_divide(size, SHARE, fill_range, &work);
     if (work.pagemap >= 0)
         close(work.pagemap);
 }
 
 static void
-drop(void *context, size_t from, size_t to) {
+drop_range(void *context, size_t from, size_t to) {
 #ifdef __linux__
     madvise((char *)context + from, to - from, MADV_DONTNEED);
 #else
@@ -95,5 +95,5 @@ drop(void *context, size_t from, size_t to) {
 
 void
 hfi_pages_drop(void *address, size_t size) {
-    hfi_helpers_divide(size, SHARE, drop, address);
+    hfi_helpers_divide(size, SHARE, drop_range, address);
 }

@@ -1,10 +1,10 @@
 /* process.c - the identity of processes.
  *
- * A pid alone is not an identity: pids are reused, and a shared-memory object may be
- * seen from another pid namespace (a container that shares /dev/shm). So a process is
- * named by pid, pid namespace, start time and boot id. An uncertain answer is -1, and
- * callers treat it as alive: the worst that a wrong "alive" does is keep memory; a
- * wrong "dead" would give somebody's memory away.
+ * A pid alone isn't an identity: pids are reused, and a shared-memory object may be
+ * visible in another pid namespace (a container that shares /dev/shm). So a process is
+ * identified by pid, pid namespace, start time and boot id. An uncertain answer is -1,
+ * and callers treat it as alive: a wrong "alive" only keeps memory, while a wrong
+ * "dead" would give the memory of a living process away.
  *
  * A process whose leader is a zombie has no memory any more, unless other threads of it
  * still run (the leader called pthread_exit): then field 20, the thread count, is
@@ -31,7 +31,7 @@
 
 #ifdef __linux__
 static int
-read_file(const char *path, char *text, size_t size) {
+read_proc_file(const char *path, char *text, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
@@ -50,16 +50,17 @@ read_file(const char *path, char *text, size_t size) {
 
 #define PF_EXITING 4u /* of the flags: the kernel's, and as old as they are */
 
-/* 1 and the start time, 0 if there is no such process (or only its corpse); negative if
- * that is unknown: one that has no descriptor left must not take others for dead. */
+/* 1 and the start time. 0 if there is no such process, or only a zombie. Negative if
+ * that is unknown: a process that has no descriptor left must not count others as dead.
+ * */
 static int
 read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     char path[64], text[1024];
     *ret_is_ending = false;
     snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
-    if (read_file(path, text, sizeof text) != 0)
+    if (read_proc_file(path, text, sizeof text) != 0)
         return errno == ENOENT || errno == ESRCH ? 0 : -1;
-    const char *p = strrchr(text, ')'); /* the name may hold anything */
+    const char *p = strrchr(text, ')'); /* the name may contain any character */
     char state = 0;
     long threads = 0;
     unsigned flags = 0;
@@ -74,13 +75,13 @@ read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     return !((state == 'Z' && threads <= 1) || state == 'X');
 }
 
-/* Neither of the two changes while a process lives: if it can't be read any more, it is
- * what it was. */
+/* Neither of the two changes while a process lives. If it can't be read any more, the
+ * old value holds. */
 static uint64_t
 boot_hash(void) {
     static _Atomic uint64_t last;
     char text[64];
-    if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
+    if (read_proc_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
         return atomic_load(&last);
     uint64_t h = 0xcbf29ce484222325u;
     for (const char *p = text; *p && *p != '\n'; p++)
@@ -142,7 +143,7 @@ hfi_process_is_same(const hfi_process *one, const hfi_process *other) {
 }
 
 static int
-look(const hfi_process *process, bool *ret_is_ending) {
+look_at_process(const hfi_process *process, bool *ret_is_ending) {
     uint64_t boot = boot_hash(), start = 0;
     *ret_is_ending = false;
     if (!may_be_equal(boot, process->boot))
@@ -163,17 +164,17 @@ look(const hfi_process *process, bool *ret_is_ending) {
 int
 hfi_process_alive(const hfi_process *process) {
     bool is_ending;
-    return look(process, &is_ending);
+    return look_at_process(process, &is_ending);
 }
 
 int
 hfi_process_await_end(const hfi_process *process) {
     struct timespec moment = {0, 1000000};
     bool is_ending;
-    int alive = look(process, &is_ending);
+    int alive = look_at_process(process, &is_ending);
     for (int i = 0; i < 1000 && alive == 1 && is_ending; i++) {
         nanosleep(&moment, NULL);
-        alive = look(process, &is_ending);
+        alive = look_at_process(process, &is_ending);
     }
     return alive;
 }

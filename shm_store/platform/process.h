@@ -1,4 +1,4 @@
-/* process.h - which process a number means, and whether it still lives.
+/* process.h - which process a number stands for, and whether it still lives.
  *
  * A pid alone may name a newer process, so its start time, pid namespace and boot are
  * compared as well. Threads: any; there is no state.
@@ -16,10 +16,10 @@ typedef struct hfi_process {
 
 /* This process. Read anew on each call: a fork changes it. */
 hfi_process hfi_process_self(void);
-/* Of a living process that this one may look at. */
+/* The same of a living process at which this one may look. */
 hfi_process hfi_process_of(uint64_t pid);
-/* Whether both are one process: what isn't known of one of them doesn't tell them
- * apart. */
+/* Whether both are the same process. A value that is unknown in one of them isn't
+ * compared. */
 int hfi_process_is_same(const hfi_process *one, const hfi_process *other);
 /* 1 alive, 0 dead, -1 not known (another pid namespace). A zombie is dead: its memory
  * is gone. */

@@ -1,14 +1,14 @@
-/* save_read.c - a saved session, read and not believed.
+/* save_read.c - reading a saved session, whose content isn't trusted.
  *
- * Every size in the file is a claim. A key, meta or list of sizes is read only within
- * its limit; a payload or a buffer is given memory only if the rest of the file
- * could hold it at lz4's best rate. Each block is checked by the checksum of what it
- * held, and all heads by one chain, which the end of the file repeats: so a file that
- * was cut short, patched together or damaged anywhere is recognized, at the
- * latest with the last read. The caller publishes nothing before that.
+ * No size in the file is trusted. A key, meta or list of sizes is read only within its
+ * limit. A payload or a buffer gets memory only if the rest of the file could hold it
+ * at lz4's best rate. Each block is compared with a checksum of its content, and all
+ * heads with a chain, which the end of the file repeats. So a file that was cut short,
+ * patched together or damaged anywhere is recognized, at the latest by the last read.
+ * The caller publishes nothing before that.
  *
- * Buffers of some size are expanded into own regions of the arena, which a commit
- * publishes by reference: one copy from the page cache to where they will stay.
+ * Large buffers are expanded into own regions of the arena, which a commit publishes by
+ * reference: one copy from the page cache to their final place.
  */
 #include "holdfast/save.h"
 
@@ -26,14 +26,14 @@
 #include "base/struct_size.h"
 #include "saved/save_format.h"
 
-#define RATE_MAX   256u         /* lz4 makes no more bytes of one */
+#define RATE_MAX   256u         /* lz4 expands a byte to no more bytes */
 #define REGION_MIN (256u << 10) /* smaller buffers are copied by the commit */
 
 typedef struct reading {
     FILE *file;
     const char *path;
     hf_session *session;
-    uint64_t left; /* bytes of the file that weren't read */
+    uint64_t left; /* the bytes of the file that aren't read yet */
     char *packed;  /* room for one block */
     uint32_t chain;
     uint64_t entries, data_bytes;
@@ -49,18 +49,18 @@ typedef struct loaded {
 } loaded;
 
 static hf_status
-broken(const reading *r, const char *what, hf_error *reterr) {
+report_broken(const reading *r, const char *what, hf_error *reterr) {
     return hf_error_set(reterr, HF_E_CORRUPT, "%s is broken: %s", r->path, what);
 }
 
 static hf_status
 get_bytes(reading *r, void *data, size_t size, hf_error *reterr) {
     if (size > r->left)
-        return broken(r, "it is cut short", reterr);
+        return report_broken(r, "it is cut short", reterr);
     if (size && fread(data, 1, size, r->file) != size) {
         if (ferror(r->file))
             return hf_error_set_errno(reterr, errno, "can't read %s", r->path);
-        return broken(r, "it is cut short", reterr);
+        return report_broken(r, "it is cut short", reterr);
     }
     r->left -= size;
     return HF_OK;
@@ -74,15 +74,15 @@ get_block(reading *r, char *data, size_t size, hf_error *reterr) {
         return status;
     r->chain = hfi_crc32c(r->chain, &head, sizeof head);
     if (head.stored == 0 || head.stored > size)
-        return broken(r, "a block has a wrong size", reterr);
+        return report_broken(r, "a block has a wrong size", reterr);
     int is_packed = head.stored < size;
     if ((status = get_bytes(r, is_packed ? r->packed : data, head.stored, reterr)))
         return status;
     if (is_packed &&
         LZ4_decompress_safe(r->packed, data, (int)head.stored, (int)size) != (int)size)
-        return broken(r, "a block isn't lz4's", reterr);
+        return report_broken(r, "a block isn't lz4's", reterr);
     if (hfi_crc32c(0, data, size) != head.crc)
-        return broken(r, "a checksum differs", reterr);
+        return report_broken(r, "a checksum differs", reterr);
     return HF_OK;
 }
 
@@ -127,7 +127,7 @@ get_words(reading *r, loaded *one, hf_error *reterr) {
     if (head->key_size < 1 || head->key_size > HF_KEY_SIZE_MAX ||
         head->meta_size > HFI_SAVE_META || head->buffer_count > HFI_SAVE_BUFFERS ||
         size + sizes_size > r->left)
-        return broken(r, "an entry has a wrong size", reterr);
+        return report_broken(r, "an entry has a wrong size", reterr);
     one->words = malloc(size);
     one->sizes = malloc(sizes_size + 1);
     one->buffers = calloc((size_t)head->buffer_count + 1, sizeof *one->buffers);
@@ -140,14 +140,14 @@ get_words(reading *r, loaded *one, hf_error *reterr) {
         return status;
     uint32_t crc = hfi_crc32c(0, one->words, size);
     if (hfi_crc32c(crc, one->sizes, sizes_size) != head->words_crc)
-        return broken(r, "a checksum differs", reterr);
+        return report_broken(r, "a checksum differs", reterr);
     return HF_OK;
 }
 
 static hf_status
 get_buffer(reading *r, uint64_t size, hf_buffer *ret_buffer, hf_error *reterr) {
     if (!can_hold(r, size))
-        return broken(r, "a buffer has a wrong size", reterr);
+        return report_broken(r, "a buffer has a wrong size", reterr);
     *ret_buffer = (hf_buffer){.struct_size = sizeof *ret_buffer, .size = (size_t)size};
     if (r->session && size >= REGION_MIN) {
         hf_status status = hf_region_reserve(r->session, (size_t)size, 0,
@@ -168,7 +168,7 @@ get_entry(reading *r, loaded *one, hf_error *reterr) {
     if (status)
         return status;
     if (!can_hold(r, one->head.payload_size))
-        return broken(r, "a payload has a wrong size", reterr);
+        return report_broken(r, "a payload has a wrong size", reterr);
     one->payload = malloc((size_t)one->head.payload_size + 1);
     if (!one->payload)
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
@@ -183,7 +183,7 @@ visit_entry(reading *r, const hfi_save_entry *head, hf_save_visit visit, void *c
             hf_error *reterr) {
     loaded one = {.head = *head};
     if (head->crc != hfi_crc32c(0, head, offsetof(hfi_save_entry, crc)))
-        return broken(r, "a checksum differs", reterr);
+        return report_broken(r, "a checksum differs", reterr);
     r->chain = hfi_crc32c(r->chain, head, sizeof *head);
     hf_status status = get_entry(r, &one, reterr);
     if (!status) {
@@ -221,7 +221,7 @@ check_head(reading *r, hfi_save_head *ret_head, hf_error *reterr) {
                             "%s is of another version or byte order", r->path);
     if (memcmp(ret_head->magic, HFI_SAVE_MAGIC, sizeof ret_head->magic) != 0 ||
         ret_head->crc != hfi_crc32c(0, ret_head, offsetof(hfi_save_head, crc)))
-        return broken(r, "a checksum differs", reterr);
+        return report_broken(r, "a checksum differs", reterr);
     ret_head->machine[sizeof ret_head->machine - 1] = '\0';
     if (uname(&machine) == 0 &&
         strncmp(ret_head->machine, machine.machine, sizeof ret_head->machine - 1) != 0)
@@ -238,12 +238,12 @@ check_end(reading *r, const hfi_save_entry *tail, const hfi_save_head *head,
     if (end.crc != hfi_crc32c(0, &end, offsetof(hfi_save_end, crc)) ||
         end.chain != r->chain || end.entry_count != r->entries ||
         end.data_bytes != r->data_bytes || head->entry_count != r->entries)
-        return broken(r, "its end doesn't match its content", reterr);
-    return r->left ? broken(r, "there is more behind its end", reterr) : HF_OK;
+        return report_broken(r, "its end doesn't match its content", reterr);
+    return r->left ? report_broken(r, "there is more behind its end", reterr) : HF_OK;
 }
 
 static hf_status
-open_file(reading *r, hf_error *reterr) {
+open_save(reading *r, hf_error *reterr) {
     struct stat st;
     r->file = fopen(r->path, "r");
     if (!r->file || fstat(fileno(r->file), &st) != 0)
@@ -259,8 +259,8 @@ open_file(reading *r, hf_error *reterr) {
 }
 
 static hf_status
-read_all(reading *r, hf_save_visit visit, void *context, hfi_save_head *ret_head,
-         hf_error *reterr) {
+read_entries(reading *r, hf_save_visit visit, void *context, hfi_save_head *ret_head,
+             hf_error *reterr) {
     hfi_save_entry next;
     hf_status status = check_head(r, ret_head, reterr);
     while (!status) {
@@ -270,7 +270,7 @@ read_all(reading *r, hf_save_visit visit, void *context, hfi_save_head *ret_head
             return check_end(r, &next, ret_head, reterr);
         status = next.kind == HFI_SAVE_ENTRY
                      ? visit_entry(r, &next, visit, context, reterr)
-                     : broken(r, "an entry was to begin", reterr);
+                     : report_broken(r, "an entry was to begin", reterr);
     }
     return status;
 }
@@ -285,10 +285,10 @@ hf_save_read(const char *path, hf_session *session, hf_save_visit visit, void *c
     if (ret_info)
         status = HFI_STRUCT_CHECK_OUTPUT(ret_info, hf_save_info, file_bytes, reterr);
     if (!status)
-        status = open_file(&r, reterr);
+        status = open_save(&r, reterr);
     uint64_t file_bytes = r.left;
     if (!status)
-        status = read_all(&r, visit, context, &head, reterr);
+        status = read_entries(&r, visit, context, &head, reterr);
     if (!status && ret_info) {
         hf_save_info info = {sizeof info, head.created_unix_ns, r.entries, r.data_bytes,
                              file_bytes};

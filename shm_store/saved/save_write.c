@@ -1,17 +1,16 @@
-/* save_write.c - a generation to a file, which appears whole or not at all.
+/* save_write.c - writing a generation to a file, which appears whole or not at all.
  *
- * The file is written beside its place under a name of its own, synced, and renamed; so
- * a full disk, a crash or an interrupt leaves the older file of that name as it was,
- * and a file of the right name is complete. Entries come in the order in which their
- * keys were first put: a process that binds them has its globals in the order of the
- * old one.
+ * The file is written next to its place under another name, synced, and renamed. So a
+ * full disk, a crash or an interrupt leaves an older file of that name as it was, and a
+ * file with the right name is complete. Entries come in the order in which their keys
+ * were first put: a process that binds them has its globals in the old order.
  *
  * Buffers are read through a mapping of their own, one at a time, and compressed block
  * by block: saving takes a few megabytes of memory, whatever the session holds.
  *
- * lz4's block format rather than its frames: frames know the size of what they hold
- * only from a head that is claimed, and bring a checksum that is slower than CRC-32C by
- * the processor. Threads that compress side by side were not needed: lz4 keeps up with
+ * lz4's block format was chosen, and not its frames: frames take the size of their
+ * content from a head that isn't checked, and have a checksum that is slower than the
+ * processor's CRC-32C. Compression by several threads isn't needed: lz4 is as fast as
  * the disks that we know.
  */
 #include "holdfast/save.h"
@@ -51,7 +50,7 @@ system_error(const saving *s, int err, hf_error *reterr) {
 }
 
 static hf_status
-put_bytes(saving *s, const void *data, size_t size, hf_error *reterr) {
+write_file_bytes(saving *s, const void *data, size_t size, hf_error *reterr) {
     if (size && fwrite(data, 1, size, s->file) != size)
         return system_error(s, errno, reterr);
     return HF_OK;
@@ -63,9 +62,10 @@ put_block(saving *s, const char *data, size_t size, hf_error *reterr) {
     hfi_save_block head = {packed > 0 ? (uint32_t)packed : (uint32_t)size,
                            hfi_crc32c(0, data, size)};
     s->chain = hfi_crc32c(s->chain, &head, sizeof head);
-    hf_status status = put_bytes(s, &head, sizeof head, reterr);
+    hf_status status = write_file_bytes(s, &head, sizeof head, reterr);
     return status ? status
-                  : put_bytes(s, packed > 0 ? s->packed : data, head.stored, reterr);
+                  : write_file_bytes(s, packed > 0 ? s->packed : data, head.stored,
+                                     reterr);
 }
 
 static hf_status
@@ -95,7 +95,7 @@ put_buffers(saving *s, hf_snapshot *snapshot, const hf_entry *entry, hf_error *r
     return status;
 }
 
-/* Sizes of the buffers; to be freed. */
+/* The sizes of the buffers. The caller frees the list. */
 static hf_status
 read_sizes(hf_snapshot *snapshot, const hf_entry *entry, uint64_t **ret_sizes,
            hf_error *reterr) {
@@ -136,10 +136,10 @@ put_entry(saving *s, hf_snapshot *snapshot, const hf_entry *entry, hf_error *ret
     head.words_crc = hfi_crc32c(head.words_crc, sizes, sizes_size);
     head.crc = hfi_crc32c(0, &head, offsetof(hfi_save_entry, crc));
     s->chain = hfi_crc32c(s->chain, &head, sizeof head);
-    if ((status = put_bytes(s, &head, sizeof head, reterr)) ||
-        (status = put_bytes(s, entry->key, entry->key_size, reterr)) ||
-        (status = put_bytes(s, entry->meta, entry->meta_size, reterr)) ||
-        (status = put_bytes(s, sizes, sizes_size, reterr)) ||
+    if ((status = write_file_bytes(s, &head, sizeof head, reterr)) ||
+        (status = write_file_bytes(s, entry->key, entry->key_size, reterr)) ||
+        (status = write_file_bytes(s, entry->meta, entry->meta_size, reterr)) ||
+        (status = write_file_bytes(s, sizes, sizes_size, reterr)) ||
         (status = put_data(s, entry->payload, entry->payload_size, reterr)))
         goto out;
     status = put_buffers(s, snapshot, entry, reterr);
@@ -165,18 +165,18 @@ note_entry(void *context, const hf_entry *entry) {
 }
 
 static int
-by_sequence(const void *one, const void *other) {
+by_entry_sequence(const void *one, const void *other) {
     const hf_entry *left = one, *right = other;
     return (left->sequence > right->sequence) - (left->sequence < right->sequence);
 }
 
 static hf_status
-list_entries(saving *s, hf_snapshot *snapshot, hf_error *reterr) {
+note_entries(saving *s, hf_snapshot *snapshot, hf_error *reterr) {
     hf_status status = hf_snapshot_each(snapshot, note_entry, s, reterr);
     if (!status && s->failed)
         status = hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     if (!status && s->count)
-        qsort(s->entries, s->count, sizeof *s->entries, by_sequence);
+        qsort(s->entries, s->count, sizeof *s->entries, by_entry_sequence);
     return status;
 }
 
@@ -199,7 +199,7 @@ put_all(saving *s, hf_snapshot *snapshot, hf_save_pause pause, void *context,
     if (uname(&machine) == 0)
         snprintf(head->machine, sizeof head->machine, "%.31s", machine.machine);
     head->crc = hfi_crc32c(0, head, offsetof(hfi_save_head, crc));
-    hf_status status = put_bytes(s, head, sizeof *head, reterr);
+    hf_status status = write_file_bytes(s, head, sizeof *head, reterr);
     for (size_t i = 0; i < s->count && !status; i++) {
         status = put_entry(s, snapshot, &s->entries[i], reterr);
         if (!status && pause)
@@ -210,10 +210,11 @@ put_all(saving *s, hf_snapshot *snapshot, hf_save_pause pause, void *context,
                         .entry_count = s->count,
                         .data_bytes = s->data_bytes};
     end.crc = hfi_crc32c(0, &end, offsetof(hfi_save_end, crc));
-    return status ? status : put_bytes(s, &end, sizeof end, reterr);
+    return status ? status : write_file_bytes(s, &end, sizeof end, reterr);
 }
 
-/* The rename is on the disk when this is; a file system that can't say so is let be. */
+/* The rename is on the disk when this returns. A file system that can't report it is
+ * left alone. */
 static void
 sync_directory(const char *path) {
     char directory[4096];
@@ -252,8 +253,8 @@ open_beside(saving *s, char **ret_name, hf_error *reterr) {
     return system_error(s, err, reterr);
 }
 
-/* The file that a path names: behind links, which stay, and no device, which a rename
- * would replace. The caller frees. */
+/* The file that a path names, behind links, which stay. It isn't a device: a rename
+ * would replace that. The caller frees the text. */
 static hf_status
 find_target(const char *path, char **ret_target, hf_error *reterr) {
     struct stat st;
@@ -268,7 +269,7 @@ find_target(const char *path, char **ret_target, hf_error *reterr) {
 
 /* Put the written file on the disk, and give it its name. */
 static hf_status
-finish(saving *s, const char *name, uint64_t *ret_bytes, hf_error *reterr) {
+finish_file(saving *s, const char *name, uint64_t *ret_bytes, hf_error *reterr) {
     int err = 0;
     if (fflush(s->file) != 0 || fsync(fileno(s->file)) != 0)
         err = errno;
@@ -302,13 +303,13 @@ hf_save_write(hf_snapshot *snapshot, const char *path, hf_save_pause pause,
     if (!status && !s.packed)
         status = hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     if (!status)
-        status = list_entries(&s, snapshot, reterr);
+        status = note_entries(&s, snapshot, reterr);
     if (!status)
         status = open_beside(&s, &name, reterr);
     if (!status)
         status = put_all(&s, snapshot, pause, context, &head, reterr);
     if (!status)
-        status = finish(&s, name, &file_bytes, reterr);
+        status = finish_file(&s, name, &file_bytes, reterr);
     if (s.file)
         fclose(s.file);
     if (status && name)

@@ -119,7 +119,7 @@ def test_a_plan_with_a_python_function_is_declined(main):
     )
     report = main.commit()
     assert set(report["unserializable"]) == {"bad"}
-    assert "a Python function is in its plan" in report["unserializable"]["bad"]
+    assert "its plan has a Python function" in report["unserializable"]["bad"]
     found = main.other("names.bind(ns)\nanswer(found=ns['good'].collect()['a'].to_list())")
     assert found == {"found": [2]}
 

@@ -82,7 +82,11 @@ def python_environment():
     "name, content, message",
     [
         ("empty", None, "can't find '__main__' module in empty"),
-        ("old.pyc", b"\\x01\\x02\\r\\n" + bytes(12), "old.pyc is of another version of Python"),
+        (
+            "old.pyc",
+            b"\\x01\\x02\\r\\n" + bytes(12),
+            "old.pyc was compiled by another version of Python",
+        ),
         ("absent", b"", "can't read absent"),
     ],
 )

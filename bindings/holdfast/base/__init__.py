@@ -1,1 +1,1 @@
-"""What every room may use, and what uses none of them: hooks of imports and forks, texts, figures of use."""
+"""Modules that every room may use: hooks of imports and forks, texts, resource usage. They use no other room."""

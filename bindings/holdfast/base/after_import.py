@@ -1,8 +1,8 @@
 """Calls a function once a module has been imported, by whatever code, and keeps values that wait for that.
 
-A finder does it, and steps aside afterwards: any cell may be the first to import a library. A recording
-leaves the functions of this module out, but shows what runs below them, since that is the import (see
-holdfast.scorep). So this module must contain nothing but finders, and what they call.
+Any cell may be the first to import a library. So a finder in `sys.meta_path` waits for the import, and is removed
+afterwards. A recording leaves out the functions of this module, but shows the calls below them, which are the import
+(see holdfast.scorep). So this module must have only finders, and functions that they call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.base import sentences
 
 
 def call_once_imported(module: str, call: t.Callable[[], object]) -> None:
-    """Call a function once, now or when the import of the module has ended."""
+    """Call a function once: now if the module is imported, else when its import has ended."""
     if module in sys.modules:
         call()
     else:
@@ -24,14 +24,15 @@ def call_once_imported(module: str, call: t.Callable[[], object]) -> None:
 
 
 class Waiting:
-    """Values of modules that this process hasn't imported: carried on as they came, and set when the import ends.
+    """Values for modules that this process hasn't imported yet. They are passed on as they came, and set after the
+    import.
 
     Parameters
     ----------
     put : callable
         Sets the value of a key, whose module is there.
     module_of : callable
-        Gives the module's name.
+        Returns the name of a key's module.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Waiting:
         self._awaited: set[str] = set()
 
     def set(self, key: t.Any, value: t.Any) -> None:
-        """Set it now or later."""
+        """Set it now, or when the module's import has ended."""
         module = self._module_of(key)
         self.values.pop(key, None)
         if module in sys.modules:
@@ -58,7 +59,7 @@ class Waiting:
         for key in [key for key in self.values if self._module_of(key) == module]:
             try:
                 self._put(key, self.values.pop(key))
-            except Exception as error:  # the import has ended well
+            except Exception as error:  # it must not make the import fail, which has ended well
                 print(f"holdfast: {sentences.not_carried_over(module, error)}", file=sys.stderr)
 
 
@@ -70,9 +71,9 @@ def call_after_import(module: str, call: t.Callable[[], object]) -> None:
 def watch_imports(
     is_wanted: t.Callable[[t.Any], bool], call: t.Callable[[t.Any], None]
 ) -> t.Callable[[], None]:
-    """Call a function with each module whose spec is wanted, when its import has ended; what is
-    returned ends that. `is_wanted` is called with each spec that is found, and may give it another
-    loader. Finders of ours that are asked first are still asked first."""
+    """Call a function with each module whose spec is wanted, after its import. Returns a function
+    that ends this. `is_wanted` is called with each spec that is found, and may give it another
+    loader. Our own finders that are asked first are still asked first."""
     others = [one for one in sys.meta_path if not type(one).__module__.startswith("holdfast")]
     watch = _EachImport(is_wanted, call)
     sys.meta_path.insert(sys.meta_path.index(others[0]) if others else len(sys.meta_path), watch)
@@ -85,7 +86,7 @@ def watch_imports(
 
 
 def _find(finder: object, name: str, path: t.Any, target: t.Any) -> t.Any:
-    """The spec that the finders behind this one find."""
+    """The spec that the finders after this one find."""
     for other in sys.meta_path[sys.meta_path.index(finder) + 1 :]:  # type: ignore[arg-type]
         find_spec = getattr(other, "find_spec", None)
         spec = None if find_spec is None else find_spec(name, path, target)
@@ -117,7 +118,7 @@ class _EachImport:
 
 
 class _AfterImport:
-    """Calls a function once a module has been imported, then is gone."""
+    """Calls a function once after the import of a module. Then it removes itself."""
 
     def __init__(self, module: str, call: t.Callable[[], object]):
         self._module = module
@@ -133,7 +134,7 @@ class _AfterImport:
         return spec
 
     def begin(self) -> bool:
-        """Whether it is the first import; not before: somebody may only look for the module."""
+        """Whether this is the first import. find_spec() may also be called without an import."""
         first = self in sys.meta_path
         if first:
             sys.meta_path.remove(self)
@@ -144,7 +145,7 @@ class _AfterImport:
 
 
 class LoaderOfText(importlib.machinery.SourceFileLoader):
-    """Runs a module from this text, whatever its file has by now."""
+    """Runs a module from this text, even if its file has another one by now."""
 
     def __init__(self, loader: importlib.machinery.SourceFileLoader, text: bytes):
         super().__init__(loader.name, loader.path)
@@ -163,7 +164,8 @@ class LoaderOfText(importlib.machinery.SourceFileLoader):
 
 
 class _Loader:
-    """A module's own loader, which calls what waits for it afterwards, and has its place again."""
+    """A module's own loader. After the import it makes the waiting call, and the own loader is set
+    again."""
 
     def __init__(self, waits: _AfterImport | _EachImport, spec: t.Any):
         self._waits, self._loader, self._spec = waits, spec.loader, spec
@@ -172,7 +174,7 @@ class _Loader:
         return getattr(self._loader, name)
 
     def get_code(self, fullname):
-        """Asked by those that run a module themselves (runpy): they keep the spec."""
+        """runpy calls it: it runs the module itself, and keeps the spec."""
         self._spec.loader = self._loader
         return self._loader.get_code(fullname)
 
@@ -192,6 +194,6 @@ class _Loader:
 
 
 def _leave_out_caller(error: BaseException) -> None:
-    """Show an error of the import without our function, which only passes the call on."""
+    """Drop our own function from the traceback of an import's error."""
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next

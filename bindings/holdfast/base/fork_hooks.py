@@ -1,15 +1,15 @@
 """Forks that Holdfast makes by itself, and the hooks of ``os.register_at_fork``.
 
 Such a fork is a rollback, which sleeps, or a child that tries code that may end the process (carry/trial.py). The
-notebook made none, so no hook runs in its process. A hook may do anything: it may count, or wait for a lock.
-In the fork all hooks run as if it had made the fork itself: `before`, the last one first, then
-`after_in_child`. bindings/store/fork_functions.c has the steps, and what becomes of locks.
+notebook itself has made no fork, so no hook runs in its process: a hook may count, or wait for a lock. All hooks run
+in the fork, as if the fork had made itself: `before`, the last one first, then `after_in_child`.
+bindings/store/fork_functions.c has the steps, and what happens to locks.
 
-A hook may wait for ever there: `before=lock.acquire`, if another thread had the lock at the fork, or a cell
-took it and was stopped. ``os.fork()`` would wait until the thread releases it; the fork has no such thread.
-So a hook that waits gets a `HookTimeout` after `HOOK_SECONDS`. It is printed like any error in a hook, and
-the others run: among them `after_in_child=lock.release`, which releases the lock. A hook that waits in C
-isn't ended so. The same holds in the notebook's process, in which hooks run before a fork that runs a cell.
+A hook may wait for ever there. An example is `before=lock.acquire`, if another thread had the lock at the fork, or a
+cell took it and was stopped. ``os.fork()`` would wait until the thread releases it, but the fork has no such thread.
+So a hook that waits gets a `HookTimeout` after `HOOK_SECONDS`. It is printed like any error in a hook, and the other
+hooks run: among them `after_in_child=lock.release`, which releases the lock. A hook that waits in C isn't
+interrupted. The same holds in the notebook's process, in which hooks run before a fork that runs a cell.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ HOOK_SECONDS = 5.0
 
 
 class HookTimeout(Exception):
-    """A hook for forks waits, perhaps for ever."""
+    """A hook for forks waits too long, perhaps for ever."""
 
 
 def _find_hooks() -> list[t.Any] | None:
-    """The interpreter's own list of the hooks that run in a fork; None if it isn't found."""
+    """The interpreter's own list of the hooks that run in a fork. None if it isn't found."""
 
     def ours() -> None:
         pass
@@ -45,7 +45,7 @@ def _find_hooks() -> list[t.Any] | None:
     return None
 
 
-# Found when this is imported: objects that are frozen aren't seen (gc.freeze, in the fork server).
+# Found at import: later, gc.freeze() in the fork server hides the list from gc.get_referrers().
 _hooks = _find_hooks()
 
 
@@ -65,7 +65,7 @@ def fork_child() -> int:
 
 
 def _quietly(fork: t.Callable[..., tuple[int, float]]) -> tuple[int, float]:
-    if _hooks is None:  # then they run in both, as after os.fork()
+    if _hooks is None:  # then the hooks run in both processes, as with os.fork()
         return fork()
     saved = _hooks[:]
     _imp.acquire_lock()
@@ -81,7 +81,7 @@ def _quietly(fork: t.Callable[..., tuple[int, float]]) -> tuple[int, float]:
 
 
 def run_hooks() -> None:
-    """Run all hooks in a fork that was made here: first those for before the fork."""
+    """In a fork that was made here: run all hooks, first those for before the fork."""
     if _hooks is not None:
         with limited():
             _store._run_fork_hooks()
@@ -89,13 +89,13 @@ def run_hooks() -> None:
 
 @contextlib.contextmanager
 def limited() -> t.Iterator[None]:
-    """While this runs, a hook that waits gets a `HookTimeout`.
+    """Raise `HookTimeout` in a hook that waits, as long as this runs.
 
-    Not if the user has an alarm, whose signal this takes.
+    It uses SIGALRM. So it does nothing if the user has an alarm.
     """
     before = signal.getsignal(signal.SIGALRM)
     if (
-        before is None  # C code's
+        before is None  # C code has set the handler
         or any(signal.getitimer(signal.ITIMER_REAL))
         or threading.current_thread() is not threading.main_thread()
     ):

@@ -1,9 +1,9 @@
-"""Builds messages about variables: a sentence or two each, in a line that isn't long.
+"""Builds messages about variables: one or two sentences each, in a short line.
 
-A message says what happened, to which variables, and what the user can do. The reason why a value isn't
-carried has two forms. The whole reason has the type and the place of the part that can't be encoded, and the
-error of its encoder: `%holdfast NAME` shows it. A message has the short form, which `brief` makes. Only this
-module limits the length of a line; names that don't fit are counted.
+A message says what happened, to which variables, and what the user can do. The reason why a value isn't carried has
+two forms. The whole reason has the type and the place of the part that can't be encoded, and the error of its
+encoder. `%holdfast NAME` shows it. `brief` makes the short form, which is in messages. Only this module limits the
+length of a line. Names that don't fit are counted.
 """
 
 import collections.abc

@@ -1,4 +1,4 @@
-"""Columns, sizes, times and counts as our commands and reports show them."""
+"""How our commands and reports show columns, sizes, times and counts."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
 """Measures the resources that a cell took: processor time, memory, I/O.
 
-It looks once before the cell's code and once after it, in the cell's own process: four reads, some tens of
-microseconds.
+The counters are read once before the cell's code and once after it, in the cell's own process. These are four
+reads, of some tens of microseconds.
 
-* Wall and processor time are those of the code alone, as the shell noted them (ipython/shell.py). What
-  IPython does before and after it belongs to the hand-over.
-* Memory is resident memory (RSS). It counts pages of mapped values that were touched. Its peak is the
-  system's own, begun anew with the cell. Left out is memory that was freed and is kept for later arrays, or
-  that was made ready and not used.
-* I/O is what passed through read and write calls (rchar, wchar), from a disk or a cache. Left out is what
-  IPython's history writes meanwhile, and what recorders in children write when these end.
-* Children count if they were waited for.
+* Wall and processor time are those of the code alone, as the shell noted them (ipython/shell.py). What IPython does
+  before and after it belongs to the hand-over.
+* Memory is resident memory (RSS). Touched pages of mapped values count. The peak is the system's counter, which is
+  reset before the cell. Memory that was freed and is kept for later arrays doesn't count, nor does memory that was
+  prepared and not used.
+* I/O is what passed through read and write calls (rchar, wchar), from a disk or a cache. What IPython's history
+  writes meanwhile doesn't count, nor what recorders in children write when these end.
+* Children count if the process has waited for them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import resource
 import threading
 import typing as t
 
-# As they are now: what a cell puts in their place isn't called by us.
+# Imported here by name: if a cell replaces one, we don't call the replacement.
 from builtins import OSError, int, len, max, round
 from os import close as _close
 from os import open as _open
@@ -40,11 +40,11 @@ if t.TYPE_CHECKING:
     from holdfast.worker import reports
 
 _PAGE = mmap.PAGESIZE
-_LOOKS = 10  # at I/O while a thread of ours writes: its waits for the disk are long
+_LOOKS = 10  # tries to read the I/O while a thread of ours writes; it waits for the disk most of the time
 
 
 def _of_children() -> float:
-    """Processor seconds of those that were waited for."""
+    """The processor time, in seconds, of the children that this process has waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return children.ru_utime + children.ru_stime
 
@@ -63,13 +63,13 @@ def of_commit(saved: _Saved) -> reports.CommitCounts:
 
 
 def word(io: bool = True) -> Frame:
-    """The report of this moment for the monitor (Moment): others see it a little later, and the
-    children's time in hundredths of a second. The I/O counters take longest to read."""
+    """The report of this moment for the monitor (Moment). Others see the counters a little later,
+    and the children's time in hundredths of a second. The I/O counters take longest to read."""
     return _moment(io) | _memory()
 
 
 def first_word() -> Frame:
-    """The same as a cell's code begins: what looking at the memory takes isn't the code's."""
+    """The same when a cell's code begins. The time to read the memory doesn't count to the code."""
     memory = _memory()
     return memory | _moment(io=True)
 
@@ -84,25 +84,25 @@ def _moment(io: bool) -> Frame:
     }
 
 
-_session: t.Any = None  # whose memory this process keeps for later arrays
+_session: t.Any = None  # this process keeps memory of it for later arrays
 
 
 def leave_out_memory_of(session: t.Any) -> None:
-    """From now on what this process keeps of the session's memory for later is no use of it."""
+    """From now on, don't count the session's memory that this process keeps for later arrays."""
     global _session
     _session = session
 
 
 def _memory() -> Frame:
-    """Resident bytes, and the most since the last recorded cell began (the program may ask for that, too,
-    so it isn't begun anew for others); nothing if the system doesn't say."""
+    """Resident bytes, and the peak since the last recorded cell began. The program may read the
+    peak, too, so it isn't reset before other cells. Empty if the system doesn't say."""
     unused = _store._leave_cache(_session) if _session is not None else 0
     memory = resident() - unused
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - unused
     return {"memory": memory, "peak": max(memory, peak)} if memory > 0 else {}
 
 
-_looked = 0  # bytes that _read has read: they are no part of what a cell reads
+_looked = 0  # bytes that _read has read: a cell didn't read these
 
 
 def _read(path: str) -> bytes:
@@ -120,7 +120,7 @@ def _read(path: str) -> bytes:
 
 
 def resident() -> int:
-    """Resident memory of this process in bytes; 0 if the system doesn't say."""
+    """Resident memory of this process in bytes. 0 if the system doesn't say."""
     words = _read("/proc/self/statm").split()
     return int(words[1]) * _PAGE if words else 0
 
@@ -140,20 +140,22 @@ def _forget_peak() -> None:
 
 
 class Aside:
-    """The I/O of our own threads: it is no part of a cell, but of its process."""
+    """The I/O of our own threads. It belongs to the process, but not to a cell."""
 
     def __init__(self) -> None:
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)  # a thread may hold the lock at the fork
+        os.register_at_fork(after_in_child=self._begin)  # a thread may have the lock at the fork
 
     def _begin(self) -> None:
         self._io = (0, 0)
         self._lock = threading.Lock()
-        self._counting: dict[int, tuple[int, int]] = {}  # threads in a block, and where they began
+        self._counting: dict[
+            int, tuple[int, int]
+        ] = {}  # threads in a block, and their I/O at its begin
 
     @property
     def io(self) -> tuple[int, int]:
-        """Until now: of a thread that is in the middle of it, what it has done so far."""
+        """The I/O until now. A thread that is in its block counts with what it has done so far."""
         with self._lock:
             read, written = self._io
             for thread, before in self._counting.items():
@@ -163,8 +165,9 @@ class Aside:
             return read, written
 
     def io_of_others(self) -> tuple[int, int] | None:
-        """What the process has read and written but for them and for `_read`; None if the system doesn't
-        say. Both are counted one after the other: if a thread of ours did something meanwhile, look again."""
+        """The I/O of the process without these threads and without `_read`. None if the system
+        doesn't say. The two counters are read one after the other. If a thread of ours did
+        something meanwhile, they are read again."""
         ours = self.io
         for _ in range(_LOOKS):
             before, looked, everything = ours, _looked, _transferred()
@@ -176,12 +179,12 @@ class Aside:
 
     @contextlib.contextmanager
     def counted(self) -> t.Iterator[None]:
-        """All that this thread does in the block."""
+        """Count all I/O of this thread in the block as ours."""
         thread = threading.get_native_id()
         with self._lock:
             looked = _looked
             before = _transferred("/proc/thread-self/io")
-            # This look is in the difference, and in _looked.
+            # This read is in the difference, and in _looked.
             self._counting[thread] = before = (before[0] + _looked - looked, before[1])
         try:
             yield
@@ -197,7 +200,7 @@ aside = Aside()
 
 
 def _written_by_recorders(experiment: str) -> int:
-    """Bytes that processes which have ended left for the archive: their events, and what these mean."""
+    """Bytes that processes which have ended wrote for the archive: their events and definitions."""
     if not experiment:
         return 0
     files = glob.iglob(os.path.join(glob.escape(experiment), "parts", "*", "**"), recursive=True)
@@ -205,11 +208,11 @@ def _written_by_recorders(experiment: str) -> int:
 
 
 class Usage:
-    """The use of one cell."""
+    """The resources that one cell uses."""
 
     def begin(self) -> None:
-        """Look before the cell's code."""
-        _memory()  # what is kept doesn't count into the peak
+        """Read the counters before the cell's code."""
+        _memory()  # unmaps memory that is kept, so that it isn't in the peak
         _forget_peak()
         self._io = aside.io_of_others()
         self._children = _of_children()
@@ -217,7 +220,7 @@ class Usage:
     def end(
         self, span: t.Mapping[str, Frame], own_seconds: float, experiment: str = ""
     ) -> reports.Usage:
-        """After it: the report's part.
+        """Read the counters after the cell's code: the report's part.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Says which threads of a process run code of the user's.
 
-A service thread runs none: IPython's writer of the history, and our own. They have an attribute
-`runs_user_code` that is false, some only while they rest.
+A service thread runs none: IPython's writer of the history, and our own threads. These have an attribute
+`runs_user_code` that is false, of some only while they wait.
 """
 
 import sys
@@ -17,9 +17,9 @@ def is_service(thread: threading.Thread) -> bool:
 
 
 def alone() -> bool:
-    """Whether no Python thread but this one can run code of the user's now."""
+    """Whether no other Python thread can run code of the user's now."""
     threads = threading.enumerate()
     users = [thread for thread in threads if not is_service(thread)]
-    # Threads started below `threading` are in no list but have a frame.
+    # Threads that weren't started by `threading` are in no list, but have a frame.
     services = len(threads) - len(users)
     return len(users) == 1 and len(sys._current_frames()) - services == 1

@@ -1,17 +1,18 @@
 """functools.lru_cache: a cached function of the notebook, and what it remembers.
 
-The wrapper has no way to ask what is in its cache, but shows it to the garbage collector: with a
-bound, a key and a result for each link, the least recently used first; then the dict of the cache,
-the function, and a mark that separates positional from named arguments in a key. So the calls that
-were made follow from the keys. When the wrapper is made again, it is called with each of them,
-while its function returns the kept result. This happens when all of the pickle is read: a key
-may be an instance of the class that has the cached function as a method, and before the class is
-filled its `__hash__` isn't there. The function, and the counts of hits and misses, are words of the
-wrapper's memory, whose places are found once in a wrapper that has known ones.
+The wrapper has no function that lists its cache, but it shows the content to the garbage collector. If the
+cache has a bound, a key and a result of each link come first, the least recently used link before the others.
+Then come the dict of the cache, the function, and a mark that separates positional from named arguments in
+a key. So the calls that were made follow from the keys.
 
-If something isn't as it is described here, the cache begins empty; so it does if a result or an
-argument can't be carried (`_carry.encode`): a connection that a function keeps must not cost the
-function. `left_out` names those functions.
+When the wrapper is made again, it is called with the arguments of each of these calls, and its function
+returns the kept result. This happens after the whole pickle was read. A key may be an instance of the class
+that has the cached function as a method, and the class has no `__hash__` before it is filled. The function
+and the counts of hits and misses are words of the wrapper's memory. Their places are found once, in a
+wrapper that has known ones.
+
+If something isn't as described here, the cache begins empty. The same holds if a result or an argument can't
+be carried: a connection among the results must not cost the function. `left_out` names those functions.
 """
 
 from __future__ import annotations
@@ -31,16 +32,15 @@ from holdfast.codecs import Codec, register
 
 LEFT_OUT = "the results that cached functions keep are left out"  # notes of a pickler
 CARRIED = "the results that cached functions keep are carried"
-_MADE_ANEW = "__wrapped__", "cache_parameters"  # by lru_cache itself
+_MADE_ANEW = "__wrapped__", "cache_parameters"  # lru_cache sets these
 _LINK = "_lru_list_elem"  # the name of a link's type
 Cached = type(functools.lru_cache(lambda: None))
-_left_out: weakref.WeakSet[t.Any] = (
-    weakref.WeakSet()
-)  # functions whose results weren't carried last
+# Functions whose results weren't carried last.
+_left_out: weakref.WeakSet[t.Any] = weakref.WeakSet()
 
 
 def left_out() -> dict[str, t.Any]:
-    """The functions, by their names, whose results weren't carried when they were last pickled."""
+    """The functions whose results weren't carried when they were last pickled, by name."""
     return {_name_of(one): one for one in _left_out}
 
 
@@ -70,20 +70,18 @@ def _look_into(wrapper: t.Any) -> _Cache | None:
     cache, function = referents[mark - 2 : mark]
     if wrapper.cache_parameters()["maxsize"] is None:
         try:
-            kept = (
-                cache.copy()
-            )  # keys and results of one moment: other threads may call the function
+            kept = cache.copy()  # of one moment: other threads may call the function
         except RuntimeError:
             return None
         return _Cache(function, referents[mark], list(kept), list(kept.values()))
-    links = referents[(mark - 2) % 3 : mark - 2]  # of one moment as well
+    links = referents[(mark - 2) % 3 : mark - 2]  # these are of one moment, too
     if any(getattr(one, "__name__", "") != _LINK for one in links[2::3]):
         return None
     return _Cache(function, referents[mark], links[::3], links[1::3])
 
 
 def _call_of(key: t.Any, mark: object, typed: bool) -> tuple[tuple, tuple[str, ...]]:
-    """The arguments in a key, and the names of the last of them."""
+    """The arguments in a key, and the names of those that were given by name."""
     if type(key) is not tuple:
         return (key,), ()
     place = next((i for i, one in enumerate(key) if one is mark), None)
@@ -95,17 +93,17 @@ def _call_of(key: t.Any, mark: object, typed: bool) -> tuple[tuple, tuple[str, .
 
 
 class Results:
-    """What a wrapper remembers."""
+    """What a wrapper remembers of its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple] = []
-        # Of the last arguments, by position of the call.
+        # The names of the last arguments of a call, by its position in `calls`.
         self.names: dict[int, tuple[str, ...]] = {}
         self.results: list[t.Any] = []
         self.counts = 0, 0  # hits and misses
 
     def is_as(self, other: Results) -> bool:
-        """Whether both have the same objects."""
+        """Whether both refer to the same objects."""
         own, others = [self.results, *self.calls], [other.results, *other.calls]
         return (
             (self.counts, self.names) == (other.counts, other.names)
@@ -114,14 +112,14 @@ class Results:
         )
 
     def fill(self, wrapper: t.Any) -> None:
-        """Have a wrapper with an empty cache remember it."""
+        """Put these results into a wrapper whose cache is empty."""
         _of[self] = wrapper
         if _places():
             _fill(wrapper, self.calls, self.names, self.results, self.counts)
 
 
 def results_of(wrapper: t.Any) -> Results | None:
-    """None if it was never called, or shows nothing of itself."""
+    """What a wrapper remembers. None if it was never called, or if its cache can't be read."""
     counts = wrapper.cache_info()[:2]
     cache = _look_into(wrapper) if any(counts) and _places() else None
     return None if cache is None else _results_in(cache, wrapper, counts)
@@ -139,13 +137,11 @@ def _results_in(cache: _Cache, wrapper: t.Any, counts: tuple[int, int]) -> Resul
     return found
 
 
-_of: weakref.WeakKeyDictionary[Results, t.Any] = (
-    weakref.WeakKeyDictionary()
-)  # by what they remember
+_of: weakref.WeakKeyDictionary[Results, t.Any] = weakref.WeakKeyDictionary()  # the wrappers
 
 
 class _OfOwnModule(Codec):
-    """Those of a function in a module of the user's own (worker/settings/remembered.py)."""
+    """The results of a function in a module of the user's own (worker/settings/remembered.py)."""
 
     types = (f"{__name__}.Results",)
 
@@ -163,7 +159,7 @@ class _Cached(Codec):
 
     def reduce(self, value, pickler):
         if value.__module__ != "__main__" and not patches.replaces(value):
-            return NotImplemented  # by its name
+            return NotImplemented  # it is pickled by its name
         attributes = {key: item for key, item in vars(value).items() if key not in _MADE_ANEW}
         options, counts = value.cache_parameters(), value.cache_info()[:2]
         _left_out.discard(value)
@@ -190,9 +186,9 @@ def _make_cached(function, options):
 
 
 class _Reader:
-    """Lives as long as the unpickler that reads it, which remembers all that it has made. So its end
-    is that of the pickle. Nobody can call the cached function before that but `__setstate__` and its
-    like, of a class whose instance is in the same pickle."""
+    """Calls `at_end` when the pickle was read to its end: the unpickler keeps all objects that it
+    has made, so this one lives as long as the unpickler. Before that, only methods such as
+    `__setstate__` of an object in the same pickle can call the cached function."""
 
     def __init__(self) -> None:
         self.at_end: t.Callable[[], object] | None = None
@@ -225,8 +221,8 @@ def _fill(wrapper, calls, names, results, counts):
     known: tuple[tuple, t.Any] = (), None
 
     def give(*arguments, **named):
-        """The kept result; or the function's own, if another thread or the hash of an argument
-        calls it meanwhile."""
+        """The kept result. The function's own result if another thread calls it meanwhile, or the
+        hash of an argument does."""
         call, result = known
         given = *arguments, *named.values()
         if len(given) == len(call) and all(map(operator.is_, given, call)):
@@ -239,7 +235,7 @@ def _fill(wrapper, calls, names, results, counts):
                 call, named = known[0], names.get(position, ())
                 first = len(call) - len(named)
                 wrapper(*call[:first], **dict(zip(named, call[first:])))
-    except Exception:  # an argument has a hash that can't be had yet
+    except Exception:  # the hash of an argument can't be computed yet
         wrapper.cache_clear()
         return
     words, (_, *places) = _words(wrapper), t.cast(tuple, _places())
@@ -257,7 +253,7 @@ def _words(wrapper: t.Any) -> t.Any:
 
 @functools.cache
 def _places() -> tuple[int, int, int] | None:
-    """Of the function, the hits and the misses; None if they aren't found."""
+    """The words that hold the function, the hits and the misses. None if they aren't found."""
     hits, misses = 577, 211
 
     def same(number):
@@ -275,7 +271,7 @@ def _places() -> tuple[int, int, int] | None:
 
 @contextlib.contextmanager
 def _standing_in(wrapper: t.Any, other: types.FunctionType) -> t.Iterator[None]:
-    """For a moment the wrapper calls, and holds, another function."""
+    """Let the wrapper call another function for a moment."""
     words, place = _words(wrapper), t.cast(tuple, _places())[0]
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(other))
     own, words[place] = words[place], id(other)

@@ -1,6 +1,6 @@
 """Says for which namespace a value is pickled or read now, in this thread.
 
-The extension sets it (`enter`, `leave`) around each save and each binding; the pickler and the codecs ask.
+The extension sets it by `enter` and `leave` around each save and each binding. The pickler and the codecs read it.
 The state is the thread's namespace, the classes that are being saved or bound, and the function that resolves
 references to the others.
 """
@@ -18,27 +18,27 @@ current = _Current()
 
 
 def enter(names, namespace, own):
-    """Make these current in this thread; gives what was."""
+    """Make these current in this thread. Returns what was current before."""
     before = (current.names, current.namespace, current.own)
     current.names, current.namespace, current.own = names, namespace, own
     return before
 
 
 def in_store():
-    """Whether what is pickled now goes to the store, not to a stream."""
+    """Whether the value is pickled for the store now, and not for a stream."""
     return current.names is not None
 
 
 def is_comparing():
-    """Whether what is decoded now is a copy, to be compared and thrown away."""
+    """Whether a copy is decoded now that is only compared, and then thrown away."""
     return in_store() and not current.names._is_binding
 
 
 def current_namespace():
-    """The notebook's variables, where something of theirs is carried now."""
+    """The notebook's variables, if a value of theirs is carried now; else None."""
     return current.namespace
 
 
 def leave(before):
-    """Make current again what `enter` gave."""
+    """Make what `enter` returned current again."""
     current.names, current.namespace, current.own = before

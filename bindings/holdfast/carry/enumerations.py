@@ -1,9 +1,8 @@
 """Enumerations of the notebook: the class by value, with all of its names and members.
 
-The metaclass makes members by calling the class's own `__new__` and `__init__`, and from what it
-was given in the class statement: aliases, flags of several bits, and what those methods gave a
-member. Here members are made as they are: each from its value and its content (of an IntEnum, the
-int), with its attributes filled in afterwards. None of the notebook's code runs.
+The metaclass of an enumeration makes members from the class statement. For that it calls the class's own
+`__new__` and `__init__`. Here no code of the notebook runs. Each member is made from its value and its
+content, which for an `IntEnum` is the int. Its attributes are filled in afterwards.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ _CONTENTS: dict[type, t.Callable[[t.Any], tuple[t.Any, ...]]] = {
 
 
 def _content_of(base: t.Any, member: t.Any) -> tuple[t.Any, ...]:
-    """The arguments of the built-in base's `__new__`."""
+    """The arguments for `__new__` of the built-in base, which make a member with the same
+    content."""
     if base in _CONTENTS:
         return _CONTENTS[base](member)
     reduced = base.__reduce__(member)
@@ -45,7 +45,8 @@ def _content_of(base: t.Any, member: t.Any) -> tuple[t.Any, ...]:
 
 
 def _attributes_of(member: t.Any) -> tuple[dict[str, t.Any], list[t.Any]]:
-    """Those that the metaclass doesn't make, and the slots, each with its class and name."""
+    """The attributes that the metaclass doesn't make, and the slots, each with its class and
+    name."""
     slots = [
         (base, name, slot.__get__(member))
         for base in type(member).__mro__
@@ -56,7 +57,7 @@ def _attributes_of(member: t.Any) -> tuple[dict[str, t.Any], list[t.Any]]:
 
 
 def reduce_class(cls: t.Any, attributes: dict[str, t.Any], slots: dict[str, t.Any]) -> t.Any:
-    """How an enumeration is pickled by value; the first two are cloudpickle's."""
+    """How an enumeration is pickled by value. The first two items are cloudpickle's."""
     members = cls.__members__
     base = next(one for one in cls._member_type_.__mro__ if not one.__flags__ & restoring.HEAP_TYPE)
     for name in (*_MADE, *members):
@@ -73,8 +74,8 @@ def reduce_class(cls: t.Any, attributes: dict[str, t.Any], slots: dict[str, t.An
 
 
 def _combined(cls: t.Any, base: t.Any) -> list[tuple[t.Any, ...]]:
-    """The flags without a name that the class has made by now (`~P.R`), each with the value that leads to it,
-    its own, its name, content, attributes and slots."""
+    """The flags without a name that the class has made by now (`~P.R`). Each has the value that
+    leads to it, its own value, its name, content, attributes and slots."""
     known = {id(member) for member in cls.__members__.values()}
     return [
         (key, one._value_, one._name_, _content_of(base, one), *_attributes_of(one))
@@ -87,7 +88,7 @@ def _combined(cls: t.Any, base: t.Any) -> list[tuple[t.Any, ...]]:
 
 
 class _Raw:
-    """No tuple, which the metaclass would take apart."""
+    """Holds a member's value and content. The metaclass would take a tuple apart."""
 
     def __init__(self, value: t.Any, content: t.Any):
         self.value, self.content = value, content
@@ -96,7 +97,7 @@ class _Raw:
 def _member_maker(base: type) -> t.Callable[..., t.Any]:
     def make(cls, *args):
         raw = args[0]
-        while type(raw) is tuple:  # of an enumeration of tuples
+        while type(raw) is tuple:  # the metaclass wraps it for a base that is a tuple
             raw = raw[0]
         member = base.__new__(cls, *raw.content)
         member._value_ = raw.value
@@ -126,7 +127,7 @@ def _make_class(metaclass, bases, about, base, members, identifier):
 
 def _fill_class(cls, state):
     attributes, slots, extra, combined, order, *more = state
-    values = more[0] if more else {}  # perhaps changed, of a class that was here
+    values = more[0] if more else {}  # a class that was here before may have other values
     for name, value in values.items():
         cls._member_map_[name]._value_ = value
     for name, (items, slots_of) in extra.items():

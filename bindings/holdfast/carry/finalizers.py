@@ -1,18 +1,19 @@
 """Makes sure that the notebook's finalizers run once, although objects are copied between processes.
 
-*`__del__`.* An object that a cell's process has is a copy of the main worker's, or the main worker will have
-a copy of it. A copy may go without the object's death: when the process ends after its cell, or when the main
-worker replaces an object by what came back. Then the copy is disarmed first: its `__del__` won't run. This
-holds for classes of the user's own. A library's `__del__` releases what the copy itself holds, and runs.
+*`__del__`.* An object in the process of a cell is a copy of the main worker's object, or the main worker gets
+a copy of it. A copy may be freed although the object lives on: when the process ends after its cell, or when
+the main worker replaces an object by the one that came back. Such a copy is *disarmed* first: its `__del__`
+won't run. This holds for classes of the user's own. The `__del__` of a library's class runs, since it releases
+what the copy itself holds.
 
 *Callbacks of weak references.* `weakref.ref(one, callback)` in the main worker is replaced together with its
-object. The callback has run in the cell, or that of the new reference will.
+object. The callback has run in the cell, or that of the new reference will run.
 
-*`weakref.finalize`.* What the notebook's code registers is a value: it goes to cells, and comes back with the
-object that it waits for (libraries/standard/weak_references.py, worker/settings/kept.py). So is what a library's object
-registers when the notebook makes it, if it only names things by text (`tempfile.TemporaryDirectory`). If it
-has a number, that may be a descriptor of this process. A finalizer that arrives starts to work when
-everything that was carried with it is there, and the one that it replaces is detached.
+*`weakref.finalize`.* A finalizer of the notebook's code is a value: it goes to cells, and comes back with its
+object (libraries/standard/weak_references.py, worker/settings/kept.py). The same holds for a finalizer of a
+library's object that the notebook makes, if its arguments are only texts (`tempfile.TemporaryDirectory`). A
+number among them may be a descriptor of this process. A finalizer that arrives is put to work when all that
+was carried with it is there. The one that it replaces is detached.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _WEAK: t.Any = (weakref.ReferenceType, *weakref.ProxyTypes)
 
 
 def _own(value: t.Any) -> list[t.Any]:
-    """The objects behind a value whose `__del__` is the user's and hasn't run, and weak references with a
-    callback of the user's."""
+    """The objects in a value that have a `__del__` of the user's that hasn't run, and the weak
+    references with a callback of the user's."""
     return [one for one in _store._finalizers(value) if _is_own(type(one), one)]
 
 
@@ -52,26 +53,27 @@ def _is_own(cls: type, one: t.Any) -> bool:
 
 
 def disarm(value: t.Any) -> None:
-    """A copy that was made to be compared ends: no object of the notebook does."""
+    """Disarm a copy that was made for a comparison: it ends, and no object of the notebook does."""
     for one in _own(value):
         _store._disarm(one)
 
 
 def let_go(namespace: Named, names: t.Iterable[str]) -> None:
-    """Remove names whose objects end with this process. All other objects of the namespace live on
-    elsewhere: theirs are disarmed, since one may be a part of what goes."""
+    """Remove names whose objects end with this process. The other objects of the namespace live on
+    in another process, so theirs are disarmed: an object that ends may refer to one."""
     going = [namespace.pop(name) for name in names if name in namespace]
     if going:
         for one in _own(list(namespace.values())):
             _store._disarm(one)
     while going:
-        going.pop()  # the last first: it may use others
+        going.pop()  # the last one first: it may use the others
 
 
 @contextlib.contextmanager
 def living_on(namespace: Named) -> t.Iterator[None]:
-    """While names are bound to what came back from a cell: what is replaced dies without `__del__` and
-    callbacks, which the cell's copy has run, or its successor will."""
+    """Disarm what is replaced while names are bound to the values that came back from a cell.
+    `__del__` and callbacks of a replaced object have run in the cell, or run when its successor
+    dies."""
     before = list(namespace.items())
     yield
     replaced = [
@@ -86,23 +88,24 @@ def living_on(namespace: Named) -> t.Iterator[None]:
 
 
 def collections() -> int:
-    """How often all garbage was looked for in this process. After a cell's process has collected
-    garbage, the main worker does it, too: it has the same cycles."""
+    """How often all garbage was collected in this process. If the process of a cell has done that,
+    the main worker does it, too: it has the same cycles."""
     return gc.get_stats()[-1]["collections"]
 
 
 # ---- weakref.finalize
 
 _registry: dict[Finalizer, t.Any] = weakref.finalize._registry  # type: ignore[attr-defined]
-_made: set[Finalizer] = set()  # by the notebook's code
-_arrived: dict[Finalizer, Call] = {}  # not at work yet
-_held: list[object] = []  # what nothing else holds here: its holder is in another process
-ONCE = "its library cleans up after it, which is to happen once, in the process that made it"
-_OURS = 2  # references to an object that only a variable here has
+_made: set[Finalizer] = set()  # the notebook's code has made these
+_arrived: dict[Finalizer, Call] = {}  # not put to work yet
+_held: list[object] = []  # nothing else holds these here: their holder is in another process
+ONCE = "its library cleans up after it, once, in the process that made it"
+_OURS = 2  # references to an object that only a local variable holds
 
 
 def watch(is_own: t.Callable[[dict[str, t.Any]], bool]) -> None:
-    """Note from now on which ones are made by code whose globals are the user's, or for it."""
+    """Note from now on which finalizers the user's code makes, or a library's object that it
+    makes."""
     make: t.Any = weakref.finalize.__init__
 
     @functools.wraps(make)
@@ -127,14 +130,13 @@ def _is_text(*arguments: object) -> bool:
 
 
 def at_work() -> list[Finalizer]:
-    """The notebook's that haven't run, in the order in which they were made."""
+    """The notebook's finalizers that haven't run, in the order in which they were made."""
     _made.intersection_update(_registry)
     return sorted(_made, key=lambda one: _registry[one].index)
 
 
 def call_of(finalizer: Finalizer) -> Call | None:
-    """The call that the notebook's finalizer makes; None if it has run, or does nothing any
-    more."""
+    """The call that a finalizer of the notebook makes. None if it has run or was detached."""
     found = finalizer.peek()
     if found is None:
         return None
@@ -149,17 +151,18 @@ def make_blank() -> Finalizer:
 
 
 def fill(blank: Finalizer, call: Call) -> None:
-    """Have it do that once it is put to work."""
+    """Give a blank finalizer its call. It starts when it is put to work."""
     _arrived[blank] = call
 
 
 def arrived(blank: Finalizer) -> Call:
-    """The call that it is to make, if it isn't at work."""
+    """The call of a finalizer that isn't put to work yet."""
     return _arrived.get(blank, (None, None, (), {}, False))
 
 
 def put_to_work(wanted: t.Iterable[Finalizer]) -> None:
-    """Let these be the notebook's. The others have run elsewhere, or have a successor."""
+    """Make these the notebook's finalizers. The others have run in another process, or have a
+    successor."""
     wanted = list(wanted)
     for one in _made.difference(wanted):
         _registry.pop(one, None)
@@ -177,6 +180,6 @@ def put_to_work(wanted: t.Iterable[Finalizer]) -> None:
 
 
 def leave_to_others() -> None:
-    """This process ends, and the notebook's objects don't."""
+    """Before this process ends, while the notebook's objects live on: let no finalizer run."""
     for one in at_work():
         one.atexit = False

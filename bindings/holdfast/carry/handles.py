@@ -1,15 +1,19 @@
 """Handles: what stands in an encoding for a descriptor.
 
 A descriptor is a number that means something in one process only. So the encoding of a file holds a
-*handle*: a random number that stands for the open file description, and for a regular file where it
-lies. The process that decodes it has the description already (the main worker, if it gave the file
-to a cell), was sent it (by a cell that made it), asks for it through `table.fetch`, which a worker
-of a kernel sets, or opens the same file anew, if its inode is still the one that it was. A pipe or
-a socket has no such place: outside of a kernel it is unserializable.
+*handle*: a random number that stands for the open file description. For a regular file it holds the path, too.
+The process that decodes it gets the open file in one of these ways:
 
-Descriptors of a commit are not kept by a third process: while somebody holds a copy, the
-other end of a pipe sees no end of file, and a connection isn't closed by `close()`. So the
-main worker, which has them anyway, gives those that a cell decodes, when it decodes them.
+* it has the file already: the main worker, if it gave the file to a cell;
+* it was sent the descriptor by the cell that opened the file;
+* it asks for the descriptor through `table.fetch`, which a worker of a kernel sets;
+* it opens the regular file anew, if its path still leads to the same inode.
+
+A pipe or a socket has no path: outside of a kernel it is unserializable.
+
+No third process keeps the descriptors of a commit. While any process holds a copy, the other end of a
+pipe sees no end of file, and `close()` doesn't end a connection. So the main worker, which has them
+anyway, gives a cell those that it decodes, when it decodes them.
 """
 
 from __future__ import annotations
@@ -24,12 +28,13 @@ import weakref
 
 from holdfast.codecs import Codec
 
-# Each takes a descriptor here, and one in the frontend while a cell's are handed over.
+# Each file takes a descriptor in this process, and one in the frontend while a cell's are handed
+# over.
 HANDLES_MAX = min(256, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
 
 class Place(t.NamedTuple):
-    """The place of a regular file, and its identity."""
+    """The path of a regular file, and its identity."""
 
     path: str
     device: int
@@ -40,7 +45,7 @@ class Table:
     """This process's handles."""
 
     def __init__(self) -> None:
-        # The object whose fileno() it is, by its handle, and what was found out about it.
+        # By the handle: the object that has the descriptor, and what is known of it.
         self._objects: weakref.WeakValueDictionary[int, t.Any] = weakref.WeakValueDictionary()
         self._known: weakref.WeakKeyDictionary[t.Any, tuple[int, Place | None]] = (
             weakref.WeakKeyDictionary()
@@ -50,13 +55,13 @@ class Table:
         self._made: set[int] = set()  # handles that began in this process
         # Called when another process has what this one was given or made.
         self.handed_over: list[t.Callable[[], object]] = []
-        # In a worker of a kernel: asks for a descriptor, gives it or None.
+        # A worker of a kernel sets it: it asks for a descriptor, and returns that or None.
         self.fetch: t.Callable[[int], int | None] | None = None
 
     # ---- encoding
 
     def number_of(self, owner: t.Any) -> tuple[int, Place | None]:
-        """The handle of what has the descriptor, and its place in the file system."""
+        """The handle of an object's descriptor, and its path."""
         known = self._known.get(owner)
         if known is not None:
             self._objects[known[0]] = owner  # which another one may have been since
@@ -81,11 +86,11 @@ class Table:
     # ---- decoding
 
     def descriptor(self, number: int, place: Place | None, flags: int) -> int:
-        """A descriptor of the handle, the caller's own."""
+        """A descriptor for the handle, which the caller owns."""
         from holdfast.carry import context
 
         if context.is_comparing():
-            raise OSError("a second decoding would move the offset that both have")
+            raise OSError("it was decoded already, and a second file would share its offset")
         fd = self._arrived.pop(number, None)
         if fd is None:
             fd = self._duplicate(number)
@@ -94,7 +99,7 @@ class Table:
         if fd is None and place is not None:
             fd = reopen(place, flags)
         if fd is None:
-            raise OSError("the process that had it open is gone, and it can't be opened anew")
+            raise OSError("the process that had it open has ended, and it can't be opened again")
         return fd
 
     def _duplicate(self, number: int) -> int | None:
@@ -102,36 +107,37 @@ class Table:
         return None if owner is None or is_closed(owner) else os.dup(owner.fileno())
 
     def adopt(self, owner: t.Any, number: int, place: Place | None) -> t.Any:
-        """`owner` has the handle's descriptor in this process from now on."""
+        """Note that `owner` has the handle's descriptor in this process from now on."""
         if number:
             self._know(owner, number, place)
         return owner
 
     def begin_anew(self) -> None:
-        """In a fork: what is there by now was made by its parent, which has it."""
+        """In a fork: forget what was made here. It was made by the parent, which has it."""
         self._made.clear()
         self._given.clear()
 
     # ---- between the processes of a kernel
 
     def arrive(self, number: int, fd: int) -> None:
-        """A descriptor came, of which a value will be decoded."""
+        """A descriptor came, and a value with this handle will be decoded."""
         old = self._arrived.pop(number, None)
         if old is not None:
             os.close(old)
         self._arrived[number] = fd
 
     def peek(self, number: int) -> int | None:
-        """The descriptor that came, still the table's."""
+        """The descriptor that came. It still belongs to the table."""
         return self._arrived.get(number)
 
     def forget_arrived(self) -> None:
-        """Close the descriptors that arrived and that nobody decoded."""
+        """Close the descriptors that came, but belong to no value that was decoded."""
         while self._arrived:
             os.close(self._arrived.popitem()[1])
 
     def give(self, number: int) -> int | None:
-        """The descriptor itself, still ours, to be sent to another process now."""
+        """The descriptor itself, to be sent to another process now. It still belongs to this
+        one."""
         owner = self._objects.get(number)
         if owner is None or is_closed(owner):
             return None
@@ -140,16 +146,13 @@ class Table:
         return fd
 
     def lend_all(self) -> None:
-        """Before a fork, which has them all."""
+        """Before a fork: note that the fork has all of them."""
         for number in list(self._objects):
             self.give(number)
 
     def taken_back(self, *, adopted: bool) -> None:
-        """The process that we gave descriptors to is done with them.
-
-        If nothing of it was adopted, the descriptions are put back to where our own objects believe
-        them to be.
-        """
+        """The process that we gave descriptors to has ended its work. If nothing of it was adopted,
+        set each file's offset back to where our own objects believe it to be."""
         given, self._given = self._given, {}
         for number, (offset, blocking) in given.items():
             owner = self._objects.get(number)
@@ -168,7 +171,7 @@ class Table:
         return self._made_open()
 
     def _made_open(self) -> dict[int, int]:
-        """The handles that began here, and are open: their descriptors, still ours."""
+        """The handles that began here and are open, with their descriptors, which stay ours."""
         live = {number: self._objects.get(number) for number in sorted(self._made)}
         return {
             number: owner.fileno()
@@ -181,10 +184,10 @@ table = Table()
 
 
 def handle_of(owner: t.Any) -> tuple[int, Place | None]:
-    """The stand-in for a descriptor in an encoding; an exception if there can be none."""
+    """The stand-in for a descriptor in an encoding. Raises an exception if there can be none."""
     from holdfast.carry import context
 
-    stored = context.in_store()  # else it goes to a stream, which knows no processes
+    stored = context.in_store()  # else it goes to a stream, which no process of the kernel reads
     number, place = table.number_of(owner)
     if place is None and not (stored and table.fetch is not None):
         raise ValueError(
@@ -195,7 +198,7 @@ def handle_of(owner: t.Any) -> tuple[int, Place | None]:
 
 
 def place_of(owner: t.Any) -> Place | None:
-    """The place of the regular file that `owner` has open."""
+    """The path and identity of the regular file that `owner` has open."""
     return table.number_of(owner)[1]
 
 
@@ -239,7 +242,7 @@ def reopen(place: Place, flags: int) -> int:
 
 
 class Exact(Codec):
-    """Of one type and none of its subclasses, which may hold more than we know."""
+    """A codec for one type, and none of its subclasses: these may hold more than we know."""
 
     def __init__(self, cls: type, reduce: t.Callable[[t.Any], t.Any]):
         self.types = (f"{cls.__module__}.{cls.__qualname__}",)

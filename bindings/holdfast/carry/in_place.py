@@ -1,18 +1,18 @@
 """Changes of a cell to an object that an unserializable value of the main worker holds as well.
 
-A generator that reads from a list stays in the main worker when a cell runs elsewhere; the list is carried.
-Were its new value a new object, as it is for any other name, the generator would go on with the
-old one. So it is applied to the object that is here: same address, new contents.
+A generator that reads from a list stays in the main worker when a cell runs in another process. The list is
+carried. The new value of any other name is a new object. With a new list, the generator would go on with the
+old one. So the list that is here keeps its address and gets the new contents.
 
-First the new values are laid beside the old ones: two containers of one type correspond if they are
-bound to one name, or stand at one place of two that correspond. Items of sequences whose lengths
-differ correspond where they are equal, and where as many stand between equal ones. Then every
-object that has a counterpart gives its contents to it, and wherever one is referred to, its
-counterpart takes its place. An object without one (another type, an array of another shape) is new,
-as elsewhere.
+First the new values are laid beside the old ones. Two containers of one type correspond if they are bound to
+the same name, or stand at the same place of two that correspond. If two sequences have different lengths,
+equal items correspond. So do the items between two equal ones, if there are as many in both.
 
-What shares objects with such a name is new, and refers to what is here, too: other names of its
-group, and what a codec has put into an object of a library that is here (`put_into`).
+Then every new object that has a counterpart gives its contents to it. Each reference to such an object becomes
+one to its counterpart. An object without a counterpart (of another type, an array of another shape) is new.
+
+Some new objects share objects with such a name: other names of its group, and what a codec has put into an
+object of a library that is here (`put_into`). These refer to the objects that are here, too.
 """
 
 import array
@@ -30,17 +30,17 @@ _places: list[tuple] = []  # where those have put what was decoded: a list or di
 
 
 def leave(value):
-    """Let what a codec has found here or made be as it is."""
+    """Leave an object as it is, since a codec has found it here or made it."""
     _met[id(value)] = value
 
 
 def put_into(holder, key):
-    """An item of a list or dict that `leave` keeps from being looked at was decoded."""
+    """Note that an item was decoded into a list or dict that `leave` keeps from being looked at."""
     _places.append((holder, key))
 
 
 def forget():
-    """All that this adoption has met."""
+    """Forget all objects that this adoption has met."""
     _met.clear()
     _places.clear()
 
@@ -96,7 +96,7 @@ class _Merge:
         self._alive = []  # whose ids are keys
 
     def lay(self, old, new):
-        """Find which objects correspond."""
+        """Find which objects of the new value correspond to objects of the old one."""
         stack = [(old, new)]
         while stack:
             old, new = stack.pop()
@@ -114,7 +114,8 @@ class _Merge:
             stack.extend(kind.pairs(old, new))
 
     def give(self, values):
-        """Let all that is reached refer to what is here, and that have the new contents."""
+        """Give the new contents to the objects that are here, and let all new objects refer to
+        these."""
         seen, found = set(), []
         while values:
             new = values.pop()
@@ -131,13 +132,14 @@ class _Merge:
             values.extend(kind.children(new) if kind else new)
             if kind:
                 found.append((kind, new))
-        # All contents first: what can fail, such as a hash, fails before anything has changed.
+        # First read all contents. Whatever can fail, such as a hash, fails before anything has
+        # changed.
         contents = [kind.contents(new, self.translate) for kind, new in found]
         for (kind, new), held in zip(found, contents):
             kind.put(self._here.get(id(new), new), held, new)
 
     def translate(self, value):
-        """The object that stands for a new one; it itself if none does."""
+        """The object that stands for a new one: its counterpart, or the new one itself."""
         if type(value) is types.MethodType:
             return _bound(value, self._here.get(id(value.__self__), value.__self__))
         if type(value) is not tuple:
@@ -211,7 +213,9 @@ class _Mapping:
         if not _are_same(here, items):  # else iterators over it may go on
             here.clear()
         if not _are_same(here.values(), items.values()):
-            ordered = isinstance(here, collections.OrderedDict)  # it keeps its order apart
+            ordered = isinstance(
+                here, collections.OrderedDict
+            )  # it keeps its order in a list of its own
             (collections.OrderedDict if ordered else dict).update(here, items)
         if isinstance(here, collections.defaultdict):
             here.default_factory = factory
@@ -333,7 +337,7 @@ class _Cell:
 
 
 class _Finalizer:
-    """One that isn't at work yet."""
+    """A `weakref.finalize` that isn't put to work yet."""
 
     def fits(self, old, new):
         return False
@@ -411,7 +415,7 @@ _POINTER_SIZE = struct.calcsize("P")
 
 
 def _kind_of(value):
-    """How contents are given to such an object; None if they can't be."""
+    """What gives contents to such an object. None if that can't be done."""
     cls = type(value)
     kind = _KINDS.get(cls)
     if kind is _KINDS[types.FunctionType]:
@@ -427,7 +431,7 @@ def _kind_of(value):
 
 
 def _is_plain(cls):
-    """Whether instances have no state in C: as object.__reduce_ex__ finds it, by their size."""
+    """Whether instances have no state in C. As object.__reduce_ex__, it looks at their size."""
     slots = sum(
         isinstance(member, types.MemberDescriptorType)
         for base in cls.__mro__
@@ -439,7 +443,7 @@ def _is_plain(cls):
 
 
 def _dict_of(value):
-    """The instance's own dict, whatever its class has made of `__dict__`; or None."""
+    """The instance's own dict, whatever its class defines as `__dict__`. None if it has none."""
     for base in type(value).__mro__:
         found = vars(base).get("__dict__")
         if isinstance(found, types.GetSetDescriptorType):
@@ -461,8 +465,8 @@ def _state_of(value):
 
 
 def _aligned(old, new):
-    """Pairs of two sequences of other lengths: the equal items in order, and what stands between
-    two equal ones where it is as many in both."""
+    """Pairs of the items of two sequences whose lengths differ: the equal items in order, and the
+    items between two equal ones if there are as many in both."""
     if len(old) * len(new) > _COMPARISONS_MAX:
         return list(itertools.takewhile(lambda pair: _are_equal(*pair), zip(old, new)))
     pairs, start, begin = [], 0, 0  # behind the last equal ones
@@ -480,8 +484,8 @@ def _aligned(old, new):
 
 
 def _bound(method, bound_to):
-    """A method of this object instead, as its class has it by now: the class may have been decoded
-    after the method."""
+    """The same method of another object, as that object's class has it by now. The class may have
+    been decoded after the method."""
     function = method.__func__
     found = getattr(type(bound_to), getattr(function, "__name__", ""), None)
     if type(found) is type(function) is types.FunctionType and found.__code__ == function.__code__:

@@ -1,15 +1,16 @@
 """Objects of the notebook's classes, made again without running the code of their classes.
 
-pickle makes an object by its class's `__new__`, fills one that is a list or a dict by its `append` and
-`__setitem__`, and one that is a set by calling the class; it asks the object for `__setstate__`. A class that gives
-an object that it has already, or changes what it is given, or answers every attribute, would do so once more, and
-nothing would say that the object is another one. So such
-objects are made by the builtin type below their class, and filled by that type's methods. pickle's way is kept
+pickle makes an object by its class's `__new__`. It fills a list or a dict by `append` and `__setitem__`, and makes
+a set by calling the class. It asks the object for `__setstate__`. A class may return an object that exists already,
+change the items that it gets, or answer to any attribute. Then the result would be a different object, and no error
+would say so. So such objects are made by the builtin type below their class, and filled by that type's methods.
 
-* for objects whose classes have none of this in Python, which are most: it is faster;
+pickle's own way is kept
+
+* for objects whose classes have none of these methods in Python. It is faster, and most are such;
 * for classes that say how they are pickled (`__reduce__`, `__getnewargs__`, `__getstate__`,
-  `__setstate__`), and those of libraries. What the standard library leaves out of an object of the
-  notebook's class is added.
+  `__setstate__`), and for those of libraries. If a class of the standard library leaves out
+  attributes of a subclass, they are added.
 """
 
 import collections
@@ -52,7 +53,7 @@ def _queue_items(value):
     return collections.deque.maxlen.__get__(value), list(collections.deque.__iter__(value))
 
 
-# How the items are read of an object of each type; restoring.fill_by_base() gives them back.
+# By the builtin type: what reads the items of an object. restoring.fill_by_base() puts them back.
 _ITEMS = {
     **dict.fromkeys((object, int, float, complex, str, bytes, tuple, frozenset), _no_items),
     list: _list_items,
@@ -62,13 +63,13 @@ _ITEMS = {
     collections.defaultdict: _default_items,
     collections.deque: _queue_items,
 }
-# pickle would ask the class for these, and for `__new__`.
+# Methods by which a class says how it is pickled.
 _OWN_WAYS = (
     "__reduce_ex__ __reduce__ __getnewargs_ex__ __getnewargs__ __getstate__ __setstate__".split()
 )
-# What pickle would run: methods by which it makes and fills an object, or asks it for one of the others.
+# Methods that pickle would run to make and fill an object, or to look for one of the methods above.
 _RUN = "__new__ __getattr__ __getattribute__ __class__ append extend __setitem__".split()
-_CALLED = (set, frozenset, collections.deque, collections.defaultdict)  # their classes are called
+_CALLED = (set, frozenset, collections.deque, collections.defaultdict)  # pickle calls the class
 # `collections.namedtuple` gives this code to all of its classes.
 _NAMEDTUPLE = vars(collections.namedtuple("_", "x"))["__getnewargs__"].__code__
 _IN_C = (
@@ -82,7 +83,7 @@ _OF_ANY_CLASS = ("__dict__", "__weakref__")  # descriptors in C that a `class` s
 
 
 class Ways(dict):
-    """By class: the function that says how an object of it is pickled, or None for pickle's way. For as
+    """By class: the function that pickles an object of it, or None if pickle does. They hold as
     long as one value is pickled."""
 
     def __missing__(self, cls):
@@ -91,7 +92,7 @@ class Ways(dict):
 
 
 class _ByBase:
-    """For the objects of one class: what makes and fills them is looked up once."""
+    """Pickles the objects of one class. What makes and fills them is looked up once."""
 
     def __init__(self, cls, base):
         self._base, self._slots, self._has_dict = base, _slots(cls), bool(cls.__dictoffset__)
@@ -105,8 +106,8 @@ class _ByBase:
 
 
 def _with_attributes(value, cls):
-    """Pickled as its class of the standard library is, which leaves out what a class below it has added
-    (`Decimal`, `date`, `Path`)."""
+    """Pickle an object as its class of the standard library does (`Decimal`, `date`, `Path`), and
+    add the attributes of a subclass, which that leaves out."""
     attributes = object.__getattribute__(value, "__dict__")
     reduced = value.__reduce_ex__(5)
     make, args, state, *items = (*reduced, None, None, None)[:5]
@@ -121,7 +122,9 @@ def _way_of(cls):
     module = cls.__module__
     if type(module) is not str or cls in copyreg.dispatch_table:
         return None
-    if issubclass(cls, (type, enum.Enum)):  # classes, and members that their class has
+    if issubclass(
+        cls, (type, enum.Enum)
+    ):  # a class, or a member of an enumeration, which the class holds
         return None
     if not trial.is_own(module):
         asks = any(_home(cls, name) not in _ITEMS for name in ("__getattr__", "__getattribute__"))
@@ -140,7 +143,7 @@ def _way_of(cls):
 
 
 def _builtin_base(cls):
-    """The one below a class, if all others are made by `class` statements."""
+    """The builtin type below a class, if all other bases were made by `class` statements."""
     bases = [one for one in cls.__mro__ if one in _ITEMS]
     others = [one for one in cls.__mro__ if one not in _ITEMS]
     return bases[0] if others and not any(map(_is_in_c, others)) else None
@@ -156,7 +159,7 @@ def _is_in_c(cls):
 
 
 def _has_no_ways(cls):
-    """Whether it leaves to the builtin types how its objects are pickled."""
+    """Whether a class leaves it to the builtin types how its objects are pickled."""
     homes = {name: _home(cls, name) for name in _OWN_WAYS}
     return all(
         home in _ITEMS or getattr(vars(home)[name], "__code__", None) is _NAMEDTUPLE
@@ -165,12 +168,12 @@ def _has_no_ways(cls):
 
 
 def _home(cls, name):
-    """The class that an attribute comes from."""
+    """The class in which an attribute of a class is defined."""
     return next((one for one in cls.__mro__ if name in vars(one)), object)
 
 
 def _slots(cls):
-    """Those of all classes above it: the class, and the name."""
+    """The slots of a class and of all its bases: the class that defines each, and its name."""
     return [
         (one, name)
         for one in cls.__mro__
@@ -181,8 +184,8 @@ def _slots(cls):
 
 
 def _guards_slots(cls):
-    """Whether one can't be set by its name: a class in front has the same name, it is private, or
-    `__setattr__` is in Python (a frozen dataclass's)."""
+    """Whether a slot can't be set by its name: a class in front defines the same name, the name is
+    private, or `__setattr__` is written in Python (a frozen dataclass's)."""
     slots = _slots(cls)
     if slots and _home(cls, "__setattr__") not in _ITEMS:
         return True
@@ -198,7 +201,7 @@ def _read_slots(value, slots):
         try:
             found.append((home, name, vars(home)[name].__get__(value)))
         except AttributeError:
-            pass  # an empty one
+            pass  # an empty slot
     return found
 
 
@@ -215,8 +218,9 @@ _FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 def reduce_exception(error, cls, trace):
-    """How to pickle an exception: with what it was raised from, and the fields that its builtin class has
-    in C, which its own pickling leaves to `__init__`. None: it has a way of its own.
+    """How to pickle an exception, with the exceptions that it was raised from. The fields that its
+    builtin class has in C are added: its own pickling leaves them to `__init__`. None if the class
+    says itself how it is pickled.
 
     `trace` stands for its traceback, or is None.
     """
@@ -229,7 +233,7 @@ def reduce_exception(error, cls, trace):
     links = error.__cause__, error.__context__, error.__suppress_context__
     fields = _fields(error, base)
     if cls is base and not (fields or trace or any(links)):
-        return None  # pickle's way is as good
+        return None  # pickle's own way is as good
     attributes = dict(object.__getattribute__(error, "__dict__"))
     state = attributes, error.args, *links, trace, fields
     make = restoring.make_by_base, (base, cls, ())
@@ -237,8 +241,8 @@ def reduce_exception(error, cls, trace):
 
 
 def _has_own_reducer(cls):
-    """Whether the user has given `copyreg` a function for it. tblib has one for each exception, for
-    their tracebacks' sake."""
+    """Whether the user's code has registered a function for it in `copyreg`. tblib registers one
+    for each exception, for the tracebacks; that doesn't count."""
     reducer = copyreg.dispatch_table.get(cls)
     module = getattr(reducer, "__module__", None)
     return isinstance(module, str) and trial.is_own(module)
@@ -246,22 +250,23 @@ def _has_own_reducer(cls):
 
 @functools.cache
 def _fields_of(base):
-    """Of a builtin class: the class that has each, its name, and its descriptor."""
+    """The fields of a builtin exception: the class that defines each, its name and its
+    descriptor."""
     return [
         (one, name, field)
         for one in base.__mro__[: base.__mro__.index(BaseException)]
         for name, field in vars(one).items()
-        if type(field) in _FIELDS and name != "obj"  # of AttributeError: perhaps anything
+        if type(field) in _FIELDS and name != "obj"  # of AttributeError: it may be any object
     ]
 
 
 def _fields(error, base):
-    """The class that has each, its name, and the value; not those that are empty."""
+    """The fields of an exception that aren't empty: the class that defines each, name and value."""
     found = []
     for one, name, field in _fields_of(base):
         try:
             value = field.__get__(error)
-        except AttributeError:  # one that only some objects have
+        except AttributeError:  # only some objects have this one
             continue
         if value is not None:
             found.append((one, name, value))

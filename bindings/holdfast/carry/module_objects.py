@@ -1,14 +1,15 @@
-"""Objects that a module has, and that are no others in another process.
+"""Objects of modules that must not be copied: each process has its own.
 
-A sentinel (`dataclasses.MISSING`, `UNSET = object()` of the user's own module) is compared by identity, and
-has nothing else. `os.environ`, Matplotlib's `rcParams`, PyTorch's generator are what their libraries look
-at, and what they hold is carried as settings of the process (worker/settings/). A variable
-that refers to one of these gets that of the process where it is bound: it is pickled as the module
-and the attribute. A library's constants (`rich.box.SQUARE`) have contents, which the notebook may have changed:
-these are pickled, too, and only a constant that has the same ones where it arrives is taken for it.
+A sentinel (`dataclasses.MISSING`, `UNSET = object()` of the user's own module) has nothing but its identity.
+`os.environ`, Matplotlib's `rcParams` and PyTorch's generator are objects that their libraries look at. Their
+contents are carried as settings of the process (worker/settings/). A variable that refers to such an object is
+pickled as the module and the attribute. Where it is bound, it gets the object of that process.
 
-Lists and dicts aren't pickled, but encoded with all that they hold. Where a variable is a list or dict of
-`sys` (`from sys import path`) or the dict of a module, an object that is pickled as module and attribute is saved
+A library's constants (`rich.box.SQUARE`) have contents, which the notebook may have changed. So the contents are
+pickled, too. The constant of the other process is used only if its contents are the same.
+
+Lists and dicts aren't pickled, but encoded with all that they hold. A variable may be a list or dict of `sys`
+(`from sys import path`) or the dict of a module. Then an object that is pickled as module and attribute is saved
 in its place (`stand_ins`).
 """
 
@@ -26,7 +27,7 @@ import typing as t
 from holdfast import _store
 from holdfast.carry import patches, restoring, trial
 
-# By the name of the type: where there are such objects whose contents are settings.
+# By the name of the type: the places of objects whose contents are carried as settings.
 _PLACES = {
     "_Environ": (("os", "environ"), ("os", "environb")),
     "RcParams": (("matplotlib", "rcParams"),),
@@ -43,8 +44,8 @@ _PLACES = {
     "Context": (("decimal", "DefaultContext"), ("decimal", "BasicContext"), ("decimal", "ExtendedContext")),
 }  # fmt: skip
 _NOT = frozenset(("__main__", "__mp_main__"))
-# Lists and dicts whose contents are settings. Those of other modules are found by comparison
-# (worker/settings/differences.py), where a variable is one of them, too.
+# Lists and dicts whose contents are carried as settings. Those of other modules are found by
+# comparison (worker/settings/differences.py), also if a variable refers to them.
 _HOLDERS = tuple(
     (module, name)
     for module, names in {
@@ -64,14 +65,14 @@ _known: dict[int, tuple[str, str]] = {}  # places of other such objects, by id
 
 
 def know(module: str, attribute: str) -> None:
-    """What the module has there now is such an object: what it holds is carried as a setting."""
+    """Note that a module has such an object there: its contents are carried as a setting."""
     value = _read(sys.modules[module], attribute)
     if value is not None and not isinstance(value, type):
         _known[id(value)] = module, attribute
 
 
 def reduce(value: t.Any, cls: type) -> t.Any:
-    """How such an object is pickled, or None if it is none."""
+    """How such an object is pickled. None if it isn't one."""
     place = _known.get(id(value))
     if place is not None and _read(sys.modules.get(place[0]), place[1]) is value:
         return find, place
@@ -90,7 +91,7 @@ def reduce(value: t.Any, cls: type) -> t.Any:
 
 
 def is_sentinel(value: t.Any) -> bool:
-    """Whether it is pickled as the place of an object that has nothing but its identity."""
+    """Whether a value has nothing but its identity, and is pickled as its place in a module."""
     cls = type(value)
     return (
         cls.__module__ not in _NOT
@@ -100,13 +101,13 @@ def is_sentinel(value: t.Any) -> bool:
 
 
 def _is_module_itself(value: t.Any, cls: type) -> bool:
-    """Whether it is an object that a module has put in its own place."""
+    """Whether a module has put this object in its own place in `sys.modules`."""
     name = cls.__module__
     return type(name) is str and sys.modules.get(name) is value
 
 
 def find(module: str, attribute: str) -> t.Any:
-    """The object of this process."""
+    """The object that this process has at that place."""
     return functools.reduce(_step, attribute.split("."), importlib.import_module(module))
 
 
@@ -115,7 +116,7 @@ def _step(holder: t.Any, name: str) -> t.Any:
 
 
 class _Place:
-    """A module and an attribute: decodes to what the module has there."""
+    """A module and an attribute. It is decoded to the object that the module has there."""
 
     __slots__ = ("place",)
 
@@ -126,11 +127,11 @@ class _Place:
         return find, self.place
 
 
-_place = functools.cache(_Place)  # one for each: a name that is the same is seen to be the same
+_place = functools.cache(_Place)  # one for each place: names that share it are seen to share it
 
 
 def stand_ins(namespace: dict[str, t.Any]) -> dict[int, _Place]:
-    """What is saved for the lists and dicts of modules that are variables, by their ids."""
+    """For variables that are lists and dicts of modules: what is saved instead, by their ids."""
     values = [one for one in list(namespace.values()) if type(one) is list or type(one) is dict]
     holders = {
         id(_read(sys.modules[module], name)): _place(module, name)
@@ -146,7 +147,7 @@ def stand_ins(namespace: dict[str, t.Any]) -> dict[int, _Place]:
 
 
 def module_of(value: t.Any) -> types.ModuleType | None:
-    """Whose dict it is, but for the notebook's own."""
+    """The module that a dict belongs to; None for the notebook's own."""
     name = value.get("__name__") if type(value) is dict else None
     module = sys.modules.get(name) if type(name) is str and name not in _NOT else None
     return module if type(module) is types.ModuleType and vars(module) is value else None
@@ -160,8 +161,8 @@ def _read(module: t.Any, attribute: str) -> t.Any:
 
 
 def _has_no_state(value: t.Any, cls: type) -> bool:
-    """Whether it is nothing but itself: an object of a class of Python's that has no attributes, and
-    which no code of its class makes again."""
+    """Whether a value has nothing but its identity: an object of a Python class, without
+    attributes, whose class has no code that makes it again."""
     if cls is object:
         return True
     if not cls.__flags__ & restoring.HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
@@ -178,17 +179,17 @@ def _has_no_state(value: t.Any, cls: type) -> bool:
 
 _ATOMS = frozenset((type(None), bool, int, float, complex, str, bytes))
 _BY_NAME = (type, types.FunctionType, types.BuiltinFunctionType)
-_constants: dict[type, dict[int, str]] = {}  # of a class: names in its module, by id
+_constants: dict[type, dict[int, str]] = {}  # by class: names in its module, by the objects' ids
 
 
 def _names_in(cls: type) -> dict[int, str]:
-    """Those of the objects of a class that the module of a library which defines it has: nothing but their
-    attributes makes them, and they are equal to themselves alone."""
+    """The constants of a class: the objects of it in the library's module that defines it, as names
+    by id. Only attributes make such an object, and it is equal to itself alone."""
     found = _constants.get(cls)
     if found is None:
         found, module = {}, cls.__module__
         if module == "__main__":
-            return found  # not kept: the notebook may define it anew
+            return found  # isn't kept: the notebook may define the class anew
         space = getattr(sys.modules.get(module), "__dict__", {}) if type(module) is str else {}
         if space.get(cls.__qualname__) is cls:
             if not trial.is_own(module) and module not in _NOT and _has_attributes_alone(cls):
@@ -223,7 +224,7 @@ def _is_constant(value: t.Any) -> bool:
 
 
 def find_constant(cls: t.Any, name: str, attributes: dict[str, t.Any]) -> t.Any:
-    """That of this process, if it is as it was there; or one that is."""
+    """The constant of this process, if it has the same contents; else a new object with them."""
     found = getattr(sys.modules.get(cls.__module__), "__dict__", {}).get(name)
     if type(found) is cls:
         if patches.equal(object.__getattribute__(found, "__dict__"), attributes):
@@ -234,20 +235,21 @@ def find_constant(cls: t.Any, name: str, attributes: dict[str, t.Any]) -> t.Any:
 
 
 def _defined(cls: type, name: str) -> t.Any:
-    """What a class has under a name. To ask the class for it would run descriptors, of which those of
-    `MagicMock` make something."""
+    """What a class has under a name. `getattr` would run descriptors, which of `MagicMock` make
+    something new."""
     return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
 
 
-# Methods that say what an object is made of, and what it is equal to.
+# Methods that define how an object is pickled, and what it is equal to.
 _MADE_BY = "__reduce_ex__ __reduce__ __getstate__ __getnewargs__ __getnewargs_ex__ __eq__".split()
 _LIBRARIES = ("built-in", "frozen", os.path.dirname(os.__file__), *site.getsitepackages())
 _SIZE_MAX = object.__basicsize__ + 2 * struct.calcsize("P")  # with a dict and weak references
 
 
 class _Sentinels:
-    """Objects without a state that are attributes of modules, by their ids. A module is looked into once,
-    and one of the user's own again when it was loaded anew: it has another `__spec__` then."""
+    """Objects without a state that are attributes of modules, by their ids. A module is looked into
+    once. A module of the user's own is looked into again when it was loaded anew: then it has
+    another `__spec__`."""
 
     def __init__(self) -> None:
         self._places: dict[int, tuple[str, str]] = {}
@@ -256,7 +258,7 @@ class _Sentinels:
         self._digest = 0  # of all modules
 
     def place_of(self, value: t.Any) -> tuple[str, str] | None:
-        """Its module and its name there."""
+        """The module and the name under which it is found there."""
         if self._known(value) is None:
             digest = _store._modules_digest()
             is_all = digest == self._digest
@@ -268,7 +270,7 @@ class _Sentinels:
     def _meet(self, name: str, module: t.Any) -> None:
         spec = getattr(module, "__spec__", None) if type(module) is types.ModuleType else None
         if spec is None or self._specs.get(name) is spec:
-            return  # without one it can't be imported in another process
+            return  # without a spec it can't be imported in another process
         if name not in self._specs and not str(getattr(spec, "origin", "")).startswith(_LIBRARIES):
             self._changing.append(name)
         self._specs[name] = spec

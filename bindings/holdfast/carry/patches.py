@@ -3,22 +3,22 @@
 `json.indent = 2`, `pd.DataFrame.top = top` and `torch.backends.cudnn.benchmark = True` change no variable,
 but they are the notebook's state, too. So each is a *patch*: a name of the namespace that no code can use
 (`_json:indent`), with the attribute's value. A patch is grouped, undone and saved as a variable is, and may
-be unserializable. It is in the namespace while variables are saved or bound, and not while the notebook's
-code can look.
+be unserializable. It is in the namespace only while variables are saved or bound, when no code of the notebook
+runs.
 
-The code shows which attributes to look at. `see` reads the targets of assignments, `del`, `setattr` and
-`delattr` from a cell before it runs, also inside of functions. It keeps the attribute's value from before. An
-attribute that is set without showing it, as through `vars(module)`, is found by comparison
-(worker/settings/differences.py), in modules that the notebook has a name for.
+The code shows which attributes to look at. Before a cell runs, `see` reads the targets of assignments, `del`,
+`setattr` and `delattr`, also inside of functions, and keeps the value that the attribute has before. The code may
+set an attribute without showing it, as through `vars(module)`. Such an attribute is found by comparison
+(worker/settings/differences.py), in modules that a variable of the notebook refers to.
 
 If the notebook replaces a function or class of a module, the original may still be a value. It is pickled as
 a reference to the original: a reference by its name would give the replacement.
 
-A module that isn't imported in a process gets its attributes when it is imported. To import it for them would
-run code that the notebook may never want. Until then they are carried on as they came.
+A module that isn't imported in a process gets its attributes when it is imported. To import it just for them
+could run code that the notebook never needs. Until then they are passed on as they came.
 
-State behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's handlers) is
-a `Slot`: the worker gives the functions that read and set it. Otherwise it is like a patch.
+Some state is behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's
+handlers). It is a `Slot`: the worker gives the functions that read and set it. Otherwise it is like a patch.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _SLOT = "_:"  # and a name: the key of a slot
 
 
 class Slot(t.NamedTuple):
-    """A setting that refers to values of the notebook, or may be one.
+    """A setting whose value may refer to objects of the notebook.
 
-    `read` gives MISSING where it is as the process made it, and a list or dict made for it anew
-    each time; `write` sets it to that, or back where it gets MISSING. Both are called only where `module` is
-    imported.
+    `read` returns MISSING while the setting is as the process began with it. A list or dict that it
+    returns is a new one each time. `write` sets the value; MISSING sets what the process began
+    with. Both are called only if `module` is imported.
     """
 
     module: str
@@ -88,19 +88,19 @@ class Patches:
         self._differences = differences
         self._changeable: set[str] = set()  # keys whose value may be the same object, changed
         self._slots = {_SLOT + name: slot for name, slot in slots.items()}
-        self._before: dict[str, t.Any] = {}  # what the attribute was, by its key
-        self._pending: set[Chain] = set()  # whose module isn't imported yet
-        # Keys that other processes look at, of such modules, and values for these.
+        self._before: dict[str, t.Any] = {}  # by key: the attribute's value before it was set
+        self._pending: set[Chain] = set()  # targets whose module isn't imported yet
+        # Keys and values of modules that aren't imported yet: other processes look at these keys.
         self._wanted = Waiting(self._watch_wanted, _module)
         self._waiting = Waiting(self._try, self._module_of)
-        self._last: dict[str, t.Any] = {}  # what slots gave last
+        self._last: dict[str, t.Any] = {}  # the slots' last values
         # Whether a name is among `_slots` now.
         self.find_slot: t.Callable[[str], bool] = lambda name: False
-        self.keys_of: dict[int, str] = {}  # of originals that could be pickled by name, by id
+        self.keys_of: dict[int, str] = {}  # by id: keys of originals that pickle by their name
         current = self
 
     def add(self, slots: t.Mapping[str, Slot]) -> None:
-        """More of them."""
+        """Add slots."""
         self._slots |= {_SLOT + name: slot for name, slot in slots.items()}
 
     def remove(self, slot: str) -> None:
@@ -113,7 +113,7 @@ class Patches:
         )
 
     def keys(self) -> list[str]:
-        """The attributes that are looked at."""
+        """The keys of all attributes and slots that are looked at."""
         return sorted(
             self._before.keys()
             | self._wanted.values.keys()
@@ -122,11 +122,12 @@ class Patches:
         )
 
     def submodules(self) -> list[str]:
-        """Modules in packages of the user's own."""
+        """The modules inside of packages of the user's own."""
         return [] if self._differences is None else self._differences.submodules()
 
     def drop_imported(self, unserializable: dict[str, str]) -> None:
-        """Take those out that another process has in the same way, since it imports their modules."""
+        """Drop attributes that another process has in the same way, since it imports the same
+        modules."""
         if self._differences is not None:
             for key in [key for key in unserializable if is_patch(key)]:
                 if self._differences.is_as_imported(key):
@@ -135,7 +136,7 @@ class Patches:
     # ---- which attributes
 
     def see(self, nodes: t.Iterable[ast.AST]) -> None:
-        """A cell of these statements is about to run."""
+        """A cell with these statements is about to run: note the attributes that they set."""
         nodes = list(nodes)
         if self._differences is not None:
             self._differences.see(nodes)
@@ -144,7 +145,7 @@ class Patches:
         self.resolve()
 
     def resolve(self) -> None:
-        """A statement is about to run: modules may have been imported by those before."""
+        """A statement is about to run: look for the modules that those before may have imported."""
         if self._differences is not None:
             self._differences.resolve()
         if not self._pending:
@@ -152,7 +153,7 @@ class Patches:
         for chain in list(self._pending):
             root = self._namespace.get(chain[0], MISSING)
             if root is MISSING:
-                continue  # until something has that name
+                continue  # no variable has that name yet
             key = _key(root, chain[1:])
             if key is not None:
                 self._pending.discard(chain)
@@ -160,7 +161,7 @@ class Patches:
                     self._watch(key)
 
     def watch(self, keys: t.Iterable[str]) -> None:
-        """Look at these, which another process of the notebook's does."""
+        """Look at these keys, too, since another process of the notebook does."""
         for key in keys:
             if not self._is_slot(key) and not key.startswith(_SLOT):
                 if key not in self._before:
@@ -168,7 +169,7 @@ class Patches:
 
     def _watch_wanted(self, key: str, nothing: None = None) -> None:
         self._watch(key)
-        if key not in self._before:  # it isn't there yet
+        if key not in self._before:  # there is no such attribute yet
             self._wanted.values[key] = None
 
     def _owner(self, key: str) -> tuple[t.Any, str] | None:
@@ -183,7 +184,7 @@ class Patches:
         self._note(key, _read(*owner))
 
     def _note(self, key: str, before: t.Any) -> None:
-        """The earlier value of an attribute."""
+        """Keep the value that the attribute had before."""
         if key in self._before:
             return
         self._wanted.values.pop(key, None)
@@ -200,15 +201,15 @@ class Patches:
         return self._before[key]
 
     def key_of(self, value: t.Any) -> str | None:
-        """The key of an original, if another process has it as it is. What a module of the user's own holds isn't
-        such, but for its classes and functions."""
+        """The key of an original, if another process has the same one. Of the objects in a module
+        of the user's own only its classes and functions are the same there."""
         key = self.keys_of.get(id(value))
         if key is None or self._differences is None or not self._differences.is_own(key):
             return key
         return key if self._made(key) is value else None
 
     def replaces(self, value: t.Any) -> bool:
-        """Whether a function is found by its name only because the notebook has put it there."""
+        """Whether the notebook has put a function under the name by which it is found."""
         key = f"_{value.__module__}:{getattr(value, '__qualname__', '')}"
         if key not in self._before:
             return False
@@ -221,7 +222,7 @@ class Patches:
     # ---- between the modules and the namespace
 
     def collect(self) -> None:
-        """Give the namespace what the attributes are now."""
+        """Put the current values of attributes and slots into the namespace."""
         self._find_differences()
         self._namespace.update(self._waiting.values)
         for key, before in self._before.items():
@@ -236,7 +237,7 @@ class Patches:
                 self._collect_slot(key, slot)
 
     def last(self, key: str) -> t.Any:
-        """What `collect` gave for one; MISSING if it is none, or gave nothing."""
+        """The value of a slot that `collect` gave last. MISSING if it gave none."""
         if key in self._slots:
             return self._last.get(key, MISSING)
         owner = self._owner(key)
@@ -261,7 +262,7 @@ class Patches:
             self._last.pop(key, None)
             return
         if equal(now, self._last.get(key, MISSING)):
-            now = self._last[key]  # so that it is the object that was saved
+            now = self._last[key]  # the very object that was saved
         self._last[key] = now
         self._give(key, now)
 
@@ -270,8 +271,8 @@ class Patches:
             self._namespace[key] = value
 
     def apply(self, names: t.Iterable[str]) -> None:
-        """Make the attributes what the namespace says, for those of these names that are any. Slots come
-        first: a property that is set may look at what they hold."""
+        """Set those of these names that stand for attributes, as the namespace has them. Slots come
+        first: a property may look at what they hold when it is set."""
         for key in sorted(filter(is_patch, names), key=lambda key: not self._is_slot(key)):
             module = self._module_of(key)
             if not module and key in self._namespace:
@@ -286,14 +287,14 @@ class Patches:
         self.withdraw()
 
     def bind_slot(self, slot: str, bind: t.Callable[[str], object]) -> None:
-        """Set this one before other names are bound, which may need it."""
+        """Set this slot before other names are bound, since these may need it."""
         key = _SLOT + slot
         bind(key)
         if key in self._namespace:
             self.apply([key])
 
     def withdraw(self) -> None:
-        """Take out of the namespace what `collect` would give it again."""
+        """Take out of the namespace what `collect` puts in."""
         for key in self.keys():
             self._namespace.pop(key, None)
 
@@ -306,7 +307,7 @@ class Patches:
                 self._slots[key].write(value)
             else:
                 self._set(key, value)
-        except Exception as error:  # what refuses it here costs one attribute, not the cell
+        except Exception as error:  # an error here costs one attribute, not the cell
             print(f"holdfast: {sentences.not_carried_over(shown(key), error)}", file=sys.stderr)
 
     def _set(self, key: str, value: t.Any) -> None:
@@ -318,7 +319,9 @@ class Patches:
         if value is MISSING:
             value = self._before[key]
         elif is_own:
-            self._changeable.add(key)  # it counts from now on, also if it is as it was
+            self._changeable.add(
+                key
+            )  # it is collected from now on, even if it equals the value before
         now = _read(*owner)
         if value is MISSING or value is Deleted:
             if now is not MISSING:
@@ -334,7 +337,7 @@ class Patches:
             setattr(*owner, value)
 
     def _refill(self, holder: t.Any, value: t.Any) -> None:
-        """A library's own list, dict or set stays the object that it is, which the library may have by
+        """Put the contents into the library's own list, dict or set: the library may refer to it by
         other names."""
         contents = copy_of(value)
         holder.clear()
@@ -347,8 +350,8 @@ current: Patches | None = None
 
 
 def is_holder(value: object) -> bool:
-    """Whether it is a list, dict or set whose contents are all that it is, or a dict with other methods beside
-    (`matplotlib.units.registry`)."""
+    """Whether a value is a list, dict or set that has nothing but its contents, or a dict with more
+    methods (`matplotlib.units.registry`)."""
     kind = type(value)
     if kind in _HOLDERS:
         return True
@@ -363,23 +366,24 @@ def copy_of(holder: t.Any) -> t.Any:
 
 
 def is_patch(name: object) -> bool:
-    """Whether a name of the namespace stands for an attribute."""
+    """Whether a name of the namespace stands for an attribute or slot."""
     return isinstance(name, str) and name.startswith("_") and ":" in name
 
 
 def shown(key: str) -> str:
-    """A name of the namespace that stands for an attribute, as the user would say it."""
+    """A name of the namespace as the user would write it."""
     return key[1:].removeprefix(":") if is_patch(key) else key
 
 
 def reduce(value: object) -> t.Any:
-    """How an original is pickled, or None if the value is none."""
+    """How an original is pickled. None if the value isn't one."""
     key = None if current is None else current.key_of(value)
     return None if key is None else (find_original, (key,))
 
 
 def replaces(value: object) -> bool:
-    """Whether a function has its name from one that the notebook has put it in the place of."""
+    """Whether a function has its name because the notebook has put it in the place of another
+    one."""
     return current is not None and current.replaces(value)
 
 
@@ -398,7 +402,7 @@ def find_original(key: str) -> t.Any:
 
 
 def _targets(node: ast.AST) -> t.Iterator[Chain]:
-    """The chains that end in an attribute that the code sets or deletes."""
+    """The attributes that the code sets or deletes: a name and the attributes from there."""
     for one in ast.walk(node):
         chain = None
         if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load):
@@ -413,7 +417,8 @@ def _targets(node: ast.AST) -> t.Iterator[Chain]:
 
 
 def chain_of(node: ast.AST) -> Chain | None:
-    """A name and the attributes that are asked for from there."""
+    """The name and the attributes of an expression such as `a.b.c`. None for any other
+    expression."""
     steps: list[str] = []
     while isinstance(node, ast.Attribute):
         steps.append(node.attr)
@@ -425,8 +430,8 @@ def chain_of(node: ast.AST) -> Chain | None:
 
 
 def _key(root: object, steps: Chain) -> str | None:
-    """The key of an attribute behind a variable; "" if it is none of a module's, None if it
-    can't be found yet."""
+    """The key of an attribute that code reaches by a variable. "" if it isn't an attribute of a
+    module, None if it can't be found yet."""
     value: t.Any = root
     if isinstance(root, types.ModuleType):
         module, path = root.__name__, []
@@ -458,7 +463,7 @@ def _owner(key: str, find: t.Callable[[str], t.Any]) -> tuple[t.Any, str] | None
 
 
 def owner_of(value: t.Any, path: str) -> tuple[t.Any, str] | None:
-    """The same, from a value that the path begins at."""
+    """The same, from the value at which the path begins."""
     *steps, name = path.split(".")
     for step in steps:
         value = _read(value, step)
@@ -466,7 +471,8 @@ def owner_of(value: t.Any, path: str) -> tuple[t.Any, str] | None:
 
 
 def _read(owner: t.Any, name: str) -> t.Any:
-    """An attribute, without what a module or a class computes when it is asked for one; a part of a tuple."""
+    """Read an attribute, or an item of a tuple. What a module or a class computes when it is asked
+    isn't read."""
     if type(owner) is tuple:  # the cells of a function
         return owner[int(name)] if name.isdigit() and int(name) < len(owner) else MISSING
     try:
@@ -482,17 +488,17 @@ def _read(owner: t.Any, name: str) -> t.Any:
     if is_of_kind or (kind.__module__ != "builtins" and hasattr(kind, "__getattr__")):
         try:
             return getattr(owner, name, MISSING)
-        except Exception:  # a property's own, which the cell will meet if it asks
+        except Exception:  # a property's error, which the cell gets, too, if it asks
             return MISSING
     return MISSING
 
 
 def same(one: object, other: object) -> bool:
-    """Whether it is the same object, or an equal number, text and the like."""
+    """Whether both are the same object, or equal numbers, texts and the like."""
     if one is other or type(one) is not type(other) or not isinstance(one, _ATOMS):
         return one is other
     if isinstance(one, (float, complex)):
-        return repr(one) == repr(other)  # -0.0 is another one than 0.0
+        return repr(one) == repr(other)  # -0.0 differs from 0.0
     return one == other
 
 

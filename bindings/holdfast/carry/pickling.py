@@ -3,31 +3,32 @@
 It is cloudpickle's pickler (hence CPython's C pickler) with these differences:
 
 Arrays
-    An ndarray is pickled as its place in its owner's memory, and that memory once for all
-    views of it, out of band. So arrays that shared memory share it afterwards.
+    An ndarray is pickled as its place in its owner's memory. The memory is pickled out of band,
+    once for all views of it. So arrays that shared memory share it afterwards.
 Arrays of objects
-    are the plain codec's encoding of their atoms, out of band; the other elements are
-    pickled once each (`_pack_elements`).
+    The plain codec encodes their atoms out of band. The other elements are pickled once each
+    (`_pack_elements`).
 Functions of the notebook
-    get the namespace itself as their globals where they arrive, not a copy of what they
-    use: a name that is bound anew later is seen, as it would have been before. Closures
-    that share a cell share it afterwards. A function that a module's function made (a
-    decorator's wrapper) gets the globals of the module that is imported there. One whose
-    globals are a dict or module of the notebook (`exec(code, space)`) gets that one.
+    Where they arrive, their globals are the namespace itself, not a copy of what they use. So they
+    see a name that is bound anew later, as before. Closures that share a cell share it afterwards.
+    A function that a module's function made (a decorator's wrapper) gets the globals of the module
+    that is imported there. If its globals are a dict or module of the notebook
+    (`exec(code, space)`), it gets that dict or module.
 Classes of the notebook
-    are pickled by value only into their own entry of the store; everywhere else a
-    reference stands for them. So all instances, whenever they were carried, are of one
-    class, and a class that a cell changed is changed for all.
+    They are pickled by value only into their own entry of the store. Everywhere else a reference
+    stands for them. So all instances, whenever they were carried, are of one class, and a class
+    that a cell changed is changed for all.
 Code
-    keeps the name of its file, by which tracebacks find its source.
+    It keeps the name of its file, by which tracebacks find its source.
 Exceptions
-    keep what they were raised from, and their tracebacks: places in the source. Frames stay in their
-    process, and with them their local variables (`_Traceback`).
+    They keep what they were raised from, and their tracebacks as places in the source
+    (`_Traceback`). Frames stay in their process, with their local variables.
 
-Outside the store (the marshaller) there is no namespace, and cloudpickle's rules hold for
+Outside the store (the marshaller) there is no namespace. There cloudpickle's rules hold for
 functions and classes: the stream is self-contained.
 
-`carry/context.py` says for which namespace it pickles. `carry/restoring.py` has what is called when a pickle is read.
+`carry/context.py` says for which namespace the pickler works. `carry/restoring.py` has the functions that
+a pickle calls when it is read.
 """
 
 import builtins
@@ -59,13 +60,14 @@ from holdfast.carry import (
     trial,
 )
 
-# Memory below this size is not worth a buffer of its own: a page, and a mapping.
+# Smaller memory isn't worth a buffer of its own, which takes a page and a mapping.
 INLINE_MAX = 16384
 _FILENAME = 10  # its place in the arguments of types.CodeType
 
 
 def _reduce_match(match):
-    """As the search that finds it again; what finditer() found later is unserializable."""
+    """Pickle a match as the search that finds it. A later match of `finditer()` is
+    unserializable."""
     where = match.string, match.pos, match.endpos
     for how in ("search", "match", "fullmatch"):
         again = restoring.make_match(match.re, how, *where)
@@ -91,17 +93,18 @@ class _Traceback:
 
 
 def _traceback_of(error):
-    """None outside the store: there an error is what pickle makes of it."""
+    """What stands for an error's traceback; None outside the store, where pickle leaves it out."""
     trace = error.__traceback__
     return None if trace is None or context.current.own is None else _Traceback(trace)
 
 
 def _reduce_raised(error):
-    """With what it was raised from, and where, which BaseException's own pickling leaves out."""
+    """Pickle an exception with its traceback and the exceptions that it was raised from.
+    BaseException's own pickling leaves these out."""
     reduced = error.__reduce_ex__(5)
     state = reduced[2] if len(reduced) > 2 else {}
     if len(reduced) > 3 or not isinstance(state, dict):
-        return reduced  # it has its own way to be filled
+        return reduced  # it says itself how it is filled
     if type(error).__setstate__ is not BaseException.__setstate__:
         return reduced
     links = ("__cause__", "__context__", "__suppress_context__")  # the cause sets the last
@@ -112,11 +115,11 @@ def _reduce_raised(error):
 
 
 def _shares_dict(value):
-    """Whether somebody else holds the instance's `__dict__`: `vars(options)`, or it itself."""
+    """Whether another object holds the instance's `__dict__`, as `vars(options)` does."""
     cls = type(value)
     return (
         cls.__dictoffset__ != 0
-        and cls.__flags__ & restoring.HEAP_TYPE  # not a function, which has ways of its own
+        and cls.__flags__ & restoring.HEAP_TYPE  # not a function, which is pickled in another way
         and cls.__reduce_ex__ is object.__reduce_ex__
         and cls.__reduce__ is object.__reduce__
         and not isinstance(value, type)
@@ -125,7 +128,7 @@ def _shares_dict(value):
 
 
 def _reduce_with_dict(value):
-    """So that `__dict__` is the same object afterwards, not one with the same contents."""
+    """Pickle an instance so that its `__dict__` stays the object that others share."""
     reduced = value.__reduce_ex__(5)
     make, args, state, *items = (*reduced, None, None, None)[:5]
     if state is None and not value.__dict__:  # an empty one is left out
@@ -136,16 +139,16 @@ def _reduce_with_dict(value):
 
 
 def _sort_as(attributes, in_class):
-    """Those of a class, which cloudpickle sorts by their names, in the class's own order. Special ones
-    come first: which of these there are at first is the interpreter's affair."""
-    names = {name: name for name in attributes}  # cloudpickle's texts, which are nobody else's
+    """Put the attributes of a class, which cloudpickle sorts by their names, in the class's own
+    order. Special ones come first: their order is the interpreter's affair."""
+    names = {name: name for name in attributes}  # cloudpickle's own text objects
     for name in in_class:
         if name in names and not name.startswith("__"):
             attributes[names[name]] = attributes.pop(name)
 
 
 def _reduce_finalized(value):
-    """So that `__del__`, which has run, doesn't run once more where the value arrives."""
+    """Pickle an object whose `__del__` has run so that it doesn't run again where it arrives."""
     reduced = value.__reduce_ex__(5)
     if not isinstance(reduced, tuple) or len(reduced) == 6:
         return reduced
@@ -154,8 +157,8 @@ def _reduce_finalized(value):
 
 
 def _import_module_of(value):
-    """A library may name a module that nobody has imported yet as that of a class or function
-    (`numpy.rec`). It would be pickled by value, as one of another kind where it arrives."""
+    """Import the module that a class or function names as its own, if nobody has yet (`numpy.rec`).
+    Otherwise it would be pickled by value, and arrive as a different class or function."""
     home = value.__module__
     if type(home) is str and "." in home and home not in sys.modules:
         if home.partition(".")[0] in sys.modules:
@@ -164,7 +167,7 @@ def _import_module_of(value):
 
 
 def _is_made_here(module):
-    """Whether the notebook has made it, and nothing says where to find it again (module.c)."""
+    """Whether the notebook has made a module that nothing says where to find (module.c)."""
     ways = ("__spec__", "__loader__", "__file__", "__path__")
     found = object.__getattribute__(module, "__dict__")
     homes = "__main__", type(module).__module__  # it may stand in its module's place (module.c)
@@ -172,19 +175,21 @@ def _is_made_here(module):
 
 
 def _is_made_here_by_ctypes(cls):
-    """Whether a class of ctypes is the notebook's, or an array's, and no module of a library has it."""
+    """Whether a class of ctypes belongs to the notebook, or is an array's, so that no module has it
+    by its name."""
     module = sys.modules.get(cls.__module__)
     return cls.__module__ == "__main__" or getattr(module, cls.__qualname__, None) is not cls
 
 
 def _is_users(module):
-    """Whether its file is the user's own: one that was loaded by its path, or imported once more since."""
+    """Whether a module's file is the user's own. Only a module that was loaded by its path, or
+    imported anew since, gets here."""
     file = object.__getattribute__(module, "__dict__").get("__file__")
     return isinstance(file, str) and file.endswith(".py") and trial.is_users_file(file)
 
 
 def _reduce_module(module):
-    """One that no name leads to. It may hold itself, by the globals of its functions."""
+    """Pickle a module that no name leads to. Its functions' globals may lead back to it."""
     attributes = dict(vars(module))
     if "__builtins__" in attributes:
         attributes["__builtins__"] = True
@@ -192,14 +197,19 @@ def _reduce_module(module):
     return *make, attributes, None, None, restoring.fill_module
 
 
-_ASKING = frozenset(("eval", "exec", "globals", "vars"))  # code that may ask for any name
+_ASKING = frozenset(
+    ("eval", "exec", "globals", "vars")
+)  # code that calls these may ask for any name
 
 
 def _find_home(space):
-    """Of a dict that nothing but functions holds, what these use: SymPy's `lambdify` gives its functions all of
-    NumPy and SciPy."""
+    """What to pickle as the globals of a function: the module, or the dict. If only functions hold
+    the dict, only the names that they use: SymPy's `lambdify` gives its functions all of NumPy and
+    SciPy."""
     used = {"__name__", "__builtins__"}
-    holders = gc.get_referrers(space)  # no inner function may use `space`: its cell were one more
+    holders = gc.get_referrers(
+        space
+    )  # no inner function may use `space`: its cell would be one more holder
     for one in holders:
         if isinstance(one, types.ModuleType) and vars(one) is space:
             return one
@@ -236,7 +246,7 @@ def _take_buffer(buffers, buffer):
     try:
         raw = buffer.raw()
     except BufferError:
-        return True  # not contiguous: in band
+        return True  # not contiguous: it goes in band
     if raw.nbytes < INLINE_MAX:
         return True
     buffers.append(raw)
@@ -244,7 +254,7 @@ def _take_buffer(buffers, buffer):
 
 
 def _reduce_memoryview(view):
-    """As a view of its object, or of a part of that.
+    """Pickle it as a view of its object, or of a part of that.
 
     cloudpickle would make bytes of it.
     """
@@ -262,15 +272,16 @@ def _reduce_memoryview(view):
 
 
 def _reduce_code(code):
-    """As cloudpickle's, which from 3.1.3 on writes "<dynamic-code>" in place of the file's name."""
+    """As cloudpickle does, but with the file's name. From 3.1.3 on it writes "<dynamic-code>" in
+    its place."""
     make, args = _rules._code_reduce(code)
-    # A string of its own, as `co_name` is: whether one is shared must not show in the bytes.
+    # A string of its own, as `co_name` is: the bytes must not show whether the string is shared.
     filename = "".join(code.co_filename)
     return make, (*args[:_FILENAME], filename, *args[_FILENAME + 1 :])
 
 
 class Pickler(cloudpickle.Pickler):
-    """Pickles one value; `buffers` is then the memory that goes out of band."""
+    """Pickles one value. Afterwards `buffers` has the memory that goes out of band."""
 
     dispatch_table = collections.ChainMap(
         {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
@@ -278,13 +289,13 @@ class Pickler(cloudpickle.Pickler):
 
     def __init__(self, file, notes):
         self.buffers = []
-        # No method: the pickler would be in a cycle with itself, and what it pickled be held
-        # until the next collection.
+        # Not a method: that would make a cycle with the pickler, which would keep all that was
+        # pickled until the next collection.
         take = functools.partial(_take_buffer, self.buffers)
         super().__init__(file, protocol=5, buffer_callback=take)
-        self.classes = {}  # identifiers referred to, in order
+        self.classes = {}  # identifiers of the classes that it refers to, in order
         self.root = None  # what is pickled
-        self.notes = notes  # what codecs found out about it
+        self.notes = notes  # what codecs note about it
         self._ways = instances.Ways()
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
@@ -304,7 +315,7 @@ class Pickler(cloudpickle.Pickler):
             self._trial.finish()
 
     def reducer_override(self, obj):
-        cls = type(obj)  # isinstance() would ask a proxy what it leads to
+        cls = type(obj)  # isinstance() would ask a proxy for its target's class
         if self._trial is not None and cls not in trial.quiet:
             self._trial.meet(obj, cls)
         if cls is self._array:
@@ -341,7 +352,7 @@ class Pickler(cloudpickle.Pickler):
         if issubclass(cls, types.ModuleType):
             name = vars(obj).get("__name__")
             if name is None or (name == "__main__" and sys.modules.get(name) is not obj):
-                return _reduce_module(obj)  # in which `%run` ran a file
+                return _reduce_module(obj)  # the module in which `%run` ran a file
             is_made, is_there = _is_made_here(obj), sys.modules.get(name) is obj
             if is_made and is_there:
                 raise TypeError(f"module '{name}' was made by the notebook, not imported")
@@ -366,7 +377,7 @@ class Pickler(cloudpickle.Pickler):
             return self._reduce_class(obj)
         if cls is types.FunctionType:
             return super().reducer_override(obj)
-        return NotImplemented  # cloudpickle would take a proxy for what it leads to
+        return NotImplemented  # cloudpickle's own rules would take a proxy for its target
 
     @property
     def hooked(self):
@@ -376,8 +387,8 @@ class Pickler(cloudpickle.Pickler):
     def memory(self, address, size, owner):
         """The object to pickle for `size` bytes at `address`, which `owner` keeps alive.
 
-        Asked again for the same bytes, it is the same: what shares them here shares them
-        there. It arrives as an object that exports them as a buffer.
+        For the same bytes it is the same object, so values that share them here share them where
+        they arrive. It arrives as an object that exports them as a buffer.
         """
         key = (address, size)
         kept = self._memories.get(key)
@@ -398,14 +409,14 @@ class Pickler(cloudpickle.Pickler):
             attributes, slots = reduced[2]
             # copyreg caches this in a class when the first instance is pickled.
             attributes.pop("__slotnames__", None)
-            # cloudpickle leaves out what a base has as the very same object.
+            # cloudpickle leaves out an attribute if a base has the same object.
             for name, value in cls.__dict__.items():
                 if not name.startswith("__") and any(
                     base.__dict__.get(name) is value for base in cls.__mro__[1:]
                 ):
                     attributes.setdefault(name, value)
             _sort_as(attributes, cls.__dict__)
-            if cls.__qualname__ != cls.__name__:  # of a class that a function made
+            if cls.__qualname__ != cls.__name__:  # a class that a function made
                 attributes["__qualname__"] = cls.__qualname__
             if isinstance(cls, enum.EnumMeta):
                 return _enumerations().reduce_class(cls, attributes, slots)
@@ -413,8 +424,13 @@ class Pickler(cloudpickle.Pickler):
             if make is _rules._make_skeleton_class:
                 make, body = restoring.make_class, dict(args[3])
                 if typing.NamedTuple in args[2] or restoring.is_typed_dict(cls):
-                    args = (*args[:2], cls.__bases__, *args[3:])  # else its fields were made again
-                # Without slots instances would get a dict; the other can't be set afterwards.
+                    args = (
+                        *args[:2],
+                        cls.__bases__,
+                        *args[3:],
+                    )  # else its fields would be made again
+                # `__slots__` and `__class__` can't be set afterwards; without slots instances would
+                # get a dict.
                 for name in restoring.AT_FIRST.intersection(attributes):
                     body[name] = attributes.pop(name)
                 args = (*args[:3], body, *args[4:])
@@ -442,7 +458,8 @@ class Pickler(cloudpickle.Pickler):
         return self._reduce_notebook_function(obj, *home)
 
     def _home_of(self, space):
-        """What to pickle for the globals of a function: their module, or the dict itself."""
+        """What to pickle for the globals of a function: the module that they belong to, or the dict
+        itself."""
         module = module_objects.module_of(space)
         if module is not None:
             return module
@@ -463,7 +480,7 @@ class Pickler(cloudpickle.Pickler):
             contents = cell.cell_contents
         except ValueError:
             return restoring.same, (shell,)
-        # In a tuple: nobody is called with a state of None.
+        # In a tuple, since a state of None isn't given to anything.
         return restoring.same, (shell,), (contents,), None, None, restoring.fill_cell
 
     def _reduce_notebook_function(self, function, *home):
@@ -498,7 +515,7 @@ class Pickler(cloudpickle.Pickler):
             return None, 0
         low = array.__array_interface__["data"][0] - offset
         if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
-            # Pickle itself keeps these one object; a codec knows their memory by its place.
+            # pickle keeps each of these a single object. A codec finds their memory by its address.
             return self._memories.setdefault((low, memoryview(owner).nbytes), owner), offset
         whole = self._memory_behind(owner)
         if whole is not None:
@@ -511,7 +528,7 @@ class Pickler(cloudpickle.Pickler):
         return kept, offset
 
     def _memory_behind(self, owner):
-        """The memory of another library's object that an array looks into."""
+        """The memory that an array looks into, if it belongs to an object of another library."""
         codec = None if isinstance(owner, self._array) else codecs.find(type(owner))
         return None if codec is None else codec.memory(owner)
 
@@ -538,7 +555,7 @@ class Pickler(cloudpickle.Pickler):
         )
 
     def _reduce_objects(self, array):
-        """An empty array, then its elements: it may be one of them."""
+        """An empty array first, then its elements: the array itself may be one of them."""
         packed = _store._pack_elements(array) if array.dtype.kind == "O" else None
         if packed is None:
             return _numpy_arrays().reduce_objects(array)
@@ -555,7 +572,7 @@ class Pickler(cloudpickle.Pickler):
         )
 
     def _is_view_of(self, array, base):
-        """Whether the array can be had from its base, an array that is one block."""
+        """Whether the array can be made as a view of its base, an array that is one block."""
         if type(base) is not self._array or base.ndim == 0 or base.nbytes == 0:
             return False
         if base.dtype.hasobject or base.dtype.kind not in _PLAIN_KINDS:
@@ -569,8 +586,8 @@ class Pickler(cloudpickle.Pickler):
 
 
 class _Methods:
-    """Functions of a class that has a hash or an equality of its own, which it gets before its other attributes
-    are read: dicts and sets among these may have its instances as keys."""
+    """The functions of a class that has its own hash or equality. It gets them before its other
+    attributes are read: dicts and sets among these may have its instances as keys."""
 
     def __init__(self, cls, attributes):
         own = {"__hash__", "__eq__"}.intersection(attributes)
@@ -589,7 +606,7 @@ _METHODS = types.FunctionType, classmethod, staticmethod, property
 
 
 class _Memory:
-    """The memory of one owner, pickled once however many arrays look at it."""
+    """The memory of one owner. It is pickled once, however many arrays look at it."""
 
     def __init__(self, memory):
         self.memory = memory
@@ -602,13 +619,14 @@ class _Memory:
 
 
 def encode(value, add_buffer):
-    """Pickle; gives the bytes, the parts out of band, and the classes referred to."""
+    """Pickle a value. Returns the bytes, the parts out of band, and the classes that it refers
+    to."""
     return write(value, add_buffer)[:3]
 
 
 def write(value, add_buffer):
-    """The same, whether reading it runs code of the user's own, and whether it copies what
-    another process lends."""
+    """As `encode`. Returns two more: whether reading it runs code of the user's own, and whether
+    reading it copies memory that another process lends."""
     try:
         return _write(value, add_buffer)
     finally:
@@ -635,9 +653,10 @@ def _pickle(value, notes):
     return data, pickler.buffers, pickler.classes, pickler.hooked
 
 
-# A pickle begins with what its reader remembers first: the notebook's variables (`globals()`), and the dict
-# of builtins, which globals that `exec` was given hold. So a reference to them is one to that; the pickler
-# asks nobody before it takes a dict apart.
+# A pickle begins with two dicts that its reader puts into the memo: the notebook's variables
+# (`globals()`), and the builtins, which globals given to `exec` hold. Each reference to one of them
+# is a reference to the memo. Otherwise the pickler would take these dicts apart, since it calls no
+# reducer for a dict.
 _REMEMBERED_FIRST = (
     b"\x80\x05\x8c\x18holdfast.carry.restoring\x8c\x11current_namespace\x93)R\x940"
     b"\x8c\x08builtins\x8c\x08__dict__\x93\x940"
@@ -652,7 +671,8 @@ def _dump(value, notes):
     if namespace is not None:
         pickler.memo = {id(namespace): (0, namespace), id(_BUILTINS): (1, _BUILTINS)}
         file.write(_REMEMBERED_FIRST)
-    # Many new objects, of which none is garbage: the collector would look at all of them again and again.
+    # The many new objects aren't garbage, but the collector would look at all of them again and
+    # again.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -664,7 +684,7 @@ def _dump(value, notes):
 
 
 def decode(data, buffers, hooked=False):
-    """The value that `encode` pickled; `hooked` as `write` said."""
+    """The value that `encode` pickled. `hooked` is what `write` returned."""
     _half_objects.begin()
     try:
         if hooked:
@@ -684,11 +704,11 @@ def decode(data, buffers, hooked=False):
 
 
 class _HalfObjects:
-    """Where a value can't be made, what was made of it is thrown away. What `__del__` of such half an object
-    raises isn't shown; what is raised so in other threads is."""
+    """Silences the `__del__` of half-made objects. If a value can't be made, its parts are thrown
+    away. An exception in their `__del__` isn't shown; that of another thread is."""
 
     def __init__(self):
-        self._threads = []  # that decode; with no lock, which a fork might find taken
+        self._threads = []  # those that decode; a lock might be taken when the process forks
         self._hook = None
 
     def begin(self):
@@ -710,12 +730,12 @@ _half_objects = _HalfObjects()
 
 
 def is_quiet(identifiers):
-    """Whether reading a pickle with instances of these classes runs no code of theirs."""
+    """Whether reading a pickle with instances of these classes runs none of their code."""
     known = (_rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier) for identifier in identifiers)
     return all(cls is not None and not _has_hooks(cls) for cls in known)
 
 
-# A copy that was read to be compared would run its class's `__del__` when it is thrown away.
+# `__del__` is one of them: a copy that was read for a comparison would run it at its end.
 _HOOKS = ("__new__", "__reduce__", "__reduce_ex__", "__setstate__", "__setattr__", "__del__")
 
 
@@ -728,17 +748,17 @@ def _has_hooks(cls):
 
 
 def class_key(cls):
-    """The key of a notebook class's entry."""
+    """The key of the store's entry for a class of the notebook."""
     return "\0c" + _rules._get_or_create_tracker_id(cls)
 
 
 def class_of(key):
-    """The class that has this key, or None if it is gone."""
+    """The class that has this key. None if it doesn't exist any more."""
     return _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(key[2:])
 
 
 def type_of(codec, meta, head):
-    """The type in an entry's meta, for listings."""
+    """The type in the meta of an entry, for listings."""
     import msgpack
 
     try:

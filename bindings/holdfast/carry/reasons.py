@@ -8,7 +8,7 @@ import types
 from holdfast.base import sentences
 from holdfast.carry.pickling import encode
 
-_SEARCH_MAX = 1000  # children of one object that are tried when a culprit is looked for
+_SEARCH_MAX = 1000  # children of one object that the search for a culprit tries
 _SEARCH_DEPTH = 12
 
 
@@ -51,8 +51,9 @@ def _children(value):
 
 
 def _culprit(value, path, met, depth):
-    """The first part of a value that isn't carried and whose own parts are, and its path. None if all that
-    aren't carried were met before: parts of a plot know their axes, which know their parts."""
+    """The first part of a value that isn't carried although all its own parts are, and the path to
+    it. None if all parts that aren't carried were met before: parts of a plot refer to their axes,
+    which refer to their parts."""
     is_last = True
     for step, (where, child) in enumerate(_children(value)):
         if step == _SEARCH_MAX or len(met) > _SEARCH_MAX or not depth:
@@ -74,5 +75,5 @@ def explain(name, value, message):
     try:
         value, path = _culprit(value, name, {id(value)}, _SEARCH_DEPTH) or (value, name)
     except Exception:
-        pass  # the walk runs the user's code; the message alone must do
+        pass  # the walk runs the user's code, which may fail; then the message alone is shown
     return sentences.reason(type(value).__name__, path, message)

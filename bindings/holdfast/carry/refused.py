@@ -1,7 +1,7 @@
-"""Types that pickle would make something else of, and not say so: such a value stays in its process.
+"""Types whose values pickle would change without an error: such a value stays in its process.
 
-An iterator over a dict would be one over a copied list; a finalizer would do nothing; a temporary file would be deleted
-by the copy; an object would go on without who observes it. docs/not-carried.md has the whole list, and why.
+An iterator over a dict would become one over a copied list. The copy of a temporary file would delete the file at
+its end. docs/not-carried.md has the whole list, and the reasons.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ _ITERATORS = (
     "odict_iterator",
     "set_iterator",
 )
-_COMPRESSED = "what it has decompressed is in this process"
+_COMPRESSED = "its decompressed data is in this process"
 REASONS = {
-    **{f"builtins.{name}": "it goes on over an object of this process" for name in _ITERATORS},
-    "itertools.groupby": "it forgets the group that it is in",
-    "itertools._grouper": "it is a part of another iterator",
+    **{f"builtins.{name}": "it iterates over an object of this process" for name in _ITERATORS},
+    "itertools.groupby": "a copy would lose its current group",
+    "itertools._grouper": "it belongs to another iterator",
     "gzip.GzipFile": _COMPRESSED,
     "bz2.BZ2File": _COMPRESSED,
     "lzma.LZMAFile": _COMPRESSED,
-    "tempfile._TemporaryFileWrapper": "it deletes its file when it goes",
+    "tempfile._TemporaryFileWrapper": "it deletes its file at its end",
     "argparse.Action": "a parser compares some texts by identity",
     "argparse._ActionsContainer": "a parser compares some texts by identity",
-    "unittest.mock._patch": "what it has changed is in this process",
-    "unittest.mock._patch_dict": "what it has changed is in this process",
+    "unittest.mock._patch": "its changes are in this process",
+    "unittest.mock._patch_dict": "its changes are in this process",
 }
 
 

@@ -1,7 +1,7 @@
 """The functions that a pickle calls when it is read: each makes or fills one kind of object.
 
 The pickler (`carry/pickling.py`) names them in what it writes. They run while a name is bound, and the objects that
-they get may still be empty. So whatever can be in a cycle with itself is made first and filled afterwards.
+they get may still be empty. So an object that can be part of a cycle is made first and filled afterwards.
 """
 
 import builtins
@@ -18,13 +18,12 @@ from cloudpickle import cloudpickle as _rules
 from holdfast import _store
 from holdfast.carry import context
 
-HEAP_TYPE = (
-    1 << 9
-)  # Py_TPFLAGS_HEAPTYPE: in `__flags__` of a class that was made while the program runs
+# Py_TPFLAGS_HEAPTYPE: in `__flags__` of a class that was made while the program runs
+HEAP_TYPE = 1 << 9
 
 
 def current_namespace():
-    """`globals()` of the notebook, where something of it is carried."""
+    """`globals()` of the notebook, if a value of it is carried now."""
     return context.current_namespace()
 
 
@@ -42,8 +41,8 @@ def make_array(owner, dtype, shape, strides, offset, writeable):
 
 
 def make_view(base, dtype, shape, strides, offset, writeable):
-    # As bytes: not every dtype can be had through the buffer protocol. NumPy makes the
-    # outermost array the base of the result, which is `base` again.
+    # As bytes, since the buffer protocol doesn't know every dtype. NumPy makes the outermost array
+    # the base of the result, so that is `base` again.
     with opened(base, writeable):
         flat = base if base.flags.c_contiguous else base.T
         return make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
@@ -51,7 +50,8 @@ def make_view(base, dtype, shape, strides, offset, writeable):
 
 @contextlib.contextmanager
 def opened(base, writeable):
-    """A base that may have been made read-only after views that can be written were taken."""
+    """Let a base be written for a moment. It may have been made read-only after writable views were
+    taken."""
     read_only = writeable and not base.flags.writeable
     if read_only:
         base.flags.writeable = True
@@ -75,7 +75,8 @@ def fill_objects(array, state):
 
 
 def make_memoryview(owner, readonly, part=None, layout=None):
-    """`part`: where it begins, how many items it has, and in which steps; with a layout, in bytes."""
+    """`part` says where it begins, how many items it has, and their step. With a layout, in
+    bytes."""
     view = memoryview(owner)
     if layout is not None:
         view = view.cast("B")
@@ -108,14 +109,14 @@ def fill_cell(cell, state):
 
 
 def make_function(code, name, closure, home=None, own_builtins=None):
-    """An empty one. Its globals are the notebook's, or those of a module, or a dict, perhaps an empty
-    one, which may say what its builtins are."""
+    """An empty function. Its globals are the notebook's, or those of a module, or a dict. The dict
+    may still be empty, so `own_builtins` says what its builtins are."""
     if home is None:
         home = context.current_namespace()
     space = vars(home) if isinstance(home, types.ModuleType) else home
     if own_builtins is None or "__builtins__" in space:
         return types.FunctionType(code, space, name, None, closure)
-    space["__builtins__"] = own_builtins  # a function looks for it when it is made
+    space["__builtins__"] = own_builtins  # a function reads it when it is made
     try:
         return types.FunctionType(code, space, name, None, closure)
     finally:
@@ -145,8 +146,8 @@ def fill_module(module, attributes):
 
 
 def make_other_class(make, *args):
-    """One of a module, which isn't found by its name there: by cloudpickle's function. To compare it, it is
-    made anew: what is filled must not be the class that this process has."""
+    """Make a class of a module that has no such name, by cloudpickle's function. For a comparison
+    it is made anew: the class that this process has must not be filled."""
     if context.is_comparing():
         *first, _, last = args  # without the identifier
         args = (*first, None, last)
@@ -156,7 +157,7 @@ def make_other_class(make, *args):
 
 
 def make_class(constructor, name, bases, body, identifier, extra):
-    """An empty class to fill, made without the notebook's own __init_subclass__ and metaclasses.
+    """Make an empty class, without running the notebook's own `__init_subclass__` and metaclasses.
 
     They ran when the class was defined, and may need names that aren't bound yet.
     """
@@ -173,13 +174,14 @@ def make_class(constructor, name, bases, body, identifier, extra):
     return _rules._lookup_class_or_track(identifier, cls)
 
 
-# Classes that are made and not filled yet, with their identifiers. What is read next finds a class by
-# its identifier, so an empty one must not stay there if its pickle could not be read to its end.
+# Classes that are made and not filled yet, with their identifiers. A pickle that is read later
+# finds a class by its identifier. So an empty class must not stay there if its own pickle could not
+# be read to the end.
 _unfilled: dict[type, str] = {}
 
 
 def forget_unfilled():
-    """A pickle could not be read."""
+    """Forget the classes that a pickle has made and not filled, since it could not be read."""
     while _unfilled:
         cls, identifier = _unfilled.popitem()
         if _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier) is cls:
@@ -189,8 +191,8 @@ def forget_unfilled():
 
 @contextlib.contextmanager
 def quiet_bases(bases):
-    """`__init_subclass__` isn't called meanwhile if it is the notebook's own, or of a class that was pickled by value,
-    too."""
+    """Don't run `__init_subclass__` meanwhile, if it is the notebook's own, or of a class that was
+    pickled by value."""
     above = {one for base in bases for one in base.__mro__}
     by_value = _rules._DYNAMIC_CLASS_TRACKER_BY_CLASS
     hooks = {
@@ -208,7 +210,7 @@ def quiet_bases(bases):
 
 
 def imported_base(metaclass):
-    """The nearest that isn't the notebook's own."""
+    """The nearest base of a metaclass that isn't the notebook's own."""
     return next(base for base in metaclass.__mro__ if base.__module__ != "__main__")
 
 
@@ -218,9 +220,11 @@ def is_typed_dict(cls):
 
 
 def _make_quietly(metaclass, name, bases, body):
-    """The class as the nearest imported base of its metaclass makes it."""
+    """Make the class as the nearest imported base of its metaclass does."""
     imported = imported_base(metaclass)
-    if metaclass.__name__ == "_TypedDictMeta":  # which takes no dict for a base, as it has itself
+    if (
+        metaclass.__name__ == "_TypedDictMeta"
+    ):  # it allows no base that is a dict, although its classes have one
         return type.__new__(metaclass, name, types.resolve_bases(bases), dict(body))
     if imported is metaclass:
         options = {"metaclass": metaclass}
@@ -249,14 +253,17 @@ def fill_exception(error, state):
     BaseException.args.__set__(error, args)
     BaseException.__cause__.__set__(error, cause)
     BaseException.__context__.__set__(error, before)
-    BaseException.__suppress_context__.__set__(error, suppressed)  # not before: the cause sets it
+    BaseException.__suppress_context__.__set__(
+        error, suppressed
+    )  # after the cause, which sets it, too
     BaseException.__traceback__.__set__(error, trace)
     object.__getattribute__(error, "__dict__").update(attributes)
     _set_slots(error, fields)
 
 
 def _set_slots(made, slots):
-    """By the classes that have them, whatever the object's class has by these names."""
+    """Set slots by the descriptors of the classes that define them: the object's class may hide the
+    names."""
     for home, name, value in slots:
         vars(home)[name].__set__(made, value)
 
@@ -272,7 +279,8 @@ def make_cached_property(function, name, text):
 
 
 def fill_by_base(made, state):
-    """By what the builtin type below the object's class has, and not by the class."""
+    """Fill an object by the methods of the builtin type below its class, not by those of the
+    class."""
     attributes, slots, base, items = state
     _fill_attributes(made, attributes, slots)
     _FILL.get(base, _fill_nothing)(made, items)
@@ -315,13 +323,13 @@ _FILL = {
 
 
 _RAISES = compile("raise error", "<traceback>", "exec")
-_LINE_ONLY = (
-    0x80 | 13 << 3
-)  # of a location table: a line and no columns (InternalDocs/locations.md)
+# An entry of a location table with a line and no columns (CPython's InternalDocs/locations.md).
+_LINE_ONLY = 0x80 | 13 << 3
 
 
 def _location_table(code, lines):
-    """All of a code is this many lines below its first one; nothing is known of columns."""
+    """A location table by which all of a code lies this many lines below its first line, without
+    columns."""
     number = abs(lines) << 1 | (lines < 0)
     delta = bytearray()
     while number >= 64:
@@ -359,7 +367,8 @@ def make_traceback(places):
 
 
 def has_own_frames(trace):
-    """Whether code ran in the frames of a traceback, or in one of them: not if all were made here."""
+    """Whether code ran in one of a traceback's frames. False if `make_traceback` made all of
+    them."""
     while trace is not None:
         if trace.tb_frame.f_code.co_code != _RAISES.co_code:
             return True
@@ -376,7 +385,7 @@ AT_FIRST = frozenset(("__slots__", "__class__"))
 
 
 def give_methods(cls, methods):
-    """The names of those that it hadn't."""
+    """Give a class these functions. Returns the names that it didn't have."""
     new = [name for name in methods if name not in vars(cls)]
     for name, value in methods.items():
         type.__setattr__(cls, name, value)
@@ -386,10 +395,10 @@ def give_methods(cls, methods):
 def fill_class(cls, state):
     *given, attributes, slots = state
     for name in itertools.chain.from_iterable(given):
-        type.__delattr__(cls, name)  # to be set in its place among the others
+        type.__delattr__(cls, name)  # it is set again in its place among the others
     state = attributes, slots
-    # A class that was here before may have attributes that its new version lacks. Attributes that
-    # the metaclass made (slots, the members of an enumeration) are not in the state.
+    # A class that was here before may have attributes that its new version lacks. The state has no
+    # attributes that the metaclass made (slots, members of an enumeration).
     if not isinstance(cls, enum.EnumMeta):
         for name, value in list(cls.__dict__.items()):
             is_special = name.startswith("__") and name.endswith("__")
@@ -407,7 +416,7 @@ _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 def share_dict(instance, attributes):
-    object.__setattr__(instance, "__dict__", attributes)  # its class may forbid it, or look
+    object.__setattr__(instance, "__dict__", attributes)  # its class may have a `__setattr__`
 
 
 def fill_instance(instance, names, values, slots, slot_values):
@@ -418,7 +427,7 @@ def fill_instance(instance, names, values, slots, slot_values):
 
 
 def fill_finalized(made, state):
-    """An object whose `__del__` has run and that somebody has kept: it doesn't run again."""
+    """Fill an object whose `__del__` has run, and that something has kept: it doesn't run again."""
     _store._disarm(made)
     fill_state(made, state[0])
 
@@ -438,7 +447,7 @@ def fill_and_hang(made, state):
 
 
 def fill_state(made, state):
-    """Give an object its state as the interpreter does."""
+    """Give an object its state as pickle does."""
     if hasattr(made, "__setstate__"):
         made.__setstate__(state)
     elif state is not None:

@@ -1,24 +1,24 @@
 """Tries in a forked child whether encoding or decoding a value ends the process.
 
 To encode or decode an object of the user's own class may run the user's code (`__reduce_ex__`,
-`__setstate__`, whatever a pickle calls), which may exit, crash or hang. The notebook's process has more to
+`__setstate__`, anything that a pickle calls), which may exit, crash or hang. The notebook's process has more to
 lose than this object: every object that can't be encoded, and all changes since the last commit. So a forked
-child does it first. If the child dies, or isn't done in time, the object is *quarantined*. One that can't be
-encoded stays where it is, and isn't tried again while it lives. One that can't be decoded stays in the store.
-All others go on.
+child does it first. If the child dies, or isn't done in time, the object is *quarantined*. If it can't be
+encoded, it stays where it is, and isn't tried again while it lives. If it can't be decoded, it stays in the
+store. All other values are carried.
 
-The child is forked in the middle of the pickler's work, when the first object with such code is met, and goes
+The child is forked in the middle of the pickler's work, when the first object with such code is met. It goes
 on from there to the end of the value. So nothing has to be collected before, and a value without such objects
-pays nothing. The child counts these objects in shared memory. The parent meets them in the same order, so it
-knows which one it was. A child costs some milliseconds; what it does is done once more in the parent.
+costs nothing. The child counts these objects in shared memory. The parent meets them in the same order, so it
+knows at which one the child died. A child costs some milliseconds, and the parent repeats its work.
 
 Only code of the user's own is tried: of the notebook, and of modules outside of the standard library and
 site-packages. Pickles with such objects are marked, so that the reader knows. Any other value that may end a
 process is named in shared memory while it is encoded or decoded (engine/turn.c), and the frontend reads that
 after the death.
 
-Two ways were rejected. A fork for each commit takes 5 ms, and most commits need none. To publish in two
-parts, the harmless values first, doesn't help: the process would die all the same, and lose what can't be
+Two other ways were rejected. A fork for each commit takes 5 ms, and most commits need none. A commit in two
+parts, the harmless values first, doesn't help: the process would still die, and lose the objects that can't be
 encoded.
 """
 
@@ -43,34 +43,33 @@ _LOADING, _SAVING = "loading it ", "saving it "
 # Methods that encoding an object calls, and those that an unpickler calls.
 _HOOKS = """__reduce_ex__ __reduce__ __getstate__ __getnewargs_ex__ __getnewargs__ __setstate__
 __new__ __getattr__ __getattribute__ __setitem__ __iter__ append extend items""".split()
-# Their threads are gone in a child, and what they do there may wait for ever.
+# Libraries whose threads don't exist in a child: their calls may wait there for ever.
 _NOT_IN_CHILDREN = ("polars", "tensorflow", "jax")
 
 
 class Quarantined(Exception):
-    """Encoding or decoding it ended a process."""
+    """Encoding or decoding this object has ended a process."""
 
 
 class _Process:
-    """The part of it that this process does: it encodes, decodes, or neither."""
+    """What this process tries in children: encoding, decoding, or nothing."""
 
     session = None
     encodes = decodes = False
     is_library = staticmethod(lambda path: True)
-    child = None  # in a child: the words that it shares with its parent
+    child = None  # in a child: the words in memory that it shares with its parent
 
 
-quiet: set[type] = (
-    set()
-)  # classes that run no code of the user's own; others are asked for each value
+# Classes that run no code of the user's own. The others are looked at for each value.
+quiet: set[type] = set()
 _own_modules = {"__main__": True}
-# id -> (what gives the object, reason): objects that aren't tried again
+# Objects that aren't tried again, by their ids: a function that returns the object, and the reason.
 _kept: dict[int, tuple[typing.Callable[[], object], str]] = {}
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def configure(session, *, encodes, decodes, is_library):
-    """Try from now on what is encoded, and what is decoded."""
+    """Say whether values are tried from now on when they are encoded, and when they are decoded."""
     allowed = hasattr(os, "fork") and os.environ.get("HOLDFAST_TRIALS", "1") != "0"
     _Process.session = session
     _Process.encodes = encodes and allowed and session is not None
@@ -84,7 +83,7 @@ def forget():
 
 
 def seconds():
-    """How long one value may take."""
+    """How long the child may take for one value."""
     try:
         given = float(os.environ.get("HOLDFAST_VALUE_SECONDS", ""))
     except ValueError:
@@ -93,12 +92,12 @@ def seconds():
 
 
 def is_quarantine(reason):
-    """Whether a reason why a value isn't there is one of those given here."""
+    """Whether the reason why a value isn't there is one of this module's."""
     return _LOADING in reason
 
 
 def is_kept(reason):
-    """The same of an object that stays where it is, since it could not be saved."""
+    """Whether the reason is that an object could not be saved, and so stays where it is."""
     return _SAVING in reason
 
 
@@ -108,7 +107,7 @@ def refusal(cause):
 
 
 def left():
-    """Why nothing was loaded by a process before which others ended at that."""
+    """Why this process loads nothing: processes before it have ended at that."""
     return _LOADING + "ended the processes that tried to load all variables"
 
 
@@ -142,15 +141,15 @@ def is_users_file(path):
 
 
 def _module_of(hook, base):
-    """The module of a hook's code: functions that `namedtuple` makes name it in their globals
-    alone."""
+    """The module of a function's code. Functions that `namedtuple` makes name it only in their
+    globals."""
     space = getattr(getattr(hook, "__func__", hook), "__globals__", None)
     module = space.get("__name__") if type(space) is dict else getattr(hook, "__module__", None)
     return module if isinstance(module, str) else base.__module__
 
 
 def is_own_code(hook, cls):
-    """Whether a function that a class has as an attribute is code of the user's own."""
+    """Whether a function that is an attribute of a class is code of the user's own."""
     return is_own(_module_of(hook, cls))
 
 
@@ -181,12 +180,12 @@ class Turn:
     def __init__(self):
         self.hooked = False
         self._own = {}  # class: whether it has hooks
-        self._count = 0  # objects with hooks that were met
-        self._last = -1  # of them, the one that a child ended with; 0: none; -1: not tried
+        self._count = 0  # how many objects with hooks were met
+        self._last = -1  # the one at which a child ended; 0: none; -1: not tried yet
         self._reason = ""
 
     def meet(self, obj, cls):
-        """An object is about to be pickled; raises Quarantined if it is not to be."""
+        """An object is about to be pickled. Raises Quarantined if it must not be."""
         own = self._own.get(cls)
         if own is None:
             own = self._own[cls] = has_own_hooks(cls)
@@ -217,13 +216,14 @@ class Turn:
             self._last, self._reason = max(count, self._count), _SAVING + _words(cause)
 
     def finish(self):
-        """All of the value was met. A child that had met more ended with that."""
+        """All objects of the value were met. If a child met more of them, it ended at one of
+        those."""
         if self._last > self._count:
             raise Quarantined(self._reason)
 
 
 def _keep(obj, reason):
-    """Don't try this object again, as long as it lives."""
+    """Note that this object isn't tried again as long as it lives."""
     key = id(obj)
     try:
         found = weakref.ref(obj, lambda _: _kept.pop(key, None))
@@ -239,14 +239,14 @@ def _keep(obj, reason):
 
 
 def end_child():
-    """A child has come to the end of its value, by whatever way."""
+    """End the child: it has come to the end of its value, with or without an exception."""
     if _Process.child is not None:
         _Process.child[1] = 1
         os._exit(0)
 
 
 def try_to_load(load):
-    """Let a child read a marked pickle first; raises Quarantined where that ended it."""
+    """Let a child read a marked pickle first. Raises Quarantined if the child ended at that."""
     if not _Process.decodes or _Process.child is not None:
         return
     cause, _ = _fork_and_wait(0)
@@ -261,11 +261,12 @@ def try_to_load(load):
 
 
 def _fork_and_wait(count):
-    """In the parent: how the child ended (0: well, or it can't be tried), and its last object."""
+    """In the parent: how the child ended, and its last object. 0 if it ended well, or could not be
+    tried."""
     if any(name in sys.modules for name in _NOT_IN_CHILDREN):
         return 0, 0
     cause = 0
-    for _ in range(2):  # a child may be killed for want of memory, or by mistake
+    for _ in range(2):  # twice: a child may be killed by mistake, or for lack of memory
         shared = mmap.mmap(-1, mmap.PAGESIZE)
         words = memoryview(shared).cast("Q")
         words[0] = count
@@ -285,7 +286,7 @@ def _fork_and_wait(count):
 
 
 def _become_child(parent, words):
-    """Say nothing, outlive nobody, and leave no core."""
+    """Write nothing, die with the parent, and leave no core dump."""
     _Process.child = words
     try:
         if _libc is not None:
@@ -307,12 +308,12 @@ def _become_child(parent, words):
 
 
 def _wait(pid, words):
-    """The cause of its end; 0 if it came to the end of its value."""
+    """How the child ended. 0 if it came to the end of its value."""
     deadline, pause = time.monotonic() + seconds(), 0.0002
     while True:
         try:
             found, status = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:  # a handler of the user's has waited for it
+        except ChildProcessError:  # a signal handler of the user's has waited for it
             found, status = pid, 1 << 8
         if found:
             return 0 if words[1] else _DIED | status & 0xFFFF

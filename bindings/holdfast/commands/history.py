@@ -1,10 +1,11 @@
-"""Formats what the user reads of %holdfast undo, checkout, diff, history, save and load.
+"""Formats the output of %holdfast undo, checkout, diff, history, save and load.
 
-The frontend keeps the old generations and publishes them anew, before the cell runs. The cell has to be this
-one line. The frontend's result, and the steps that it keeps, come with the request
-(kernel/session/generations.c). This module formats them, and compares steps. A step is named by its root. So
-the main worker reads both directories side by side, and decodes only small plain values to show them. An
-entry that two steps share has the same generation and sequence in both.
+The frontend keeps the old generations and publishes them anew, before the cell runs. The cell must have only this
+line. The frontend's result, and the steps that it keeps, come with the request (kernel/session/generations.c). This
+module formats them, and compares steps.
+
+A step is named by its root. So the main worker reads the directories of two steps side by side. It decodes only small
+plain values, to show them. An entry that both steps share has the same generation and sequence in both.
 """
 
 from __future__ import annotations
@@ -70,13 +71,16 @@ def run(line: str, worker: t.Any) -> str:
 
     try:
         return _ACTIONS[word](history, rest.strip(), worker)
-    except (OSError, _store.Error) as error:  # of a file, or a full arena: no fault of the code
+    except (
+        OSError,
+        _store.Error,
+    ) as error:  # an error of a file, or a full arena: the code isn't to blame
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"%holdfast {word}: {why}") from None
 
 
 def summary(history: History | None) -> list[str]:
-    """Write the line of the status about the history.
+    """Write the line about the history in the status.
 
     Parameters
     ----------
@@ -136,7 +140,7 @@ def _went_back(what: str, history: History, worker: t.Any) -> str:
 
 
 def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
-    """Name the variables that no step has, since no codec encodes them."""
+    """The line about variables that are in no step, since no codec encodes them."""
     now = worker.names.reasons
     gone = {name: why for name, why in then.items() if name not in now}
     return _with_reasons("stays as it is", now) + _with_reasons("can't be brought back", gone)
@@ -229,8 +233,8 @@ def _diff(history: History, rest: str, worker: t.Any) -> str:
 def _changed_between(
     history: History, before: Rows, after: Rows, first: str | None, last: str
 ) -> list[str]:
-    """The names whose entries differ, without those that no step in between has changed: of these only
-    what they are stored beside differs."""
+    """The names whose entries differ between two steps, without those that no step in between has
+    changed. Such an entry differs only because it is stored together with others."""
     low, high = sorted((int(first or 0), int(last)))
     between = [step for number, step in history["steps"].items() if low < int(number) <= high]
     lists = [step.get("changed") for step in between]
@@ -242,7 +246,8 @@ def _changed_between(
 
 
 def _differs(before: Rows, after: Rows, name: str) -> bool:
-    """Whether a name is shown: not if both values are shown and equal, since only what it shares changed."""
+    """Whether a name is shown. It isn't if both values are shown as text and equal: then only what
+    it shares has changed."""
     old, new = _value(before, name), _value(after, name)
     return old is None or old != new
 
@@ -311,7 +316,7 @@ def _changed_by(step: Step, before: Rows, after: Rows) -> list[str]:
 
 
 def _sum(rows: Rows, names: list[str]) -> str:
-    """Bytes of the names' entries, each counted once; "" if none is left."""
+    """The bytes of the names' entries, each counted once, as text. "" if there are none."""
     entries = {}
     for name in names:
         row = rows.get(name)

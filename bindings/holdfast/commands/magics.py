@@ -1,9 +1,9 @@
-"""The %holdfast line magic: how variables are stored, and what that cost.
+"""The %holdfast line magic: how variables are stored, and how much time that took.
 
-Sizes and generations are those that `holdfast show` and `holdfast info` show of the same
-session. Names that share objects are stored as one group; the size of the group is shown with the
-first of them. A value lives in the arena if its memory is the store's own, otherwise in the
-heap of this process, with a copy in the store. The commands of history.py are listed here too.
+Sizes and generations are the same that `holdfast show` and `holdfast info` show of the session. Names that share
+objects are stored as one group. The group's size is shown with the first of them. A value lives in the arena if its
+memory belongs to the store. Otherwise it lives in the heap of this process, with a copy in the store. The commands of
+history.py are listed here, too.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def register(shell: t.Any, worker: t.Any) -> None:
             from IPython.display import display
 
             from holdfast.commands import (
-                memory,  # and the monitor, which nothing else may need
+                memory,  # and the monitor, which may be needed only here
             )
 
             display(memory.report(words[1:], worker).bundle(), raw=True)
@@ -103,7 +103,7 @@ def register(shell: t.Any, worker: t.Any) -> None:
         from IPython.display import display
 
         from holdfast.views import (
-            command,  # nothing of the views is loaded before they are asked for
+            command,  # the views are loaded only when they are needed
         )
 
         command.run(line, display)
@@ -193,7 +193,7 @@ def render(words: list[str], worker: t.Any) -> str:
 
 
 def _explain(line: dict[str, t.Any]) -> str:
-    """The terms of the last line below a recorded cell, each with what it means. The frontend wrote
+    """The terms of the last line below a recorded cell, each with its meaning. The frontend wrote
     both (kernel/session/summary.c)."""
     terms = line.get("terms") or []
     if not terms:
@@ -222,7 +222,7 @@ def _session_lines(session: t.Any) -> list[str]:
 
 
 def _commit_lines(report: CommitReport | None) -> list[str]:
-    """The values that the last commit of plain cells' changes looked at."""
+    """The values that the last commit looked at, after plain cells."""
     if not report:
         return []
     line = f"The last commit looked at {count(report['names_examined'], 'variable')}"
@@ -232,7 +232,7 @@ def _commit_lines(report: CommitReport | None) -> list[str]:
 
 def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, str]) -> list[str]:
     groups = {row["name"]: row for row in listing}
-    first: dict[str, str] = {}  # group: the name that its size stands with
+    first: dict[str, str] = {}  # by group: the name with which its size is shown
     table = [("name", "type", "carried as", "lives in", "size", "since")]
     for row in sorted(rows, key=lambda row: row["name"]):
         name, where = row["name"], row.get("where")
@@ -250,14 +250,14 @@ def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, st
 
 
 def _parts(cost: dict[str, float], words: dict[str, str]) -> str:
-    """The parts of a phase that took a tenth of a millisecond or more."""
+    """The parts of a phase that took at least a tenth of a millisecond."""
     parts = [f"{text} {cost[key]:.1f} ms" for key, text in words.items() if cost.get(key, 0) >= 0.1]
     return "; " + ", ".join(parts) if parts else ""
 
 
 def _report_lines(report: Report, run: str) -> list[str]:
-    """Three lines, one a phase; why a cell got all names; which way it took. Times are those that the
-    line below the cell has, since the frontend reports what the client has waited for."""
+    """Three lines, one for each phase. Then why a cell got all names, and in which mode it ran. The
+    times are those in the line below the cell: the frontend reports how long the client waited."""
     cost = json.loads(run).get("cost", {})
     counts = {key: value for key, value in report.items() if isinstance(value, int)}
 

@@ -1,8 +1,8 @@
-"""%holdfast memory: what the variables take, in this process and in the store, and what they share.
+"""%holdfast memory: the memory of variables, in this process and in the store, and what they share.
 
-The text is a table, whose columns add up, and the totals of the process and of the session, each split
-into parts that add up to it. After it the memory of the cells that ran. `weights` looks at the process;
-the store's own sizes are those of `%holdfast`.
+The text has a table whose columns add up. Then come the totals of the process and of the session, each split into
+parts that add up to it, and the memory of the cells that ran. `weights` measures the process. The sizes in the store
+are those that `%holdfast` shows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CELLS_HEAD = ("In", "kind", "s", "at its begin", "peak", "grown by", "code")
 
 
 class Table(t.NamedTuple):
-    """Rows of texts below a head, and which columns are numbers."""
+    """Rows of texts with a head. Some columns are numbers."""
 
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
@@ -125,7 +125,7 @@ def report(words: list[str], worker: t.Any) -> Shown:
     missing = [word for word in words if word not in names]
     if missing:
         return Shown([f"No such variable: {', '.join(missing)}."])
-    # What is asked for counts as a whole: what it shares with a name that isn't shown is its own here.
+    # A name that was asked for counts as a whole, with what it shares with names that aren't shown.
     chosen = list(dict.fromkeys(words)) or names
     weights = weigh(worker.shell.user_ns, chosen, worker.session, skipped=_skipped(worker))
     stored = _stored(worker.names.listing(), chosen)
@@ -143,7 +143,7 @@ def report(words: list[str], worker: t.Any) -> Shown:
 
 
 def _names(worker: t.Any) -> list[str]:
-    """The notebook's variables, without what IPython put there."""
+    """The notebook's variables, without names that IPython has set."""
     hidden = worker.hidden_names()
     return sorted(
         name
@@ -157,14 +157,14 @@ def _names(worker: t.Any) -> list[str]:
 
 
 def _skipped(worker: t.Any) -> list[t.Any]:
-    """Ours and IPython's: a variable may refer to them, but they are none of its own."""
+    """Objects of ours and IPython's. A variable may refer to them, but they don't belong to it."""
     shell = worker.shell
     found = [worker, shell, worker.names, worker.session, getattr(shell, "kernel", None)]
     return [one for one in found if one is not None]
 
 
 def _stored(listing: list[_Entry], names: t.Iterable[str]) -> dict[str, int]:
-    """Bytes in the store by name. Those of a group stand with the first of these names."""
+    """Bytes in the store, by name. The bytes of a group are at the first of its names."""
     groups = {row["name"]: row for row in listing}
     found, taken = {}, set()
     order = {name: at for at, name in enumerate(names)}
@@ -181,7 +181,7 @@ def _stored(listing: list[_Entry], names: t.Iterable[str]) -> dict[str, int]:
 
 
 def _shares(namespace: dict[str, t.Any], names: list[str]) -> dict[str, list[str]]:
-    """The other names with which each shares an object or memory."""
+    """By name: the other names with which it shares an object or memory."""
     found = {}
     for group in _store.groups({name: namespace[name] for name in names}):
         for name in group:

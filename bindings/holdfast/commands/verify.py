@@ -1,12 +1,12 @@
-"""Verify mode: encodes all that a commit would pass over, and reports what had changed nevertheless.
+"""Verify mode: encodes all that a commit would skip, and reports what had changed nevertheless.
 
-A commit passes over variables that no code can have reached since the last one (worker/analysis/touched.py),
-and pages that the system reports as not written. `%holdfast verify on`, or HOLDFAST_VERIFY=1 in the kernel's
-environment, makes each commit encode all variables and compare all bytes. A difference is saved, so that no
-answer is wrong. It is a defect of Holdfast, and reported as an error with the variable and the cells that
-ran. This costs as much as the notebook holds.
+A commit skips variables that no code can have reached since the last one (worker/analysis/touched.py), and pages that
+the system reports as not written. `%holdfast verify on`, or HOLDFAST_VERIFY=1 in the kernel's environment, makes each
+commit encode all variables and compare all bytes. A difference is saved, so that no result is wrong. It is a defect
+of Holdfast, and is reported as an error with the variable and the cells that ran. The cost grows with the notebook's
+data.
 
-The environment variable is the switch in either case: each process of the notebook inherits it.
+Both ways set the environment variable, which each process of the notebook inherits.
 """
 
 from __future__ import annotations

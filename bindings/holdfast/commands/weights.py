@@ -1,13 +1,13 @@
 """The memory of a namespace's variables in this process: objects, and the memory of buffers.
 
-The walk follows `gc.get_referents` from each name. Each object and each byte of a buffer counts once, at
-the first name that reaches it, so that the names add up. It stops at what isn't a variable's: modules,
-types, the namespaces of modules, and IPython's own objects. No code of the user's runs: a size that is
-computed in Python (pandas') is passed over for what the interpreter itself allocated.
+The walk follows `gc.get_referents` from each name. Each object and each byte of a buffer counts once, at the first
+name that reaches it, so that the names add up. The walk stops at what doesn't belong to a variable: modules, types,
+the namespaces of modules, and IPython's own objects. No code of the user's runs. If a size is computed in Python
+(pandas'), the size that the interpreter allocated is used instead.
 
-Large buffers are looked up in /proc/self/pagemap, page by page (proc_pid_pagemap(5)): a page that is
-present is resident; one that is a page of a file or of shared memory, in a mapping of the session's, is a
-page of the arena; another one there is a copy of this process's own, made when it was written.
+Large buffers are looked up in /proc/self/pagemap, page by page (proc_pid_pagemap(5)). A page that is present is
+resident. In a mapping of the session, a page of a file or of shared memory is a page of the arena. Another page there
+is a copy that this process made when it wrote to the page.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _Pages:
             yield False, begin, end
 
     def _present(self, begin: int, end: int) -> Range:
-        """Bytes of a range that are in memory, and of these the shared ones."""
+        """How many bytes of a range are in memory, and how many of these are shared."""
         present = shared = 0
         page = begin // mmap.PAGESIZE
         stop = -(-end // mmap.PAGESIZE)
@@ -168,8 +168,8 @@ def _mappings(file: os.stat_result) -> list[Range]:
 
 
 def _own_size(value: t.Any) -> int:
-    """The size that the interpreter allocated for an object, without asking code that is written in
-    Python."""
+    """The size that the interpreter allocated for an object. No code written in Python is
+    called."""
     if isinstance(type(value).__sizeof__, types.FunctionType):
         size = object.__sizeof__(value)
     else:
@@ -179,7 +179,7 @@ def _own_size(value: t.Any) -> int:
 
 
 def _root(value: t.Any) -> t.Any:
-    """The array whose memory an array looks at, or what lies behind that."""
+    """The array at whose memory an array looks, or the object behind that."""
     import numpy
 
     while isinstance(value.base, numpy.ndarray):
@@ -195,7 +195,7 @@ class _Walk:
         modules = [
             one for one in list(sys.modules.values()) if issubclass(type(one), types.ModuleType)
         ]
-        # Not by an attribute of theirs: a module that is loaded lazily would load itself.
+        # Not by `vars`: a lazy module would load itself when it is asked for an attribute.
         self.seen |= {id(object.__getattribute__(module, "__dict__")) for module in modules}
         self.left = most
         self.pages = _Pages(session)
@@ -233,7 +233,7 @@ class _Walk:
         if reader is not None:
             try:
                 read = reader(value)
-            except Exception:  # a version of the library that we don't know: as any object
+            except Exception:  # an unknown version of the library: measured as any object
                 read = None
             if read is not None:
                 size, buffers, more = read

@@ -1,9 +1,8 @@
 """A session as one archive: samples of each level, cells, resources, and a manifest.
 
-The names and the tables are those that JUmPER's `%export_session` writes, so its archives
-and directories are read, too. Nothing is unpacked: the members that the manifest
-names are read into memory, and each must be complete and of the length that the manifest
-says. An archive is refused if a member has a path outside of it.
+The names and the tables are those that JUmPER's `%export_session` writes, so JUmPER's archives and directories can be
+read, too. Nothing is unpacked to the disk: the members that the manifest names are read into memory. Each must be
+complete and have the length that the manifest says. An archive with a member whose path leads outside is refused.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def write(path: str | None, record: t.Any, version: str) -> str:
         "monitor": _monitor(state, record.resources()),
         "state": state,
         "resources": record.resources(),
-        # The figures of cells are exact, those that rows give are not.
+        # The figures of cells are exact. Those that are computed from rows aren't.
         "summaries": {
             level: {str(cell.index): record.summary(level, *_ends(cell)) for cell in cells}
             for level in state["levels"]

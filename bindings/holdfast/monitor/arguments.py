@@ -1,7 +1,6 @@
 """Parses the words after a command: options, then files and numbers. An error is one line.
 
-argparse was rejected: it takes `--cell -3:-1` for two options, and ends the process on what it doesn't
-understand.
+argparse was rejected. It reads `--cell -3:-1` as two options, and ends the process if it doesn't understand a word.
 """
 
 from __future__ import annotations

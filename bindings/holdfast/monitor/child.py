@@ -1,8 +1,8 @@
 """Runs the sampler as a child process, for a Python that has no Holdfast frontend.
 
-The program holdfast-monitor (monitor/monitor_program.c, which describes the messages on its socket) is
-started once, when the monitor is first used. It reads this process from outside, so code that holds the
-interpreter for minutes is sampled on time. It ends with the socket, and with this process.
+The program holdfast-monitor is started once, when the monitor is first used. monitor/monitor_program.c describes the
+messages on its socket. It reads this process from outside, so code that holds the interpreter for minutes is sampled
+on time. It ends with the socket, and with this process.
 """
 
 from __future__ import annotations

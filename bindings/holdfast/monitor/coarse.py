@@ -1,10 +1,9 @@
 """Reduces samples to what a plot can show: rows that are narrower than a pixel are joined.
 
-A plot contains the samples of every level, and a notebook keeps the plot. So a level has no more rows than a
-page has columns, and fewer if each has many numbers (a machine with many cores). Rows are joined as the
-monitor joins its own (monitor/series.c): amounts are added, gauges are averaged by width, the least and the
-greatest are kept. The edges of cells stay edges: a cell of milliseconds in a session of hours has a row of
-its own.
+A plot contains the samples of every level, and a notebook keeps the plot. So a level has no more rows than a page has
+columns. It has fewer if each row has many numbers (a machine with many cores). Rows are joined as the monitor joins
+its own (monitor/series.c): amounts are added, gauges are averaged by width, and the least and the greatest values are
+kept. Rows of different cells aren't joined: a cell of milliseconds in a session of hours has a row of its own.
 """
 
 from __future__ import annotations
@@ -103,14 +102,14 @@ def _greatest(values: t.Sequence[float], first: int, end: int) -> float:
 
 
 def _edges(cells: t.Sequence[Cell]) -> list[int]:
-    """Begins and ends, in their order."""
+    """The times at which cells begin and end, in their order."""
     newest = cells[-_CELLS:]
     ends = (cell.end_ns for cell in newest if cell.end_ns is not None)
     return sorted({*(cell.begin_ns for cell in newest), *ends})
 
 
 def _groups(samples: Samples, pixel_ns: int, edges: list[int]) -> t.Iterator[tuple[int, int]]:
-    """Rows that become one: first, and behind the last."""
+    """The rows that become one: the first, and the one after the last."""
     first, room, edge = 0, 0, -1
     for i, (time, width) in enumerate(zip(samples.time, samples.width, strict=True)):
         behind = bisect.bisect_left(edges, time)

@@ -1,7 +1,7 @@
 """The state that the monitor's commands of one shell share: what they look at, and how it is shown.
 
-The commands look at a *record*: the live monitor, or the session that was imported last, until the next
-start. Both have the same methods (`source.Monitor`, `archive.Imported`).
+The commands look at a *record*. It is the live monitor, or the session that was imported last until the monitor is
+started again. Both have the same methods (`source.Monitor`, `archive.Imported`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The %perfmonitor commands: what each does with its line.
 
-A command that can't do what is asked says why in one line on stderr, and the cell goes on, as
-under JUmPER: a notebook that is run from top to bottom doesn't stop at a report.
+A command that can't do what the user asks for says why in one line on stderr. The cell goes on, as with JUmPER: a
+notebook that is run from top to bottom doesn't stop at a report.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _SAVED = {"--save-jpeg": Option(), "--pickle": Option()}
 
 
 def _start(session: Session, line: str) -> None:
-    # The last two are JUmPER's: there is one sampler here, which needs no check.
+    # The last two are options of JUmPER. There is one sampler here, which needs no check.
     options = {"--pss": FLAG, "--monitor": Option(), "--check-sanity": FLAG}
     words, given = parse(line, options, words_most=1)
     _begin(session, seconds(words[0]) if words else _INTERVAL, given.get("pss", False))
@@ -144,7 +144,7 @@ def _disable_reports(session: Session, line: str) -> None:
 
 
 def _want_reports(session: Session, wanted: Wanted) -> None:
-    """Say so to the frontend, which outlives every worker, or to the extension's watcher."""
+    """Note it in the frontend, which outlives every worker, or in the extension's watcher."""
     wire = getattr(getattr(session.shell, "kernel", None), "wire", None)
     if wire is not None:
         wire.send("perfreports", **wanted)
@@ -347,7 +347,7 @@ def _help(session: Session, line: str) -> None:
 
 
 def _is_commands_only(source: str) -> bool:
-    """Whether a cell has only comments and commands of ours: no report follows it."""
+    """Whether a cell has only comments and commands of ours. Then no report follows it."""
     words = [line.split(None, 1)[0] for line in source.splitlines() if line.strip()]
     ours = {f"%{name}" for name in (*COMMANDS, "holdfast", "load_ext")}
     return all(word in ours or word.startswith("#") for word in words)

@@ -1,8 +1,8 @@
 """`%load_ext holdfast`: the monitor's commands in plain ipykernel and in terminal IPython.
 
-There the sampler is a small child process, and IPython's events say when cells begin and end. In a worker of
-ours the commands are there already, and the frontend knows the cells. Notebooks that were written for JUmPER
-begin with `%load_ext jumper_extension`. If JUmPER isn't installed, that loads this module, too (`alias`).
+There the sampler is a small child process, and IPython's events say when cells begin and end. A worker of ours has the
+commands already, and the frontend knows the cells. Notebooks that were written for JUmPER begin with
+`%load_ext jumper_extension`. If JUmPER isn't installed, that loads this module, too (`alias`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Watcher:
         """Stop watching."""
         session_of(self.shell).want_reports = None
         for event, function in self._events.items():
-            with contextlib.suppress(ValueError):  # somebody else has removed it
+            with contextlib.suppress(ValueError):  # other code has removed it
                 self.shell.events.unregister(event, function)
 
     def _begin(self, info: t.Any) -> None:

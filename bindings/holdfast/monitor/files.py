@@ -1,7 +1,7 @@
-"""The monitor's files: columns as CSV or JSON, by suffix and without pandas, and cells as a script.
+"""The monitor's files: columns as CSV or JSON, without pandas, and cells as a script. The suffix chooses the format.
 
-A JSON file is a list of records, one for each row, as JUmPER writes it. Of what is read, a text that
-looks like a number becomes one, and an empty text becomes None.
+A JSON file is a list of records, one for each row, as JUmPER writes it. When a file is read, a text that looks like a
+number becomes one, and an empty text becomes None.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cells that ran: as a table in files, and as one to look at.
+"""The cells that ran: as a table in a file, and as a table on the page.
 
 The columns are JUmPER's, and three more: `execution_count`, `kind` (plain, instrumented,
 isolated, multi) and `outcome` (ok, error, interrupted, died). Times are in seconds, of the

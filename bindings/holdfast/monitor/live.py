@@ -1,9 +1,9 @@
 """A plot that grows while cells run.
 
-A thread of the notebook's process takes the new samples from the sampler's shared memory. It sends them to
-the plot in the page, through an output of its own that shows nothing. It runs no code of the user's, and is
-marked so for privatizing and recording (base/user_threads.py). It ends with the monitor, and when no cell has run for
-as long as the plot shows. Then the output becomes a plot of the last window, which a saved notebook keeps.
+A thread of the notebook's process takes the new samples from the sampler's shared memory. It sends them to the plot in
+the page, through an output of its own that shows nothing. It runs no code of the user's, and is marked so for
+privatizing and recording (base/user_threads.py). It ends with the monitor. It also ends when no cell has run for as
+long a time as the plot shows. Then the output becomes a plot of the last window, which a saved notebook keeps.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Live(threading.Thread):
         self._seen: dict[str, int] = {}  # by level: the newest sample in it
 
     def begin(self) -> None:
-        """Show what there is, and go on."""
+        """Show the samples so far, and start the thread."""
         from IPython.display import display
 
         from holdfast.pages import page
@@ -96,7 +96,7 @@ class Live(threading.Thread):
         return self._seen.get(self.level, self._begin)
 
     def _data(self, begin: int | None = None) -> schema.View:
-        """The samples after a time, or those that are new, and the cells that ran since."""
+        """The samples after a time, or the new ones, and the cells that ran since."""
         since = self._newest() if begin is None else begin
         tracks = []
         for level in self.monitor.state()["levels"]:

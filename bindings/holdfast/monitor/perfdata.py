@@ -1,10 +1,9 @@
 """The samples of a level as a table, and a table as samples again.
 
-A row is a sample. `time` is in seconds of the monotonic clock, as `start_time` and `end_time` of
-the cell history; `cell_index` is the cell in which the sample lies, and empty between cells.
-The columns of I/O are totals since the first sample, as JUmPER documents its own. JUmPER's files
-of version 0.2 and later have bytes a second under other names; both are read. Memory in MB and GB
-is of 2**20 and 2**30 bytes.
+A row is a sample. `time` is in seconds of the monotonic clock, as are `start_time` and `end_time` of the cell history.
+`cell_index` is the cell in which the sample lies. It is empty between cells. The columns of I/O are totals since the
+first sample, as JUmPER documents its own. JUmPER's files of version 0.2 and later have bytes per second under other
+names. Both are read. Memory in MB and GB is in units of 2**20 and 2**30 bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +51,8 @@ def table(samples: Samples, cells: t.Iterable[Cell]) -> Columns:
 
 
 def _rank(name: str) -> tuple[int, str, int]:
-    """memory and I/O before processors and GPUs; of a metric, the whole before its parts."""
+    """Sorts memory and I/O before processors and GPUs, and the whole of a metric before its
+    parts."""
     head, _, number = name.rpartition("_")
     part = int(number) if number.isdigit() else -1
     kind = head if part >= 0 else name
@@ -218,7 +218,7 @@ def _add_amounts(columns: Columns, width: list[int], found: dict[str, list[float
                 value * step / 1e9 / unit for value, step in zip(values, width, strict=True)
             ]
         else:
-            # JUmPER 0.1 counts from the start of the process, which is not of the record.
+            # JUmPER 0.1 counts from the start of the process, which isn't in the record.
             first = values[0] if values and "memory_usage_gb" in columns else 0.0
             before = [first, *values[:-1]]
             found[name] = [

@@ -1,10 +1,10 @@
-"""Turns samples into a plot: tracks over time with the cells behind them, drawn by holdfast.views.
+"""Turns samples into a plot: tracks over time, with the cells behind them, drawn by holdfast.views.
 
-A plot has every level that was sampled and every metric, so that a page of a saved notebook can show all of
-them. `--level` and `--metrics` choose what it shows at first.
+A plot has all levels that were sampled, and all metrics, so that the page of a saved notebook can show them. `--level`
+and `--metrics` choose what it shows at first.
 
-A sample is drawn at its end. The first one in a stretch stands at its beginning too, so that a cell of 20 ms,
-which has one sample, is a line and not a point.
+A sample is drawn at its end. The first sample of a period is also drawn at its begin. So a cell of 20 ms, which has one
+sample, is a line and not a point.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Track:
     unit: str
     metrics: dict[str, str]  # metric: the name of its line
     high: float | None = None
-    parts: str = ""  # what a part of it is called, if it has any: core, GPU
+    parts: str = ""  # the name of its parts, if it has any: core, GPU
 
 
-# The system counts what a process reads and writes, and not for whom: a recorder writes its trace there.
+# The system counts all I/O of a process, and so the trace that a recorder writes.
 _OURS = ", recorders' included"
 _TRACKS = (
     Track("CPU", "%", {"cpu_util": "all"}, high=100, parts="core"),
@@ -247,7 +247,7 @@ def tracks(
 
 
 def _parts(samples: Samples, metric: str, called: str, lead: bool) -> list[schema.Series]:
-    """The lines of single processors or GPUs, which are drawn when asked for."""
+    """The lines of single processors or GPUs. They are drawn if the user asks for them."""
     found = []
     number = 0
     while f"{metric}_{number}" in samples.columns:
@@ -261,12 +261,12 @@ def _series(samples: Samples, metric: str, name: str, lead: bool, hides: bool) -
     if samples.kinds[metric] == "amount":
         pairs = zip(values, samples.width, strict=True)
         values = [perfdata.rate(value, width) for value, width in pairs]
-    first = 1 if lead else 0  # how often the first value stands
+    first = 1 if lead else 0  # how many times the first value is drawn
     made: schema.Series = {"name": name, "values": values[:first] + values}
     if hides:
         made["hidden"] = True
     if metric in samples.low:
         low, high = list(samples.low[metric]), list(samples.high[metric])
-        if not low == values == high:  # else no band: a row is one sample
+        if not low == values == high:  # else there is no band: a row is one sample
             made |= {"min": low[:first] + low, "max": high[:first] + high}
     return made

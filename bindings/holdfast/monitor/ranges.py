@@ -1,7 +1,7 @@
-"""Ranges of cells: `5`, `2:8` (both ends belong to it), `:5`, `3:`, and from the end, `-3:-1`.
+"""Ranges of cells: `5`, `2:8` (with both ends), `:5`, `3:`, and from the end, `-3:-1`.
 
-A cell has two numbers: its index, which JUmPER counts from 0 and which ranges use, and the one
-in its prompt, by which its user knows it. Messages name cells by both.
+A cell has two numbers. Its index is counted from 0, as in JUmPER, and used by ranges. The number in its prompt is the
+one that the user sees. Messages name cells by both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .arguments import CommandError
 
 
 class Indexed(t.Protocol):
-    """A cell: the log keeps the newest, without a gap."""
+    """A cell with its index. The log keeps the newest cells, without a gap."""
 
     @property
     def index(self) -> int:
@@ -26,7 +26,7 @@ class Indexed(t.Protocol):
 
 
 class Numbered(Indexed, t.Protocol):
-    """A cell with its prompt's number, or 0."""
+    """A cell with the number in its prompt, or 0."""
 
     @property
     def number(self) -> int:

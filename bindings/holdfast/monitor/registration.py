@@ -1,7 +1,7 @@
 """The monitor's commands by name: line magics that import the rest when one is first called.
 
-Every worker registers them, those too that never use one. So this module imports nothing, and
-the functions are made once, in the fork server, of which the workers are forks.
+Every worker registers them, even if it never uses one. So this module imports nothing, and the functions are made
+once, in the fork server, from which the workers are forked.
 """
 
 from __future__ import annotations

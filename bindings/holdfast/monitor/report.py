@@ -1,8 +1,8 @@
-"""The use of cells and its limits, as a report: text in the layout of JUmPER's, and HTML.
+"""The resource usage of cells, and its limits, as a report: text in JUmPER's layout, and HTML.
 
-The average of several cells is weighted by time, and the time between them doesn't count. TOTAL
-is the limit of memory, and the sum of processor time and of the bytes that I/O moved. The last
-lines show how this was measured: samples, missed samples, and the cost of the sampler itself.
+The average of several cells is weighted by their times. The time between them doesn't count. TOTAL is the limit for
+memory, and the sum for processor time and for the bytes of I/O. The last lines show how this was measured: samples,
+missed samples, and the cost of the sampler itself.
 """
 
 from __future__ import annotations
@@ -190,7 +190,8 @@ def _cost(level: str, state: State) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    """Two decimals, and at least three significant digits: 0.0204 s isn't shown as 0.02."""
+    """Format a number with two decimals, and at least three significant digits: 0.0204 s, not
+    0.02."""
     if value is None:
         return "-"
     small = 0 < value < 1

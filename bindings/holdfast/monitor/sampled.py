@@ -1,13 +1,12 @@
 """Samples: cells, the rows of a level, and the figures of a stretch of time.
 
-Units: times are nanoseconds of the monotonic clock, processor use is per cent of all cores that may
-be used, memory is GB of 2**30 bytes, data read and written MB of 2**20. Memory is what is resident:
-the private pages of all processes together, and the largest share of files and shared memory that
-one of them has. Bytes read and written are those that system calls moved, cached or not (`io_...`),
-and those that came from storage or went there (`disk_...`).
+Times are nanoseconds of the monotonic clock. Processor use is per cent of all cores that may be used. Memory is in GB of
+2**30 bytes, data read and written in MB of 2**20. Memory is resident memory: the private pages of all processes together,
+and of the pages of files and shared memory the largest share that one process has. `io_...` counts the bytes that
+system calls moved, cached or not, and `disk_...` those that came from storage or went there.
 
-Figures of rows are as exact as the rows at the ends of the stretch. If it begins and ends with
-a cell, the readings that were taken there replace them (`exact`).
+Figures that are computed from rows are as exact as the rows at the ends of the period. If the period begins and ends
+with a cell, the readings that were taken there replace them (`exact`).
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ import typing as t
 LEVELS = ("process", "user", "system", "slurm")
 GIGABYTE = 2.0**30
 MEGABYTE = 2.0**20
-# Columns that a reading has too: column, key of the reading, what a unit of the column is.
+# Columns that a reading has, too: the column, the key of the reading, and the size of the column's
+# unit.
 _AMOUNTS = (
     ("io_read_count", "io_read_count", 1.0),
     ("io_write_count", "io_write_count", 1.0),
@@ -29,7 +29,8 @@ _AMOUNTS = (
     ("disk_write_mb", "disk_write_bytes", MEGABYTE),
 )
 
-# What has a value at each moment: column, key of the reading in bytes.
+# Columns that have a value at each moment: the column, and the key of the reading, which is in
+# bytes.
 _MOMENTS = (("memory", "memory_bytes"), ("memory_pss", "pss_bytes"), ("memory_uss", "uss_bytes"))
 
 Figures = tuple[float | None, float | None, float | None, float | None]

@@ -126,7 +126,8 @@ def _draw_track(axes: t.Any, track: schema.Track, origin: int) -> None:
 
 
 def _draw_cells(axes: t.Any, data: schema.View, named: bool) -> None:
-    """Draw bands behind the lines; if there is room, with the number in the cell's prompt."""
+    """Draw bands for the cells behind the lines, with the numbers in their prompts if there is
+    room."""
     origin, whole = data["begin"], data["end"] - data["begin"]
     for at, cell in enumerate(data["cells"]):
         begin, end = max(cell["begin"], origin), cell["end"] or data["end"]

@@ -1,8 +1,8 @@
 """The monitor's samples, from any process.
 
-In Holdfast's own kernel the frontend samples; in any other Python a small child process does.
-Both write to shared memory, which is read here without asking anybody; only starting, stopping
-and the begin and end of cells (which the frontend knows by itself) are messages.
+In Holdfast's own kernel the frontend samples. In any other Python a small child process does. Both write to shared
+memory, which this module reads without a message. There are messages only for starting and stopping, and for the begin
+and end of cells, which the frontend knows itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MonitorError(RuntimeError):
 
 
 class Control(t.Protocol):
-    """The process that samples, as far as it takes orders.
+    """The process that samples: the requests that it answers.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Frontend:
 
 
 class Monitor:
-    """Reads what is sampled, and gives orders to the process that samples.
+    """Reads the samples, and sends requests to the process that samples.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class Monitor:
         self._control.ask("stop")
 
     def close(self) -> None:
-        """End the child process that samples, if there is one. Reading goes on to work."""
+        """End the child process that samples, if there is one. Samples can still be read."""
         self._control.close()
 
     def begin_cell(self, source: str, number: int = 0) -> None:
@@ -382,7 +382,8 @@ class Monitor:
         return {name: found for name, found in figures.items() if found is not None}
 
     def _is_machines(self, level: str) -> bool:
-        """Whether a level's processes may have all of the machine: those of others groups, too."""
+        """Whether a level has processes that may use the whole machine, also of other control
+        groups."""
         if level not in ("user", "system"):
             return False
         columns = self._view.rows(_number("system"), 0, 0)[-1]
@@ -412,7 +413,7 @@ class Monitor:
         return edges
 
     def _cells_between(self, begin_ns: int, end_ns: int) -> t.Iterator[Cell]:
-        """Those that begin in a stretch; found by halving, since a report asks for each cell."""
+        """The cells that begin in a period. Binary search: a report calls this for each cell."""
         first, end = self._view.cells()
         numbers = range(first, end)
         for index in numbers[bisect.bisect_left(numbers, begin_ns, key=self._begin_of) :]:
@@ -462,7 +463,7 @@ def _cell(raw: _monitor._Cell) -> Cell:
     )
 
 
-_monitors: dict[int, Monitor] = {}  # by process: a fork has its own
+_monitors: dict[int, Monitor] = {}  # by process, since a fork has its own
 
 
 def connect() -> Monitor:

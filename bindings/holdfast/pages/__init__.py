@@ -1,1 +1,1 @@
-"""The page that shows a view, and its picture: what is drawn, knowing nothing of who measured it."""
+"""The page of a view, and its still picture. These modules only draw: they don't know who measured the data."""

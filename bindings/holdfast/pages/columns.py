@@ -1,9 +1,9 @@
 """Packs the data of a view: JSON, and behind it the numbers in columns.
 
-The other side is web/src/columns.js, which says what the bytes are. Numbers come as whatever has
-a buffer or can be iterated, and go as planes of bytes: all lowest bytes first, then the
-next, which packs well and needs neither NumPy nor a loop over bytes in Python. Times lose what they
-have in common: `begin` is subtracted, and a sorted column goes as its differences.
+web/src/columns.js unpacks them, and says what each byte means. A column may be any object with a buffer, or any
+iterable. It is written as planes of bytes: the lowest bytes of all numbers, then the next bytes, and so on. These
+are compressed well, and need neither NumPy nor a loop over bytes in Python. Times are made smaller first: `begin` is
+subtracted, and a sorted column is written as its differences.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INTEGERS = {
     "table": ("region", "visits", "inclusive", "exclusive"),
 }
 FLOATS = ("values", "min", "max")
-# Of a number's 23 bits behind the point 10 are kept, rounded: three digits are shown.
+# Of the 23 bits of a number's mantissa 10 are kept, rounded: three digits are shown.
 _HALF, _KEPT = 1 << 12, ~((1 << 13) - 1) & 0xFFFFFFFF
 
 
@@ -168,7 +168,7 @@ def _packed(packer: Packer, kind: str, item: Mapping[str, Any], begin: int) -> d
 
 
 def _track(track: schema.Track) -> schema.Track:
-    """A copy down to the series, which `_packed` changes."""
+    """A copy of the track, down to its series: `_packed` changes these."""
     return {**track, "series": [series.copy() for series in track["series"]]}
 
 

@@ -1,9 +1,8 @@
 """Shapes on a page, written as SVG or as PDF.
 
-Both, since nbconvert makes PDF of a notebook through LaTeX, which takes PDF as it is, but SVG only
-with Inkscape installed; without it the whole conversion fails. The drawings are so plain
-(rectangles, lines, text in one size) that a PDF needs no library: Helvetica is in every reader. The
-origin is the upper left corner, as in SVG.
+nbconvert makes PDF of a notebook through LaTeX. LaTeX takes PDF drawings as they are, but SVG only with Inkscape;
+without it the whole conversion fails. So both forms are needed. The drawings are plain (rectangles, lines, text in
+one size), so a PDF needs no library: every reader has Helvetica. The origin is the upper left corner, as in SVG.
 """
 
 import math
@@ -18,7 +17,8 @@ STYLE = (
     f"text{{font:{SIZE}px Helvetica,Arial,sans-serif;fill:{TEXT}}}.f{{fill:{FAINT}}}"
     ".e{text-anchor:end}.m{text-anchor:middle}path{fill:none}"
 )
-# Parts of the size that a character of Helvetica is wide, for text that isn't set from its left.
+# The width of Helvetica's characters, in parts of the size. It is needed for text that isn't
+# aligned to the left.
 NARROW, MEAN = set(" .,:;|![]()'"), 0.556
 
 Rectangle = tuple[float, float, float, float]  # x, y, width, height

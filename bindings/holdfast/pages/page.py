@@ -1,15 +1,13 @@
-"""From data to one output of a notebook that needs nothing else.
+"""Makes one output of a notebook from data. The output needs nothing else.
 
-`bundle` returns what IPython's `display(..., raw=True)` takes: HTML that draws itself, a still picture
-for programs that run no scripts (SVG, and PDF for LaTeX), and a line of text.
-web/schema/views.json describes the data. The HTML contains the program (web/src, about 80 kB as text),
-since a saved notebook may keep this output and lose every other; a page that has it already doesn't
-unpack it again. Data and program are packed and in base64, so that no name of a region
-can be read as HTML.
+`bundle` returns what IPython's `display(..., raw=True)` takes: HTML that draws itself, a still picture for programs
+that run no scripts (SVG, and PDF for LaTeX), and a line of text. web/schema/views.json describes the data. The HTML
+contains the program (web/src, about 80 kB as text), since a saved notebook may keep only this output. A page that has
+the program already doesn't unpack it again. Data and program are compressed, and in base64, so that no name of a
+region can be read as HTML.
 
-`live` draws a plot that the page knows by a key, and `append` makes an output that adds
-samples to it and shows nothing. Update one display with that, and at the end the first one with all data
-(`bundle`), which a saved notebook keeps.
+`live` draws a plot that the page knows by a key. `append` makes an output that adds samples to it and shows nothing.
+Update one display with that. At the end, update the first one with all data (`bundle`): a saved notebook keeps it.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ SCRIPT = '<script type="text/x-holdfast-{}">{}</script>'
 
 @functools.cache
 def _program() -> tuple[str, str, str]:
-    """The loader, the program as text, and its version; empty if the build had no npm."""
+    """The loader, the program as text, and its version. Empty if the build had no npm."""
     files = resources.files("holdfast.views")
     loader = files.joinpath("loader.js")
     if not loader.is_file():
@@ -74,7 +72,7 @@ def _still(svg: str, title: str) -> str:
 
 
 def _hint(data: schema.View) -> str:
-    """Say how to come from the picture to the views. They take its place if scripts run."""
+    """Say how to get from the picture to the views, which replace it if scripts run."""
     if not is_built():
         return ""
     views = ", ".join(picture.offered(data).values())

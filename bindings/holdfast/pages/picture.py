@@ -1,10 +1,10 @@
 """A still picture of one view of some data: for PDF, for mail, for pages without scripts.
 
-It says below what it leaves out, and which other views there are.
+A line below it says what it leaves out, and which other views there are.
 
-Python only, and small: a line has at most a point for each pixel's lowest and highest value, and a row
-of the timeline a block for each two pixels, so that the picture of a million events is as small as that
-of a thousand. Light colours on white, since paper is.
+It is written in Python only, and it is small. A line has at most one point for the lowest and one for the highest value
+of each pixel, and a row of the timeline at most one block for two pixels. So the picture of a million events is as
+small as that of a thousand. The background is white, as paper is.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Picture:
         self.y += HEAD
 
     def axis(self, top: float) -> None:
-        """The marks below everything, and their lines through all that was drawn."""
+        """Draw the time's marks below everything, and their lines through all that was drawn."""
         first = (self.begin - int(self.data.get("origin", self.begin))) / 1e9
         last = first + self.span / 1e9
         step = _step(last - first, 7)
@@ -84,7 +84,8 @@ class _Picture:
         self.y += AXIS
 
     def bands(self, top: float) -> None:
-        """The cells behind everything; a wide one's number goes before a narrow neighbour's."""
+        """Draw the cells behind everything. If two numbers don't fit side by side, the wider cell
+        has its number."""
         seen = []
         for cell in self.data.get("cells", ()):
             end = cell.get("end")
@@ -106,7 +107,7 @@ class _Picture:
 
     def legend(self, name: str, shown: Iterable[tuple[int, schema.Series]]) -> None:
         self.page.text(LEFT, self.y + 12, name)
-        x = LEFT + 28 + width(name)  # the reader's own font may be wider
+        x = LEFT + 28 + width(name)  # the font of the reader may be wider
         for number, series in shown:
             self.page.fill(SERIES[number % len(SERIES)], (x, self.y + 4, 9, 9))
             self.page.text(x + 13, self.y + 12, str(series["name"]), True)
@@ -150,7 +151,7 @@ class _Picture:
         labels = []
         for level, left, right, region in _blocks(location, self.x, depth):
             y = self.y + level * (ROW + 1)
-            across = right - left - (0.8 if right - left > 3 else 0)  # neighbours stay apart
+            across = right - left - (0.8 if right - left > 3 else 0)  # a gap between neighbours
             fills.setdefault(colours[region], []).append((left, y, across, ROW))
             name = names[region]
             room = int((right - left - 6) / 6.2)
@@ -268,12 +269,12 @@ class _Picture:
 
 
 def _short(names: Iterable[Any]) -> list[str]:
-    """Functions without their module, which is all that a block has room for."""
+    """The name of a function without its module: a block has no room for more."""
     return [str(name).rpartition(":")[2] or str(name) for name in names]
 
 
 def _marks(low: float, high: float) -> list[float]:
-    """Two to five round values of an axis."""
+    """Two to five round values for an axis."""
     step = 10.0 ** math.floor(math.log10(high - low))
     step *= next(part for part in (0.5, 1, 2, 5) if (high - low) / (part * step) < 4.5)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -292,7 +293,7 @@ def _range(track: schema.Track, shown: Iterable[schema.Series]) -> tuple[float, 
 
 
 def _thinned(xs: Sequence[float], values: Sequence[float | None]) -> list[Point]:
-    """For each pixel what came first, the lowest, the highest and the last, in their order."""
+    """For each pixel the first, the lowest, the highest and the last value, in their order."""
     pixels: dict[int, list[Point]] = {}
     for x, value in zip(xs, values, strict=True):
         if LEFT <= x <= LEFT + PLOT:
@@ -307,7 +308,7 @@ def _thinned(xs: Sequence[float], values: Sequence[float | None]) -> list[Point]
 
 
 def _lines(points: Iterable[Point], height: Callable[[float], float]) -> list[list[Point]]:
-    """Lines through the points, with gaps if nothing was measured."""
+    """Lines through the points. There is a gap where nothing was measured."""
     lines: list[list[Point]] = [[]]
     for x, value in points:
         if _is_measured(value):
@@ -323,9 +324,10 @@ def _took(nanoseconds: int) -> str:
 
 
 def _side_by_side(tree: schema.Tree) -> tuple[int, list[int]]:
-    """Where each path of a tree in preorder begins if those of one caller stand side by side."""
+    """The begin of each path of a tree in preorder, if the callees of each caller stand side by
+    side."""
     begins: list[int] = []
-    free = [0]  # of each level, where the next begins
+    free = [0]  # by level: where the next path begins
     for depth, inclusive in zip(map(int, tree["depth"]), map(int, tree["inclusive"]), strict=True):
         begins.append(free[depth])
         free[depth] += inclusive
@@ -336,7 +338,7 @@ def _side_by_side(tree: schema.Tree) -> tuple[int, list[int]]:
 def _blocks(
     location: schema.Location, to_x: Callable[[float], float], depth: int
 ) -> list[tuple[int, float, float, int]]:
-    """(level, left, right, region): what would be too narrow joins what is beside it."""
+    """(level, left, right, region) of each block. Blocks that would be too narrow are joined."""
     last: dict[int, tuple[float, float, int]] = {}
     done = []
     columns = (location[name] for name in ("begin", "duration", "depth", "region"))
@@ -355,7 +357,7 @@ def _blocks(
 
 
 def _colours(regions: schema.Regions) -> list[str]:
-    """The notebook's own code warm, the rest by file."""
+    """Warm colours for the notebook's own code. Other code has one colour for each file."""
     count = len(regions["name"])
     cells = regions.get("cell") or [0] * count
     files = regions.get("file") or [""] * count

@@ -1,7 +1,7 @@
 """The data of a view, as types: web/schema/views.json says what each part means.
 
 Modules import these names for the type checker only, so they cost nothing at run time. A test
-compares them with the schema. A column is whatever has a length and numbers: a list, an array, a
+compares them with the schema. A column is any object with a length and numbers: a list, an array, a
 memoryview. Times are in nanoseconds.
 """
 
@@ -177,7 +177,7 @@ class Spread(TypedDict):
 
 
 class Repeated(TypedDict):
-    """A function in several runs, and in several others, if there are any: its exclusive time."""
+    """A function's exclusive time in several runs, and in the runs before, if there are any."""
 
     name: str
     file: str
@@ -188,7 +188,7 @@ class Repeated(TypedDict):
 
 
 class Repeats(TypedDict):
-    """Two sets of recordings, compared, or one. Lists are of this set, and of the one before, if there is one."""
+    """One set of recordings, or two. Each list is of this set, and of the one before, if any."""
 
     runs: list[int]
     titles: list[str]
@@ -213,14 +213,14 @@ class Archive(TypedDict):
 
 
 class Detail(TypedDict):
-    """Where more of a trace is to be had."""
+    """The kernel that reads more of a trace when a page asks for it."""
 
     trace: str
     kernel: NotRequired[str]
 
 
 class View(TypedDict):
-    """What `holdfast.pages.page.bundle` takes."""
+    """The data that `holdfast.pages.page.bundle` takes."""
 
     begin: int
     end: int
@@ -245,7 +245,7 @@ class View(TypedDict):
 
 
 class Shown(View):
-    """The same as it goes into a page."""
+    """The same data, as it is put into a page."""
 
     view: NotRequired[str]  # that is shown first
 
@@ -262,7 +262,7 @@ class Function(TypedDict):
 
 
 class Took(TypedDict):
-    """What a function took in the run before. Times are in seconds."""
+    """The time of a function in the run before. Times are in seconds."""
 
     visits: int
     inclusive: float

@@ -1,14 +1,16 @@
 """Run a notebook and report what each cell cost: ``python -m holdfast.report NOTEBOOK``.
 
-`running` executes the notebook as nbclient does for other programs, and measures. The cost of a
-cell comes from three places: the client's clock; ``metadata.holdfast`` of the kernel's
-``execute_reply`` (where the cell ran, the hand-over, the recording); and the kernel's monitor,
-which reads the use of every cell's process at the cell's begin and end, also of plain cells. Of a
-kernel that reports none of this only the time is shown, so that the same notebook can be compared
-on another kernel.
+`running` executes the notebook as nbclient does for other programs, and measures. The costs of a cell come from three
+places:
 
-`columns` has what is shown of a cell, with what it means; `traces` the functions and the view of a
-recorded one; `page` makes the HTML file of both; `command` is the program.
+* the client's clock;
+* ``metadata.holdfast`` of the kernel's ``execute_reply``: where the cell ran, the hand-over, the recording;
+* the kernel's monitor, which reads the resource usage at the begin and the end of each cell, also of plain ones.
+
+If a kernel reports none of this, only the time is shown. So the same notebook can be compared on another kernel.
+
+`columns` has the columns for a cell, with their meanings. `traces` has the functions and the view of a recorded cell.
+`page` makes an HTML file of both. `command` is the program.
 
 Needs nbclient and nbformat (``pip install holdfast[example]``).
 """

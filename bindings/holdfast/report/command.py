@@ -1,4 +1,4 @@
-"""The command ``python -m holdfast.report``: a notebook is run, and what it cost is shown and written."""
+"""The command ``python -m holdfast.report``: runs a notebook, and shows and writes what it cost."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """End the program with a line on stderr if the arguments can't be obeyed, before anything runs."""
+    """End the program with a line on stderr, before anything runs, if the arguments can't be
+    followed."""
     try:
         import nbclient  # noqa: F401
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
@@ -149,7 +150,7 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
 
 
 def _targets(options: argparse.Namespace) -> tuple[Path, Path]:
-    """The executed notebook, and the report."""
+    """The paths of the executed notebook and of the report."""
     executed = options.output.absolute() / options.notebook.name
     return executed, options.html or executed.with_suffix(".report.html")
 

@@ -1,12 +1,11 @@
 """The report as one HTML file that opens by itself: no network, no other file.
 
-Cells are rows of a table; below it each has a section with its code, what it cost in parts, and, if it
-was recorded, its longest functions and its view. A view is a still picture until it is opened: its data
-lies in a template, which a browser doesn't run, and the program of the views is there once for all.
-Without scripts everything but the zooming is there.
+Cells are rows of a table. Below it each cell has a section with its code and the parts of its costs. A recorded cell
+also has its longest functions and its view. A view is a still picture until it is opened: its data is in a template,
+which a browser doesn't run, and the file has the program of the views once. Without scripts only the zooming is missing.
 
-Views that don't fit into the file's bound are left out, those of the shortest cells first, and the
-section says how to get them.
+If the file would become too large, views are left out, those of the shortest cells first. Their sections say how to
+get them.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def _file(name: str) -> str:
 
 
 def _chosen(costs: Iterable[CellCost], recorded: dict[int, Recorded], most: int) -> set[int]:
-    """The cells whose views are embedded: the longest first, as far as the bytes reach."""
+    """The cells whose views are embedded: the longest cells first, until the file is full."""
     chosen = set()
     for cost in longest_first(costs):
         found = recorded.get(cost.number)

@@ -1,14 +1,13 @@
-"""A notebook executed from its first cell to its last, and what was measured of each.
+"""Executes a notebook from its first cell to its last, and measures each cell.
 
-The cells run one after another in one kernel. A cell that raises doesn't end the run, unless the
-caller wants that; a kernel that dies does, since the variables of the cells so far are gone with it
-(Holdfast's own survives its cells: there a cell that kills its process is one that failed). The
-monitor's samples are asked for by a request that isn't one of the notebook's cells.
+The cells run one after another in one kernel. A cell that raises an exception doesn't end the run, unless the caller
+wants that. If the kernel dies, the run ends, since the variables are lost. (Holdfast's kernel survives its cells. There
+a cell that kills its process has failed.) The monitor's samples come by a request that isn't a cell of the notebook.
 
-What there is is written as the run goes on: before the first cell, after cells, and when a signal
-ends the run, as at the time limit of a batch job. Whatever ends it otherwise leaves what was written
-last. Writing costs time between cells; so the next comes when the cells have run for twenty times as
-long as the last took.
+The results so far are written while the notebook runs: before the first cell, after cells, and when a signal ends the
+run, as at the time limit of a batch job. If something else ends it, the results that were written last remain. Writing
+takes time between cells. So they are written again when the cells have run for twenty times as long as the last
+writing took.
 """
 
 from __future__ import annotations
@@ -205,7 +204,7 @@ def read_notebook(path: Path) -> NotebookNode:
         raise ValueError(str(error).partition("\n")[0][:200]) from None
 
 
-#: How much longer the cells run than the writing of what there is takes.
+#: How much longer than the writing of results the cells run.
 _SHARE = 20
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -260,7 +259,7 @@ class _Runner:
         self.client = NotebookClient(
             node,
             kernel_name=kernel,
-            timeout=math.ceil(timeout_s),  # it takes whole seconds only
+            timeout=math.ceil(timeout_s),  # nbclient takes whole seconds only
             interrupt_on_timeout=True,
             allow_errors=goes_on,
             resources={"metadata": {"path": str(directory)}},
@@ -313,7 +312,7 @@ class _Runner:
                 f"the kernel {self.client.kernel_name} doesn't start: {error}"
             ) from error
         loop = asyncio.get_running_loop()
-        for one in _SIGNALS:  # in the place of nbclient's, which would end the kernel only
+        for one in _SIGNALS:  # in place of nbclient's handler, which would end only the kernel
             with contextlib.suppress(RuntimeError, ValueError):  # not in the main thread
                 loop.add_signal_handler(one, self._end, signal.Signals(one).name)
                 stack.callback(loop.remove_signal_handler, one)
@@ -326,7 +325,7 @@ class _Runner:
             self._at.cancel()
 
     async def run(self, written: Callable[[str], Awaitable[None]]) -> Exception | None:
-        """All cells in turn. Returns what ended the run too early."""
+        """Run all cells in turn. Returns what ended the run too early."""
         from nbclient.exceptions import CellExecutionError, DeadKernelError
 
         for index, cell in self.cells:
@@ -342,7 +341,7 @@ class _Runner:
             except CellExecutionError as error:
                 return error
             except (DeadKernelError, asyncio.CancelledError) as error:
-                # nbclient takes its own cancelling for a kernel's death.
+                # nbclient takes the cancelling of its own task for the kernel's death.
                 cost = self._cost(cell, index)
                 cost.status, cost.error = "died", "the kernel died"
                 if self.ended_by:
@@ -358,8 +357,8 @@ class _Runner:
         return await self.client.async_wait_for_reply(sent)
 
     async def ask(self, code: str) -> None:
-        """Have the kernel run code of ours, which is no cell of the notebook's."""
-        with contextlib.suppress(Exception):  # without it the report has less
+        """Run code of ours in the kernel. It isn't a cell of the notebook."""
+        with contextlib.suppress(Exception):  # without it the report has fewer parts
             await self._reply(self.client.kc.execute(code, silent=True, store_history=False))
 
 
@@ -442,7 +441,7 @@ def execute(
 
 
 class _Keeper:
-    """Writes what there is, as the run goes on."""
+    """Writes the results so far while the notebook runs."""
 
     def __init__(
         self,
@@ -456,13 +455,13 @@ class _Keeper:
         self._ended_s = self._took_s = 0.0
 
     async def go_on(self, running: str) -> None:
-        """Before a cell: write what there is, unless the last time is too near."""
+        """Before a cell: write the results so far, if the last writing was long enough ago."""
         begin_s = time.perf_counter()
         if begin_s - self._ended_s < _SHARE * self._took_s:
             return
         if self._runner.costs:
             await self._ask()
-        with contextlib.suppress(OSError):  # the disk may have room again at the end
+        with contextlib.suppress(OSError):  # at the end the disk may have room again
             self._write(
                 self._execution(None, f"The run hasn't ended: this was written before {running}.")
             )
@@ -470,7 +469,7 @@ class _Keeper:
         self._took_s = self._ended_s - begin_s
 
     async def finish(self, failure: Exception | None) -> Execution:
-        """At the end: write all."""
+        """At the end: write all results."""
         from nbclient.exceptions import DeadKernelError
 
         runner = self._runner

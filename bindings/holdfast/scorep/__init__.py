@@ -40,8 +40,8 @@ __all__ = [
     "user_region_end",
 ]
 
-# Neither our own functions nor the import system's are the program's. But what runs
-# inside a decorator or an import is: those are left out by themselves.
+# Our own functions and those of the import system don't belong to the program. But code that a
+# decorator or an import runs does. So only the functions themselves are left out.
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _recorder.exclude(os.path.dirname(_HERE) + os.sep, callees=True)
 _recorder.exclude(os.path.join(_HERE, "wrapping.py"))

@@ -1,8 +1,8 @@
 """``python -m holdfast.scorep [options] script.py [args]``: record a program.
 
-The program runs in a true ``__main__``: its functions pickle, ``multiprocessing`` finds
-it, ``sys.argv`` and ``sys.path[0]`` are as without us. The archive is closed however the
-program ends, and its exit status is ours.
+The program runs in a real ``__main__``: its functions pickle, ``multiprocessing`` finds
+it, ``sys.argv`` and ``sys.path[0]`` are as without us. The archive is closed in whatever way
+the program ends, and we exit with its exit status.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>, which is said 
 
 
 def _load(options: Options):
-    """The program's code, its __main__'s attributes, sys.argv[0] and sys.path[0]."""
+    """The program: its code, the attributes of its __main__, sys.argv[0] and sys.path[0]."""
     if options.kind == "code":
         code = compile(options.program, "<string>", "exec", dont_inherit=True)
         return code, {}, "-c", ""
@@ -61,7 +61,7 @@ def _load(options: Options):
             spec = importlib.util.find_spec(options.program)
             if spec and spec.submodule_search_locations is not None:
                 spec = importlib.util.find_spec(f"{options.program}.__main__")
-        except ModuleNotFoundError:  # the package that it would be in
+        except ModuleNotFoundError:  # the package in which the module would be
             spec = None
         del sys.path[0]
         loader: typing.Any = spec.loader if spec else None
@@ -89,7 +89,7 @@ def _load(options: Options):
     directory = os.path.dirname(os.path.realpath(path))
     if path.endswith(".pyc"):
         if compiled is None:
-            raise UsageError(f"{path} is of another version of Python")
+            raise UsageError(f"{path} was compiled by another version of Python")
         return compiled, names, path, directory
     code = compile(source, os.path.abspath(path), "exec", dont_inherit=True)
     return code, names, path, directory
@@ -122,7 +122,7 @@ def _run(options: Options, code, namespace: dict) -> None:
 
 
 def _show(error: BaseException) -> typing.NoReturn:
-    """End as Python does for an uncaught exception, without our own frames."""
+    """Report an uncaught exception as Python does, without our own frames, and end."""
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
@@ -131,7 +131,7 @@ def _show(error: BaseException) -> typing.NoReturn:
 
 
 def _open(options: Options, scorep) -> str:
-    """Open the experiment; under the dummy it is closed again, and stays empty."""
+    """Open the experiment. With ``--dummy`` it is closed again, and stays empty."""
     import functools
 
     from holdfast.scorep import loading, ranks, recovery
@@ -199,7 +199,7 @@ def _choose_recorder(options: Options) -> None:
         return
     loading.configure(options.forwarded + options.unknown)
     if not loading.restarted(os.environ):
-        if not loading.is_mpi():  # there, the processes must agree on a name
+        if not loading.is_mpi():  # there the processes must agree on a name
             settings.settle_directory(os.environ)
         loading.restart(os.environ)
         sys.stdout.flush()
@@ -210,7 +210,8 @@ def _choose_recorder(options: Options) -> None:
 
 
 def _type_again(text: bytes) -> None:
-    """Let the program that came from stdin be read once more, by the process that this one becomes."""
+    """Put the program that came from stdin back there: the process that this one becomes reads it
+    again."""
     with open(os.memfd_create("stdin", 0), "wb+") as file:
         file.write(text)
         file.seek(0)
@@ -224,7 +225,7 @@ def _summary(result: dict, directory: str) -> str:
 
 
 def _finish(scorep, options: Options, directory: str, pid: int, named: bool) -> None:
-    """Close the archive. A failure is reported, and doesn't become the program's."""
+    """Close the archive. A failure is reported, and isn't an error of the program."""
     from holdfast.scorep import messages, ranks
 
     rank = _rank(options)
@@ -234,7 +235,7 @@ def _finish(scorep, options: Options, directory: str, pid: int, named: bool) -> 
         _end_lines()
     result = scorep.close_at_end()
     if result is None or os.getpid() != pid:
-        return  # it failed, or the program closed it; or this is a child, whose events are others'
+        return  # it failed, or the program closed it, or this is a child: then the parent reports
     if options.verbose or not (named or (rank and rank.number)):
         messages.warn(_summary(result, directory))
     if result["flushes"]:
@@ -258,8 +259,8 @@ def _end_lines() -> None:
 
 
 def _load_named(options: Options):
-    """As `_load`. If there is no such program, an option before it that nobody knows is named first: its
-    value may have been taken for the program."""
+    """As `_load`. If there is no such program, name an unknown option before it first: its value
+    may have been taken for the program."""
     from holdfast.scorep import loading
 
     try:
@@ -306,7 +307,7 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(2) from None
     except SyntaxError as error:
         _show(error.with_traceback(None))
-    named = "SCOREP_EXPERIMENT_DIRECTORY" in os.environ  # before it is set for children
+    named = "SCOREP_EXPERIMENT_DIRECTORY" in os.environ  # before it is set for children to read
     experiment = _open(options, scorep)
     sys.argv[:] = [name, *options.arguments]
     if sys.flags.safe_path:
@@ -314,7 +315,7 @@ def main(arguments: list[str]) -> None:
     else:
         sys.path[0] = directory
     scorep.install_alias()
-    # At exit, not when the program's last line has run: its threads may still do so.
+    # At exit, and not after the program's last line: its threads may still run.
     finish = functools.partial(_finish, scorep, options, experiment, os.getpid(), named)
     if not options.dummy:
         atexit.register(finish)
@@ -323,7 +324,7 @@ def main(arguments: list[str]) -> None:
         run_instrumenter_file(instrumentation)
         _run(options, code, _make_main(names))
     except (SystemExit, KeyboardInterrupt):
-        raise  # their exit status is Python's to find
+        raise  # Python finds the exit status of these
     except BaseException as error:  # noqa: BLE001
         _show(error)
 

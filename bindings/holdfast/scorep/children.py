@@ -1,18 +1,17 @@
 """Lets processes that multiprocessing starts by spawn and forkserver join the recording.
 
-Such a process is a new interpreter, or a fork of one. It knows nothing of its parent but what the parent
-sends: first a pickled dict of preparations. Ours puts one more entry there, which opens the recording in the
-child when it is unpickled, before the child imports the program's main module. If a child can't import
-holdfast, it isn't recorded.
+Such a process is a new interpreter, or a fork of one. All that it knows of its parent is what the parent sends.
+First comes a pickled dict of preparations. We add an entry to it, which opens the recording in the child when it is
+unpickled, before the child imports the program's main module. A child that can't import holdfast isn't recorded.
 
-A child for which SCOREP_EXPERIMENT_DIRECTORY was changed before it starts has an experiment of its own. One
-that changes it itself, in os.environ, has its own from there on; what it recorded until then stays its part
-of the parent's. Score-P can't go on in a forked child, so there the built-in recorder takes over, once the
-child has a directory and registers.
+If SCOREP_EXPERIMENT_DIRECTORY is changed before a child starts, the child has an experiment of its own. If the
+child itself changes it, in os.environ, it has its own from there on. What it recorded until then stays in the
+parent's experiment. Score-P can't go on in a forked child. There the built-in recorder takes over, once the child
+has a directory and registers.
 
-Workers of loky (joblib) are prepared in the same way. A Python that subprocess or a function of os starts
-finds a variable in its environment, which holdfast-recording.pth looks for. Programs in other languages
-aren't recorded, and neither is a Python that has no Holdfast.
+Workers of loky (joblib) are prepared in the same way. For a Python that subprocess or a function of os starts, a
+variable is put into its environment, which holdfast-recording.pth looks for. Programs in other languages aren't
+recorded, and neither is a Python that has no Holdfast.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def follow(*, c_calls: bool, wanted: str | None = None, enabled: bool = True) ->
 
 @functools.cache
 def _watch_modules() -> None:
-    for name in ("execve", "posix_spawn", "posix_spawnp"):  # subprocess calls one of them, too
+    for name in ("execve", "posix_spawn", "posix_spawnp"):  # subprocess calls one of these
         if hasattr(os, name):
             _wrap_start(os, name, 2)
     for name in (*_PREPARING, "subprocess"):
@@ -124,7 +123,7 @@ def join(
         Whether it is no surprise if nobody records there any more.
     """
     is_own = os.environ.get(_VARIABLE) != wanted
-    if _recorder.is_open():  # it was told in two ways
+    if _recorder.is_open():  # it has joined already, in another way
         return
     try:
         _recorder.open(
@@ -143,7 +142,7 @@ def join(
 
 
 def _watch() -> None:
-    """In a child: see what it puts into its environment."""
+    """In a child: notice it when code sets the variable in the environment."""
     os.putenv = _put
 
 
@@ -208,13 +207,13 @@ def _wrap_subprocess() -> None:
 
 
 def _wrap_start(module: t.Any, name: str, place: int) -> None:
-    """An environment that is given as such, at this place, lacks the variable."""
+    """Put the variable into an environment that is passed as an argument, at this place."""
     original = getattr(module, name)
 
     @functools.wraps(original)
     def start(*arguments, **named):
         if _recorder.is_open():
-            with contextlib.suppress(OSError, RuntimeError):  # then it finds nothing to join
+            with contextlib.suppress(OSError, RuntimeError):  # then the child finds nothing to join
                 _recorder.share()
             if "env" in named:
                 named["env"] = _and_told(named["env"])
@@ -223,12 +222,13 @@ def _wrap_start(module: t.Any, name: str, place: int) -> None:
                 arguments = (*arguments[:place], *map(_and_told, given), *arguments[place + 1 :])
         return original(*arguments, **named)
 
-    start.__module__ = module.__name__  # by which a variable that holds it is carried
+    start.__module__ = module.__name__  # a variable that refers to it is carried by this name
     setattr(module, name, start)
 
 
 def _and_told(environment):
-    """With the variable: a mapping, or what subprocess makes of one."""
+    """The environment with the variable. It is a mapping, or the list that subprocess makes of
+    one."""
     if isinstance(environment, list):
         kept = [entry for entry in environment if not entry.startswith(_TOLD + b"=")]
         return [*kept, _TOLD + b"=" + os.fsencode(_told)]

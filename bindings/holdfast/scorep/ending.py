@@ -1,13 +1,11 @@
 """Closes the recording when a program ends without exit handlers: by SIGTERM or os._exit.
 
-While the guard is up, the recording is closed on the way out of both. So the trace holds what was recorded
-until then.
+While the guard is set, both close the recording first. So the trace holds what was recorded until then.
 
-SIGTERM is handled only if its action is the default, and then it still kills the process. As every handler in
-Python it waits for the interpreter, so a long call into C delays it. Around a fork the default action is
-restored. Otherwise Python drops a signal that arrives between the fork and its own return from it, and a
-process pool that is terminated at once would hang. A forked child that is recorded is guarded as its parent
-is.
+SIGTERM is handled only if its action is the default, and then it still kills the process. The handler is one of
+Python's, so a long call into C delays it. Around a fork the default action is restored. Otherwise Python drops a
+signal that arrives in the fork before os.fork() has returned there, and a process pool that is terminated at once
+would hang. A forked child that is recorded is guarded as its parent is.
 
 Not covered: SIGKILL, crashes, exit() and _exit() called from C.
 """
@@ -61,7 +59,7 @@ def close_at_end() -> dict | None:
         warn(f"the recording could not be written: {error}")
         return None
     finally:
-        unguard()  # not before: a process pool that ends its workers does not wait
+        unguard()  # only now: a process pool that ends its workers doesn't wait
     if result and result["collapsed"]:
         warn(
             f"{result['collapsed']} calls were too deep, or on too many paths, to be kept apart in {result['profile']}"
@@ -106,12 +104,12 @@ def _return_sigterm() -> None:
 
 
 def _may_set() -> bool:
-    """Python lets the main thread alone set handlers."""
+    """Whether this is the main thread: Python lets no other one set handlers."""
     return threading.current_thread() is threading.main_thread()
 
 
 def _end() -> None:
-    """Close once. A signal may come in between, and close it again: that does nothing."""
+    """Close once. A signal may come in between and close it, too: closing twice does nothing."""
     global _close
     if _close is not None:
         _close()
@@ -124,7 +122,7 @@ def _close_and_exit(status: int) -> t.NoReturn:
 
 
 def _close_and_die(signum: int, frame: object) -> None:
-    # It is sent again until this runs, and a second one would end us before all is written.
+    # The signal is sent again until this runs. A second one would end us before all is written.
     signal.signal(signum, signal.SIG_IGN)
     _end()
     signal.signal(signum, signal.SIG_DFL)

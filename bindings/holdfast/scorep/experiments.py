@@ -1,8 +1,9 @@
 """The directories of recordings on the disk: which there are, how large they are, how they are removed.
 
-A recording that isn't given a place gets a directory of its own, so an hour of work leaves many of them.
-`Kept` bounds those of one kernel: of the recordings that it named itself the oldest go, in bytes and in number.
-What a person named, moved or put a file into stays, and so does what a view shows and what is still recorded.
+A recording without a given directory gets one of its own, so an hour of work leaves many of them. `Kept` limits
+those of one kernel in bytes and in number: the oldest of the recordings that the kernel has named are removed. A
+recording stays if a person named or moved it, or put a file into it. It also stays while a view shows it or a
+process still records.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from .messages import warn_once
 
 #: What is kept if HOLDFAST_TRACE_LIMIT doesn't say otherwise.
 LIMIT_BYTES = 1 << 30
-#: As many as two sets of ``--repeat 100``.
+#: As many as two times ``--repeat 100`` leave.
 MOST = 200
 _AUTOMATIC = re.compile(r"scorep-\d{8}_\d{4}_\d+")
 _LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
-# What recorders write into a directory; `profile` may be called otherwise (SCOREP_PROFILING_BASE_NAME).
+# What recorders write into a directory. SCOREP_PROFILING_BASE_NAME gives `profile` another name.
 _OWN = re.compile(
     r"traces(\.otf2|\.def)?|parts|log-\d+|sources\.json|lines-.*\.bin|profile\.\w+"
     r"|scorep\.(cfg|filter|fini\.log)|MANIFEST\.md"
 )
 
-#: Directories whose views may be on a screen: a view asks for more of its trace where somebody zooms in.
+#: Directories that a view may show now: it reads more of its trace when a user zooms in.
 shown: set[str] = set()
 
 
@@ -109,7 +110,7 @@ def size(directory: str) -> int:
             try:
                 total += os.lstat(os.path.join(place, name)).st_size
             except OSError:
-                pass  # gone meanwhile
+                pass  # it was removed meanwhile
     return total
 
 
@@ -216,7 +217,8 @@ class Kept:
                 total -= bytes_
 
     def _remove(self, directory: str) -> bool:
-        """Whether it no longer counts: it is gone, or a person has put something into it."""
+        """Whether it isn't counted any more: it was removed, or a person has put something into
+        it."""
         try:
             if is_busy(directory):
                 return False

@@ -10,10 +10,9 @@
       INCLUDE MANGLED __main__:* user:*
     SCOREP_REGION_NAMES_END
 
-The words are those of the Score-P manual ("Filtering"): patterns of the shell's kind, one or
-more to a word, the last that matches decides, ``#`` begins a comment, a backslash takes its
-meaning from a blank or ``#``. Python has no mangled names, so MANGLED and DEMANGLED change
-nothing.
+The words are those of the Score-P manual ("Filtering"). A word is followed by one or more patterns like those
+of a shell. The last pattern that matches decides. ``#`` begins a comment. A backslash before a blank or ``#``
+makes it an ordinary character. Python has no mangled names, so MANGLED and DEMANGLED have no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _BLOCKS = {"SCOREP_FILE_NAMES": True, "SCOREP_REGION_NAMES": False}
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _BLANKS = re.compile(r"(?<!\\)\s+")
 
-#: In the block of file names; excluded; the pattern.
+#: Whether it is in the block of file names, whether it excludes, and the pattern.
 Rule = tuple[bool, bool, str]
 
 
@@ -36,7 +35,7 @@ class _Reader:
         self._exclude: bool | None = None  # None: no rule has begun
 
     def take(self, word: str) -> bool:
-        """Read a word; False if it is not allowed here."""
+        """Read a word. False if it isn't allowed at this place."""
         block, _, edge = word.rpartition("_")
         if block in _BLOCKS and edge in ("BEGIN", "END"):
             expected = "" if edge == "BEGIN" else block

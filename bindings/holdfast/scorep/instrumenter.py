@@ -1,7 +1,7 @@
 """Switching the events of Python functions on and off.
 
 ``enable`` and ``disable`` are context managers and decorators. One that doesn't change
-the state does nothing at all: it adds no region either, even if it has a name.
+the state has no effect. It doesn't even record a region of its name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Instrumenter:
 
     def __init__(self) -> None:
         self._enabled = False
-        # By identity: code objects of two files may be equal. They are held by their entries.
+        # By identity, since code objects of two files may be equal. The entries hold them.
         self._known: dict[int, tuple[object, tuple[str, t.Any, t.Any]]] = {}
 
     def register(self) -> None:

@@ -1,8 +1,8 @@
 """The counts of sampled lines, as recorder/line_sampler.h writes them.
 
-Each process has a file of its own, which may end in the middle of a record if the process was
-killed: what is whole is read. A function that was compiled several times (a nested one, a statement
-that is executed again) is one here.
+Each process has a file of its own. If the process was killed, the file may end in the middle of a record. Then
+all whole records are read. A function that was compiled several times (a nested one, a cell that runs again)
+counts as one.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Total:
 
 
 def _files(directory: Path) -> t.Iterator[tuple[bytes, tuple[int, ...]]]:
-    """The content of each file, and the numbers of its header from the size of the header on."""
+    """For each file: its content, and the numbers of its header, from the size of the header on."""
     for path in sorted(directory.glob(PATTERN)):
         data = path.read_bytes()
         if len(data) < _HEADER.size:

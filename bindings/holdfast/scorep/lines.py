@@ -1,11 +1,10 @@
 """Which lines take the time: the sampler of `_recorder`, and the sources beside its counts.
 
-A file ``lines-HOST-PID.bin`` in the experiment's directory holds the counts of one process while
-they are made, so it is there after a crash. ``sources.json`` holds the text of the files that
-were met, as they were: a cell is gone with its notebook, and a file may change. It is written at
-the end.
+A file ``lines-HOST-PID.bin`` in the experiment's directory has the counts of one process. It is written while the
+program runs, so it exists after a crash. At the end, ``sources.json`` gets the texts of the files that ran, as
+they were then: a cell ends with its notebook, and a file may change.
 
-A forked child that is recorded goes on with a file of its own. One that is spawned isn't sampled.
+A forked child that is recorded goes on with a file of its own. A spawned child isn't sampled.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from holdfast import _recorder
 from .messages import warn
 
 SOURCES = "sources.json"
-#: The name of what %%time compiles.
+#: The file name with which %%time compiles.
 TIMED = "<timed exec>"
 _NAME = "lines-{}-{}.bin"  # the host, the process
 _TIME_MAGIC = re.compile(
@@ -37,7 +36,7 @@ _TIME_MAGIC = re.compile(
 )
 _LARGEST = 2 << 20  # bytes of a file whose text is kept
 
-_directory = ""  # of the experiment; "" while nothing is sampled
+_directory = ""  # the experiment's; "" while nothing is sampled
 _began = 0.0
 
 
@@ -92,7 +91,7 @@ def _watch_forks() -> None:
 
 
 def _begin_in_child() -> None:
-    """After `_recorder` has seen to itself: a child that isn't recorded isn't sampled either."""
+    """After `_recorder` in a forked child. A child that isn't recorded isn't sampled either."""
     global _directory
     directory, _directory = _directory, ""
     if not directory or not _recorder.is_open():
@@ -138,7 +137,7 @@ def _write_sources(directory: str) -> tuple[int, float]:
 
 
 def _text(file: str, files: t.Iterable[str]) -> str | None:
-    """The text of a file or, by its name with a tab, of a cell: as it was compiled."""
+    """The text of a file, as it was compiled. A name with a tab is that of a cell."""
     cell, tab, compiled = file.partition("\t")
     if not tab:
         return text_of_file(file, _began)
@@ -149,12 +148,12 @@ def _text(file: str, files: t.Iterable[str]) -> str | None:
 
 
 def _compiled(name: str) -> str:
-    """The source that IPython compiled under a name: the code of a cell, its magics as calls."""
+    """The source that IPython compiled under this name: a cell's code, with its magics as calls."""
     return "".join(linecache.getlines(name))
 
 
 def _timed_body(texts: t.Iterable[str]) -> str | None:
-    """The code that ``%%time`` ran in a cell; None if the cell isn't one magic."""
+    """The code that ``%%time`` ran in a cell. None if the whole cell isn't that magic."""
     found = [body for text in texts for body in _TIME_MAGIC.findall(text)]
     return str(ast.literal_eval(found[0])) if len(found) == 1 else None
 

@@ -1,14 +1,14 @@
 """Finds a Score-P installation, and loads it into a process.
 
-``scorep-config`` says which libraries and subsystems Score-P is made of for some options. Its adapters for
-MPI, files, memory and compiled code stand between a program and its libraries, so the dynamic linker must
-load them first: ``python -m holdfast.scorep`` sets LD_PRELOAD and starts the interpreter anew, once. Events
-of Python and of threads don't need that. So a program that is already running (a cell, ``scorep.register()``)
-loads Score-P when its recording is opened, even after a fork, and with the environment of that moment.
+``scorep-config`` says of which libraries and subsystems Score-P consists, for some options. Its adapters for
+MPI, files, memory and compiled code stand between a program and its libraries, so the dynamic linker must load
+them first. For that, ``python -m holdfast.scorep`` sets LD_PRELOAD and starts the interpreter anew, once. Events
+of Python and of threads don't need this. So a program that already runs (a cell, ``scorep.register()``) loads
+Score-P when its recording is opened, even after a fork, with the environment that it has then.
 
-Its libraries refer to each other's data in circles, and dlopen can't load one without the others. A library
-that names them all as its dependencies can be loaded. `_bundle` writes one, with a header and a dynamic
-section, into a file in memory. No compiler is needed.
+The libraries refer to each other's data in circles, so dlopen can't load one of them alone. It can load a library
+that names all of them as its dependencies. `_bundle` writes such a library, with a header and a dynamic section,
+into a file in memory. No compiler is needed.
 
 HOLDFAST_RECORDER chooses: ``scorep``, ``builtin``, or ``auto`` (Score-P if ``scorep-config`` is on PATH).
 """
@@ -26,20 +26,23 @@ from holdfast import _recorder
 
 from .messages import warn, warn_once
 
-_SUBSYSTEMS = "HOLDFAST_SCOREP_SUBSYSTEMS"  # read by scorep_subsystems.c
-_PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # the user's own LD_PRELOAD, in a restarted process
-# Their events come from calls of the program, of Holdfast, or of Score-P itself.
+_SUBSYSTEMS = "HOLDFAST_SCOREP_SUBSYSTEMS"  # scorep_subsystems.c reads it
+_PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # in a restarted process: the user's own LD_PRELOAD
+# Adapters whose events come from calls by the program, by Holdfast, or by Score-P itself.
 _NEED_NO_PLACE = {"scorep_adapter_user_event", "scorep_adapter_pthread_event"}
 _COMPILER = "scorep_adapter_compiler_event"
 
-# Python isn't linked by us, so calls are taken where they are made, not where they are linked.
+# We don't link Python. So calls are intercepted at run time, not when a program is linked.
 _SPELT = {"--mpi": "--mpp=mpi", "--io=posix": "--io=runtime:posix"}
-# From version 9 on calls are taken in tables of the running process, and a variable says whether.
+# From version 9 on Score-P replaces entries of the running process's tables. A variable says
+# whether.
 _IN_TABLES = 9
-_INTERPOSED = re.compile("_(mpi|shmem)_")  # still before the program's libraries then
+_INTERPOSED = re.compile(
+    "_(mpi|shmem)_"
+)  # these must still be loaded before the program's libraries
 
 _loaded = False
-_left: str | None = None  # in a fork of a process with Score-P: what its directory was
+_left: str | None = None  # in a fork of a process with Score-P: the parent's directory
 _preloaded = False
 _paused = False
 _directory = ""
@@ -171,7 +174,7 @@ def is_mpi() -> bool:
 
 
 def _refuse_static(program: str) -> None:
-    """RuntimeError if this Score-P has no shared libraries, which its own error doesn't say."""
+    """Raise RuntimeError if Score-P has no shared libraries, which its own error doesn't say."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(program)))
     libraries = [
         name
@@ -188,7 +191,7 @@ def _refuse_static(program: str) -> None:
 
 
 def _ask(program: str, options: tuple[str, ...], what: str) -> str:
-    import subprocess  # here and below: 6 ms that only Score-P needs
+    import subprocess  # here and below: it takes 6 ms, and only Score-P needs it
 
     done = subprocess.run([program, what, *options], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -201,7 +204,7 @@ def _ask(program: str, options: tuple[str, ...], what: str) -> str:
 
 
 def find() -> Installation:
-    """Ask scorep-config what Score-P is made of; it is asked once.
+    """Ask scorep-config for Score-P's parts, once.
 
     Returns
     -------
@@ -221,7 +224,7 @@ def find() -> Installation:
 
 @functools.lru_cache
 def _version(program: str | None) -> int:
-    """The first number of Score-P's version; 0 if it isn't known."""
+    """The first number of Score-P's version. 0 if it isn't known."""
     if program is None:
         return 0
     import subprocess
@@ -257,7 +260,7 @@ def _find(program: str, options: tuple[str, ...]) -> Installation:
 
 
 def _absent(found: Installation) -> frozenset[str]:
-    """The adapters that make no events if Score-P is loaded into a running process."""
+    """The adapters that record no events if Score-P is loaded into a running process."""
     if _version(find_config()) >= _IN_TABLES:
         return frozenset(filter(_INTERPOSED.search, found.adapters))
     return found.adapters - _NEED_NO_PLACE - {_COMPILER}
@@ -405,8 +408,8 @@ def load() -> None:
     bundle = os.memfd_create("scorep-libraries")
     try:
         os.write(bundle, _bundle(found.libraries))
-        # By the process's own number: the linker knows by name what it has loaded, and a
-        # fork has what its parent loaded.
+        # The path has the process's number. The linker knows loaded libraries by name, and a fork
+        # has those of its parent.
         path = f"/proc/{os.getpid()}/fd/{bundle}"
         _recorder.load_scorep(_table(), path, found.subsystems)
         _loaded = True
@@ -434,7 +437,8 @@ def end_alone() -> None:
 
 
 def _leave() -> None:
-    """In a forked child: Score-P's state is the parent's, and would write into the parent's files."""
+    """In a forked child: note that Score-P's state is the parent's, and would write to its
+    files."""
     global _left
     if _loaded:
         _left = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
@@ -444,11 +448,11 @@ os.register_at_fork(after_in_child=_leave)
 
 
 def _bundle(libraries: t.Sequence[str]) -> bytes:
-    """A shared library that has nothing but the names of others; ELF, 64 bits."""
+    """A shared library that only names others as its dependencies: ELF, 64 bits."""
     with open("/proc/self/exe", "rb") as file:
         identity, _, machine = struct.unpack("=16sHH", file.read(20))
     header, section, symbol = 64, 56, 24
-    symbols = header + 2 * section  # one, as each table begins with
+    symbols = header + 2 * section  # one empty symbol, with which each table begins
     hashes = symbols + symbol
     strings = hashes + 16
     text, entries = b"\0", []

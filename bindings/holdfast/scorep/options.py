@@ -1,4 +1,4 @@
-"""The options of ``python -m holdfast.scorep``, which a cell's arguments are as well.
+"""The options of ``python -m holdfast.scorep``. A recorded cell has the same ones.
 
 A value follows its option after ``=`` or as the next argument. Options that Score-P's own
 ``scorep-config`` understands are kept for it.

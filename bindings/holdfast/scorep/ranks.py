@@ -1,12 +1,12 @@
 """Lets the processes of an MPI program record into one experiment.
 
-Each process finds its rank and their number in environment variables of the launcher. Rank 0 makes the
-experiment directory, as a lone process does, and leaves a file there that names the launch. The others wait
-for that file. Nothing is sent by MPI, which need not even be initialized.
+Each process finds its rank and the number of ranks in environment variables of the launcher. Rank 0 makes the
+experiment directory, as a single process does, and puts a file there that names the launch. The others wait for
+that file. Nothing is sent by MPI, which needn't even be initialized.
 
-At its end rank 0 waits until all have begun, since the last one to end removes the file. It doesn't wait for
-ranks that aren't recorded. If MPI has been initialized, all recorded ranks have begun: they report it before
-their programs run. Otherwise the processes of the launch are looked at.
+At its end rank 0 waits until all recorded ranks have begun, since the last one to end removes the file. If MPI has
+been initialized, they have: a rank reports its begin before its program runs. Otherwise rank 0 looks at the
+processes of the launch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
-    # Not SLURM_NTASKS, which a batch script has, too: a process that it starts is alone.
+    # Not SLURM_NTASKS: a batch script has it, too, although a process that it starts is alone.
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
 _LAUNCHES = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
@@ -62,7 +62,7 @@ class Rank(t.NamedTuple):
 
 
 def _fields(pid: int) -> list[str]:
-    """The fields of a process in /proc, from its state on; empty without /proc."""
+    """The fields of a process in /proc, from its state on. Empty if there is no /proc."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()
@@ -79,12 +79,10 @@ def _ancestors() -> t.Iterator[int]:
 
 
 def _launcher() -> str:
-    """The name of a launch, from the processes that made this one.
-
-    The processes by which Hydra (MPICH, MVAPICH) starts others, one on each machine, all get
-    the same address of its mpiexec. Other launchers are our parent, on one machine: its number,
-    with the time at which it was started.
-    """
+    """The name of a launch, found from the parents of this process. With Hydra (MPICH, MVAPICH), a
+    process on each machine starts the ranks, and all of these have the same address of mpiexec.
+    Other launchers are our parent, on one machine: its number, with the time at which it was
+    started."""
     for pid in _ancestors():
         try:
             with open(f"/proc/{pid}/cmdline") as file:
@@ -208,7 +206,7 @@ def wait_for_others(directory: str, rank: Rank) -> None:
 
 
 def _has_met_others() -> bool:
-    """Whether the ranks have met in MPI."""
+    """Whether MPI has been initialized, so that the ranks have met."""
     mpi = sys.modules.get("mpi4py.MPI")
     return mpi is not None and mpi.Is_initialized()
 
@@ -218,7 +216,8 @@ def _is_on_one_machine(rank: Rank) -> bool:
 
 
 def _may_begin(numbers: t.Iterable[int]) -> bool:
-    """Whether a process of these ranks is about to record: it says so, or is a shell with a script."""
+    """Whether a process of these ranks is about to record: it says so, or it is a shell that runs a
+    script."""
     wanted = {f"{name}={number}".encode() for name, _ in _NAMES for number in numbers}
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:

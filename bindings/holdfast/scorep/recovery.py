@@ -1,7 +1,7 @@
 """The trace of a program that was killed: a guardian makes it, or the user by ``--recover``.
 
-The events of a process lie in a file that outlives it, however it ends. The guardian, a small
-program of its own, waits for that end and does what `recover` does; see recorder/guardian.c.
+The events of a process are in a file that outlives it, in whatever way it ends. The guardian is a small program. It
+waits for that end and does the same as `recover`; see recorder/guardian.c.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from .options import UsageError
 from .messages import warn
 
 GUARDIAN = os.path.join(os.path.dirname(_recorder.__file__), "holdfast_guardian")
-_posix_spawn = os.posix_spawn  # not yet that of holdfast.scorep.children: nothing joins
+_posix_spawn = (
+    os.posix_spawn
+)  # before holdfast.scorep.children replaces it: the guardian doesn't join
 
 
 def watch(directory: str) -> None:

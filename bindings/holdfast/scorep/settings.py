@@ -68,7 +68,7 @@ def _size(environ, name: str, default: int) -> int:
 
 
 def _name_ignored(environ) -> None:
-    """Say once of each SCOREP_... variable that it does nothing here."""
+    """Name each SCOREP_... variable that has no effect here, once."""
     ignored = {
         name
         for name in environ
@@ -93,7 +93,7 @@ _FORMATS = {
 }
 _SUFFIXES = {1: "json", 2: "callgrind", 4: "pstats", 8: "cubex", 16: "cubex"}
 
-#: What one call path takes in memory, its place in the index with it.
+#: The memory of one call path, with its entry in the index.
 _PATH_BYTES = 96
 
 
@@ -272,7 +272,7 @@ def _is_recorded(path: str) -> bool:
 
 
 def _make(path: str) -> None:
-    """As os.makedirs(), which asks `os.path.exists` in any case: perhaps the notebook's mock."""
+    """As os.makedirs(), which calls `os.path.exists`: that may be a mock of the notebook's."""
     try:
         os.mkdir(path)
     except FileNotFoundError:
@@ -461,10 +461,8 @@ def prepare(directory=None, tracing=None, profiling=None, joins=False) -> Prepar
 
 
 def _prepare_scorep(directory, tracing, profiling):
-    """Do the same for Score-P, which reads its variables itself, so the arguments are put there.
-
-    Its own defaults apply: a profile, and no trace.
-    """
+    """Do the same for Score-P. It reads its variables itself, so the arguments are put into these.
+    Its own defaults apply: a profile, and no trace."""
     given = {"SCOREP_ENABLE_TRACING": tracing, "SCOREP_ENABLE_PROFILING": profiling}
     os.environ.update({name: str(on).lower() for name, on in given.items() if on is not None})
     if directory:

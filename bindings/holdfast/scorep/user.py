@@ -44,7 +44,7 @@ def _warn_once(message: str) -> None:
 
 
 def _absolute(file_name: str) -> str:
-    """The absolute path of a file; a name that is no file, such as <string>, stays as it is."""
+    """The absolute path of a file. A name that isn't a file, such as <string>, stays as it is."""
     return file_name if file_name.startswith("<") else os.path.abspath(file_name)
 
 
@@ -198,7 +198,7 @@ class region:
 
 
 def _own_name(function) -> str:
-    """As the recorder names functions; see region_names.c."""
+    """The name that the recorder gives to the function; see region_names.c."""
     module = getattr(function, "__module__", None)
     module = module if isinstance(module, str) else "<unknown>"
     qualname = getattr(function, "__qualname__", repr(function))
@@ -209,7 +209,7 @@ def _own_name(function) -> str:
 
 
 class _FixedRegion:
-    """The context of a decorated function: everything about it is known."""
+    """The context of a decorated function. Everything about its region is known."""
 
     __slots__ = ("_name", "_place")
 
@@ -225,7 +225,7 @@ class _FixedRegion:
 
 
 class _OwnRegion(_FixedRegion):
-    """The same under the function's own name, unless its call is recorded by itself."""
+    """The same, under the function's own name. It is left out if the call itself is recorded."""
 
     __slots__ = ("_begun",)
 
@@ -316,7 +316,7 @@ def parameter_string(name: str, string: str) -> None:
 
 
 def _record(parameter, name, value) -> None:
-    """Record a parameter; report a value of another type once."""
+    """Record a parameter. A value of another type is reported once."""
     try:
         parameter(printable(name), value)
     except (TypeError, ValueError, OverflowError) as error:

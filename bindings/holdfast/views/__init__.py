@@ -1,6 +1,6 @@
-"""The cost of a cell, and where it arose: the views of samples and traces, in the notebook.
+"""The views of samples and traces in the notebook: where the time of a cell went.
 
-`%trace` is the same in a line of a notebook's. Here the parts are for programs::
+`%trace` shows them in a notebook. These functions are for programs::
 
     from holdfast import views
     views.trace()                             # the last recorded cell, shown by its result

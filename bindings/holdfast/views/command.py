@@ -1,6 +1,6 @@
 """The line magic %trace.
 
-A mistake in the request is one line on stderr, and the session goes on.
+A wrong request is answered by one line on stderr, and the cell goes on.
 """
 
 from __future__ import annotations

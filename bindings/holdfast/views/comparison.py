@@ -1,9 +1,9 @@
 """Compares this run with the one before it: finds the functions of one in the other.
 
-Two functions are the same if name, file and line are. But a cell that ran twice has two numbers, a function
-that was edited and defined anew has another cell or line, and one below an edit has another line. So the
-functions that are left are matched by name and file, and all cells count as one file. If both runs have one
-of that name, or equally many, they are matched in the order of their lines.
+Two functions are the same if their names, files and lines are. But a cell that ran twice has two numbers. A function
+that was edited and defined anew has another cell or line, and a function below an edit has another line. So the
+remaining functions are matched by name and file, and all cells count as one file. If both runs have as many functions
+of a name, these are matched in the order of their lines.
 """
 
 from __future__ import annotations

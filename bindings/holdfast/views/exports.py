@@ -1,8 +1,7 @@
-"""A trace as a file of another program, and what a run cost as pairs of words.
+"""Writes a trace as a file for another program, and the costs of a run as pairs of texts.
 
-The end of a file's name says which program. All but the view itself are written by
-`holdfast._views`, straight from the archive. A file is there whole, or not at all: what is written goes
-beside it first.
+The end of a file's name chooses the program. All formats but the view itself are written by `holdfast._views`,
+directly from the archive. A file is complete or doesn't exist: it is written under another name first.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if t.TYPE_CHECKING:
 
     from .traces import Trace
 
-#: The ends of names, the longer before the shorter, and the format of each.
+#: The ends of file names and their formats. A longer end stands before a shorter one.
 SUFFIXES = {
     ".speedscope.json": "speedscope",
     ".collapsed": "collapsed",
@@ -36,9 +35,9 @@ SUFFIXES = {
 }
 
 
-#: Files that may become larger than this are written on request only.
+#: A file that may become larger is written only if the user asks for it.
 LARGE_BYTES = 100 << 20
-#: What readers take, of levels: tests/browser/test_readers.py and tests/bindings/test_perfetto.py ask them.
+#: How many levels of calls readers show. tests/browser/test_readers.py and tests/bindings/test_perfetto.py try it.
 #: speedscope's importer recurses: in a fresh Chromium it opened 3,600 levels each time, 3,900 once of four times.
 _LEVELS = {"chrome": 512, "speedscope": 3500}
 
@@ -137,7 +136,7 @@ def too_deep(trace: Trace, target: Path) -> str | None:
 
 
 def _check_size(trace: Trace, target: Path) -> None:
-    """Refuse a file that may be a large one."""
+    """Raise LargeExportError if the file may become a large one."""
 
     try:
         bytes_ = estimate(trace, target)

@@ -15,7 +15,7 @@ from .traces import ViewError
 
 
 class _Found(t.NamedTuple):
-    """A recording: the cell, if one of this notebook's made it, the directory, when, and its remarks."""
+    """A recording: its cell, if this notebook has made it, its directory, its time, and remarks."""
 
     cell: str
     path: str
@@ -24,7 +24,8 @@ class _Found(t.NamedTuple):
 
 
 def _found() -> list[_Found]:
-    """This kernel's recordings, then what others left in the folders where they are made; by time."""
+    """The recordings of this kernel, then those of others in the same folders. Both are sorted by
+    time."""
     found = {}
     for run in runs.known():
         path = run["trace"]
@@ -140,7 +141,7 @@ def _chosen(word: str, known: list[_Found]) -> list[str]:
 
 
 def _cells(word: str, known: list[_Found]) -> set[str]:
-    """The cells of a set such as 7-11 or 7,9. ViewError: one of them has no trace."""
+    """The cells of a set such as 7-11 or 7,9. Raises ViewError if one of them has no trace."""
     there = {one.cell for one in known if one.cell}
     wanted: set[str] = set()
     for part in word.split(","):

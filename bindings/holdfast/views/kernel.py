@@ -5,11 +5,11 @@ asks the kernel that showed the trace. For each question it opens a comm
 (https://jupyter-client.readthedocs.io/en/stable/messaging.html#custom-messages) with the target `TARGET`. The
 kernel sends the answer, and the page closes the comm. So nothing is kept between two questions, and a page
 that was restored works with any later kernel of the same name that has shown a trace. The kernel doesn't
-close the comm: each client would hear that, and JupyterLab complains in the browser's console of a comm that
-it hasn't opened.
+close the comm. All clients would get that message, and JupyterLab reports a comm that it hasn't opened in the
+browser's console.
 
-A page of JupyterLab or Notebook reaches its server as the person's own session, so all it needs is the
-kernel's number there. Jupyter's server puts that into the name of the connection file.
+A page of JupyterLab or Notebook reaches its server with the user's own session. So it needs only the id that
+the kernel has there. Jupyter's server puts this id into the name of the connection file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def detail(path: Path) -> schema.Detail:
     """
     found: schema.Detail = {"trace": str(path.absolute())}
     from holdfast.scorep import (
-        experiments,  # which loads the recorder, and here it is there
+        experiments,  # it loads the recorder, which is loaded already here
     )
 
     experiments.shown.add(str(path.absolute().parent))
@@ -55,7 +55,7 @@ def detail(path: Path) -> schema.Detail:
 
 
 def _listen() -> bool:
-    """Register the target. False: this process has no comms."""
+    """Register the target. False if this process has no comms."""
     try:
         from comm import get_comm_manager
 

@@ -129,7 +129,7 @@ def _columns(item: t.Mapping[str, t.Any]) -> t.Any:
 
 
 def _named(rows: list[schema.Row]) -> list[schema.Row]:
-    """Add the machine to the names of processes, if there are several machines."""
+    """Add the name of the machine to each process, if there are several machines."""
     if len({row["host"] for row in rows}) < 2:
         return rows
     return [{**row, "process": f"{row['process']} on {row['host']}"} for row in rows]
@@ -183,7 +183,8 @@ def read(path: Path, window: Window, slices: int = SLICES) -> Read:
 
 
 def _name_marked_cells(regions: schema.Regions) -> None:
-    """What multi-cell mode runs (kernel/commands/multicell.c), by what the user knows of it."""
+    """Give cells that multi-cell mode runs (kernel/commands/multicell.c) the names that the user
+    knows."""
     for at, (name, file) in enumerate(zip(regions["name"], regions["file"], strict=True)):
         if name == "__main__:_holdfast_multicell":
             regions["name"][at], regions["file"][at] = "multi-cell mode: compiling, printing", ""

@@ -1,10 +1,10 @@
-"""Several recordings beside several others: medians, ranges, and whether they differ at all.
+"""Compares several recordings with several others: medians, ranges, and whether they differ.
 
-One run says nothing about the noise: the next one of the same code takes another time. With several
-runs on each side, a difference is called one only if the ranges don't overlap: if the slowest run of
-one side is faster than the fastest of the other. Were both sides the same, all orders of the runs would
-be equally likely, so that this happens by chance in 2 of C(n + m, n) cases (the extreme value of the
-rank-sum test, Wilcoxon 1945); above 5 %, there are too few runs to say anything.
+One run says nothing about the noise: the next run of the same code takes another time. With several runs on each side,
+a difference is reported only if the ranges don't overlap: the slowest run of one side is faster than the fastest of
+the other. If both sides were the same, all orders of the runs would be equally likely. Then this happens by chance in
+2 of C(n + m, n) cases (the extreme value of the rank-sum test, Wilcoxon 1945). If this chance is above 5 %, there are
+too few runs for a statement.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if t.TYPE_CHECKING:
 
     from .traces import Trace
 
-#: Above this a separation of the ranges is no statement.
+#: If the chance is higher, separate ranges mean nothing.
 CHANCE = 0.05
 FASTER, SLOWER = "faster", "slower"
 WITHIN, FEW = "within the noise", "too few runs"
 NEW, GONE = "new", "gone"
-#: Of `FLUSH`, the region in which the recorder writes what its memory has no more room for: no work of the
-#: program's, so it is neither faster nor slower.
+#: The name of `FLUSH`, the region in which the recorder writes full buffers to a file. It is no work of the program,
+#: so it counts as neither faster nor slower.
 RECORDER, FLUSH = "the recorder's own", "BUFFER FLUSH"
 
 
@@ -92,7 +92,8 @@ def spread(values: t.Sequence[float]) -> Spread:
 
 
 def _exclusive(traces: t.Sequence[Trace], known: t.Iterable[Key]) -> dict[Key, list[float]]:
-    """By function the exclusive seconds of each run; 0 where it wasn't called. Names are those of `known`."""
+    """By function: the exclusive seconds of each run, 0 if it wasn't called. The names are those of
+    `known`."""
     found: dict[Key, list[float]] = {}
     for at, trace in enumerate(traces):
         rows = {(row["name"], row["file"], row["line"]): row["exclusive"] for row in trace.table()}
@@ -199,7 +200,7 @@ def statement(now: t.Sequence[float], before: t.Sequence[float]) -> str:
     return f"{times}. The ranges overlap: no difference beyond the noise."
 
 
-#: Of a comparison with a single run.
+#: The remark of a comparison with a single run.
 UNKNOWN = (
     "The noise is unknown, since one side is a single run: so this says neither faster nor slower. "
     "%%execute_with_scorep --repeat 5 records five runs of a cell; two such sets are compared by "

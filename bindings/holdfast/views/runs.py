@@ -1,7 +1,7 @@
-"""The recorded cells that ran in this notebook, and which of them is meant.
+"""The recorded cells that ran in this notebook, and how a user names them.
 
-The frontend reports each run to the main worker (kernel/session/runs.c), and the shell keeps the
-report as text. This module reads it when it is asked for.
+The frontend reports each run to the main worker (kernel/session/runs.c), and the shell keeps the report as text. This
+module reads the text when it is needed.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def each(which: str) -> list[Trace]:
 
 
 def _all_of(which: str) -> list[Trace]:
-    """The runs of a cell with this number: several, if it was repeated; or the trace of a directory."""
+    """The runs of the cell with this number; several if it was repeated. Or the trace of a
+    directory."""
     last = find(which)
     if last.run is None:
         return [last]
@@ -210,7 +211,8 @@ def compared(now: str, before: str) -> Trace:
 
 
 def _doubts(now: list[Trace], before: list[Trace]) -> list[str]:
-    """Why these may not be the runs that are meant; nothing is known of runs of other notebooks."""
+    """Why these may not be the runs that the user means. Runs of other notebooks aren't known
+    here."""
     lines = [
         f"{trace.title} {_ENDINGS[trace.run['outcome']]}: its time says little"
         for trace in (*now, *before)
@@ -260,7 +262,7 @@ def repeated(which: str | None = None) -> Trace:
     """
     ran = known()
     if which is None and not ran:
-        return find()  # which says that there is none
+        return find()  # it says that there is none
     found = several(str(ran[-1]["number"]) if which is None else which)
     if len(found) > 1:
         found[-1].before, found[-1].sets = None, (found, [])
@@ -268,7 +270,7 @@ def repeated(which: str | None = None) -> Trace:
 
 
 def _plain(code: str) -> str:
-    """The code below the lines of magics and comments at its top: these say how it runs, not what."""
+    """The code without the magics and comments at its top, which say how it runs."""
     lines = code.split("\n")
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith(("#", "%%"))):
         del lines[0]
@@ -280,7 +282,7 @@ def _is_cell(which: Which) -> bool:
 
 
 def _position(runs: list[Run], which: Which) -> int:
-    """The last run of this number, or the last of all."""
+    """The place of the last run with this number, or of the last run."""
     if not runs:
         raise ViewError(
             "no recorded cell has run yet; %%execute_with_scorep in a cell's first line records it"

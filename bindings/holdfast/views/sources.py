@@ -1,8 +1,7 @@
-"""Time beside the code: the user's own files, with what their functions and lines took.
+"""Time beside the code: the user's own files, with the times of their functions and lines.
 
-If lines were sampled (``--lines``), each line has its time. Otherwise it is what the trace knows: the
-events of a call don't say from which line it came, so a function's calls and time stand at the line
-of its definition.
+If lines were sampled (``--lines``), each line has its time. Otherwise the times come from the trace. The events of a
+call don't say from which line it came. So the calls and the time of a function stand at the line of its definition.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if t.TYPE_CHECKING:
 _CELL = re.compile(r"In\[(\d+)\]")
 # The kernel makes comments of the commands above a cell's code (kernel/commands/cellhead.c).
 _BLANKED = re.compile(r"\A(#[^\n]*\n|\s*\n)*# %%(execute_with_scorep|isolated)[^\n]*")
-_FILES = 24  # are shown at most, those with most time
+_FILES = 24  # the files with most time; the others aren't shown
 _TEXT = 400_000  # characters of all their texts
 
 
@@ -105,7 +104,7 @@ def _sampled_file(
     }
     for number in numbers:
         there = [(code, code.lines[number]) for code in codes if number in code.lines]
-        # A comprehension is a function on the line of its caller, whose time has its own.
+        # A comprehension is a function on the line of its caller. That line's time includes it.
         code, line = max(there, key=lambda one: one[1].inclusive_ns)
         of_all = code.inclusive_ns
         made["lines"]["samples"].append(sum(one.samples for _, one in there))
@@ -125,7 +124,7 @@ def _sampled_function(code: line_counts.Code) -> SourceFunction:
         "name": code.name,
         "line": code.def_line,
         "last": max(code.lines, default=code.def_line),
-        "calls": code.calls if code.name != "<module>" else 0,  # a cell's is each statement
+        "calls": code.calls if code.name != "<module>" else 0,  # in a cell each statement is one
         "own": code.own_ns / 1e9,
         "inclusive": code.inclusive_ns / 1e9,
     }
@@ -203,7 +202,7 @@ def _called_file(file: str, functions: list[SourceFunction], where: Where) -> So
 
 
 def _is_whole(function: SourceFunction) -> bool:
-    """A cell or a module: it stands at line 1, which may have a function of its own."""
+    """Whether it is a cell or a module. It stands at line 1, where a function may stand, too."""
     return function["name"] == "<module>" or function["name"].startswith("cell In[")
 
 
@@ -211,7 +210,7 @@ def _is_whole(function: SourceFunction) -> bool:
 
 
 def _shown(file: str) -> str:
-    """The name of a file for people."""
+    """The name of a file, as people know it."""
     from holdfast.scorep.lines import TIMED
 
     cell, tab, compiled = file.partition("\t")
@@ -230,7 +229,7 @@ def _with_text(made: SourceFile, file: str, text: str | None) -> SourceFile:
 
 
 def _kept(directory: Path) -> dict[str, str]:
-    """The texts that were written beside the counts; none if the process was killed."""
+    """The texts that were written with the counts. None of them if the process was killed."""
     from holdfast.scorep.lines import SOURCES
 
     try:
@@ -240,7 +239,7 @@ def _kept(directory: Path) -> dict[str, str]:
 
 
 def _guess(file: str, where: Where) -> str | None:
-    """The text of a file whose process was killed before it wrote that down."""
+    """The text of a file, if the process was killed before it wrote the text."""
     from holdfast.scorep.lines import TIMED
 
     cell, tab, compiled = file.partition("\t")
@@ -262,7 +261,7 @@ def _read(file: str, before: float | None) -> str | None:
 
 
 def _bounded(files: list[SourceFile]) -> list[SourceFile]:
-    """Those with most time, and their texts as long as these aren't too much for a page."""
+    """The files with most time, and their texts, as many as a page can hold."""
     room = _TEXT
     for file in files[:_FILES]:
         room -= len(file.get("text", ""))

@@ -1,4 +1,4 @@
-"""The views as text: for a console, for a file, and for whoever reads no pictures."""
+"""The views as text: for a console, for a file, and for people who don't read pictures."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _place(row: Function) -> str:
 
 
 def _lines(head: str, table: t.Sequence[tuple[str, ...]], count: int) -> str:
-    """The table as text; all columns but the first and the last are numbers."""
+    """The table as text. All columns are numbers, except the first and the last one."""
     left = count - (len(table) - 1)
     more = [f"and {left} more"] if left > 0 else []
     return "\n".join([head, *align(table, right=range(1, len(table[0]) - 1)), *more])

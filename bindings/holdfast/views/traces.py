@@ -1,9 +1,8 @@
-"""A trace as it is shown: an archive, what is known of the cell that wrote it, and a window.
+"""A trace as it is shown: an archive, the cell that wrote it, and a window of time.
 
-`holdfast._views` reads the archive, once for each window. The result has the form of
-web/schema/views.json, on the clock of the monitor (CLOCK_MONOTONIC), so that
-its samples can be drawn beside the trace. An archive has the time of day of its begin, which is
-converted to that clock by the difference of both clocks now.
+`holdfast._views` reads the archive, once for each window. The result has the form of web/schema/views.json. Its times
+are those of the monitor's clock (CLOCK_MONOTONIC), so that samples can be drawn beside the trace. An archive has the
+time of day of its begin. It is converted to the monitor's clock by the present difference of both clocks.
 """
 
 from __future__ import annotations
@@ -22,21 +21,19 @@ if t.TYPE_CHECKING:
     from holdfast.pages import schema
 
 VIEWS = ("timeline", "flame", "callers", "table", "source", "compare")
-#: What a view is also called.
+#: Other names of the views.
 ALIASES = {"sandwich": "callers"}
-#: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
+#: The metrics above the timeline, by their names in `%perfmonitor_plot --metrics`. More would leave it no room.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
-#: If the recorder's own flushes take less of the time, nothing is said of them.
+#: The recorder's own flushes are mentioned if they take at least this part of the time.
 _FLUSHES_MATTER = 0.02
 
 _CELL = re.compile(r"In\[(\d+)\]")
 
 
 def _fit(done: Read, window: Window) -> tuple[int, int]:
-    """Begin and end of the axis: the first and the last call, unless a window is given.
-
-    It begins with the trace, at 0, if the first call is close to that.
-    """
+    """The begin and end of the axis: the first and the last call, unless a window is given. If the
+    first call is close to the begin of the trace, the axis begins at 0."""
     rows = [row for row in done.found["rows"] if row["begin"]]
     begin, end = done.begin, done.end
     if rows and window.begin is None:
@@ -106,7 +103,7 @@ class Trace:
         self.run = run
         self.before = before
         self.sets: tuple[list[Trace], list[Trace]] | None = None
-        self.doubts: list[str] = []  # whether these are the runs that are meant to be compared
+        self.doubts: list[str] = []  # doubts whether the user means to compare these runs
         self.shown = "timeline"
         self.window = Window()
         self._sources = sources or {}
@@ -144,7 +141,7 @@ class Trace:
         self.shown = view
         if window is not None and window != self.window:
             self.window, self._read = window, None
-        self.read()  # here, so that an error is reported
+        self.read()  # read it here, so that an error is reported
         return self
 
     def read(self) -> Read:
@@ -320,14 +317,14 @@ class Trace:
         return data
 
     def _heading(self) -> str:
-        """The title of the view: that of the run, and which sets it stands for."""
+        """The title of the view: that of the run, and the sets that it compares."""
         sets = [repeats.titles(one) for one in self.sets or () if one]
         if not self.sets or max(map(len, self.sets)) == 1:
             return self.title
         return f"{', compared with '.join(sets)}; shown beside: {self.title}"
 
     def _cells(self, numbers: set[int]) -> list[schema.Cell]:
-        """The run, and the text of those cells whose lines are shown."""
+        """The run, and the texts of the cells whose lines are shown."""
         cells: list[schema.Cell] = []
         if self.run is not None:
             own = self.run
@@ -350,7 +347,7 @@ class Trace:
         return cells
 
     def _tracks(self, begin: int, end: int) -> list[schema.Track]:
-        """The monitor's samples at that time; none for a trace that isn't this notebook's."""
+        """The monitor's samples at that time. None for the trace of another notebook."""
         if self.run is None:
             return []
         from holdfast.monitor import plot, source

@@ -1,10 +1,10 @@
 """Says which regions only wait: for a lock, for input, for another process, for time to pass.
 
-Python's functions are known by name, as the recorders write it (`module:function`, with the class of a
-method). Listed are functions that return when something has happened elsewhere, and do next to nothing
-themselves. Of MPI those are listed that return when a message or another rank has come. A collective that
-computes, such as a reduction, isn't among them. In other archives the role of a region counts (a barrier, a
-wait for tasks or threads), which `holdfast._views` reads.
+Python's functions are known by the names that the recorders write (`module:function`, with the class of a method).
+The list has functions that return when something has happened elsewhere, and do almost nothing themselves. For MPI it
+has those that return when a message or another rank has arrived. A collective that computes, such as a reduction,
+isn't in it. In other archives the role of a region counts (a barrier, a wait for tasks or threads). `holdfast._views`
+reads the role.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The codecs of IPython's shell and its parts: each process has its own.
 
-`ip = get_ipython()` is a line of many notebooks, and the shell refers to everything else.
+Many notebooks have a line `ip = get_ipython()`, and the shell refers to everything else.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _PARTS = (
     "history_manager",
     "input_transformer_manager",
     "kernel",
-    "kernel._stderr",  # sys.stderr and sys.stdout, also where code has put others in their place
+    "kernel._stderr",  # sys.stderr and sys.stdout, even if code has replaced those
     "kernel._stdout",
-    "kernel.interrupts",  # whose method is the handler of SIGINT
+    "kernel.interrupts",  # its method handles SIGINT
     "magics_manager",
     "payload_manager",
 )
@@ -84,7 +84,8 @@ def find_part(name: str) -> t.Any:
 
 
 class _Lazy(Codec):
-    """Magics that wait for the module that has them: an attribute of one would import it."""
+    """Magics that import their module when one is used. To ask one for an attribute would import
+    it."""
 
     types = ("IPython.core.magic.LazyMagic",)
 
@@ -94,7 +95,7 @@ class _Lazy(Codec):
 
 
 def make_lazy(spec: str, kind: t.Any, name: str) -> t.Any:
-    """Such a magic of this process's shell."""
+    """A magic of this process's shell that imports its module when it is used."""
     from IPython.core import magic
 
     return magic.LazyMagic(get_ipython().magics_manager, spec, kind, name)  # type: ignore[attr-defined]

@@ -1,15 +1,15 @@
 """Pillow's images: mode, size, palette, information, and the pixels out of band.
 
-Pixels are copied once on the way out, for Pillow keeps them in rows of its own; on the way in
-they are mapped where Pillow can look at foreign memory (its modes L, RGBA, CMYK and some
-more), and such an image copies itself before it is first changed, as those of
-`Image.frombuffer` do. Others are copied in once.
+On the way out, pixels are copied once, since Pillow keeps them in rows of its own. On the way in they
+are mapped if Pillow can look at foreign memory (in its modes L, RGBA, CMYK and some more). Such an image
+copies itself before it is first changed, as those of `Image.frombuffer` do. In other modes the pixels are
+copied once more.
 
-All other attributes are carried, too, whatever they are: those that a notebook sets, and those of the
-library (`_exif`, TIFF's tags). Left behind is what belongs to the open file, by name or type.
+All other attributes are carried, too: those that a notebook sets, and those of the library (`_exif`, TIFF's
+tags). Only what belongs to the open file is left behind. It is known by name or type.
 
-An image of a file was read by then. One with several frames is opened again if it has a
-name and is still the same file, so that it can be asked for the others.
+The pixels of a file's image were read by then. A file with several frames is opened again, so that the image
+can be asked for the others. For that it must have a name and still be the same file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Picture(Codec):
             kind = value.im.getpalettemode()
             palette = kind, bytes(value.im.getpalette(kind, kind))
         what = (cls, value.mode, value.size, palette, _frames_of(value), pixels)
-        # As a state: it may refer to the image.
+        # As a state, since it may refer to the image.
         state = value.info, _attributes_of(value)
         return _make_image, what, state, None, None, _fill_image
 
@@ -53,7 +53,7 @@ register(Picture())
 
 
 def _attributes_of(image: t.Any) -> dict[str, t.Any]:
-    """Those that are carried as they are."""
+    """The attributes that are carried as they are."""
     left_out = _SET_HERE
     if isinstance(image, ImageFile.ImageFile):
         left_out = left_out | _OF_THE_FILE
@@ -65,12 +65,12 @@ def _attributes_of(image: t.Any) -> dict[str, t.Any]:
 
 
 def _is_stream(image: t.Any, item: object) -> bool:
-    """Whether an attribute is the file that the image was read from, or is a part of it."""
+    """Whether an attribute is the file that the image was read from, or a part of that."""
     return isinstance(image, ImageFile.ImageFile) and isinstance(item, io.IOBase)
 
 
 def _frames_of(image: t.Any) -> tuple[str, int, tuple[int, int]] | None:
-    """The file with the other frames: its path, this frame's number, and which file it was."""
+    """The file that has the other frames: path, number of this frame, identity of the file."""
     path = getattr(image, "filename", None)
     if not path or not getattr(image, "is_animated", False):
         return None
@@ -105,7 +105,9 @@ def _make_image(cls, mode, size, palette, frames, pixels):
 
 def _fill_image(image, state):
     image.info, attributes = state
-    if getattr(image, "fp", None) is not None:  # opened again: what it knows of its file is newer
+    if (
+        getattr(image, "fp", None) is not None
+    ):  # it was opened again: what it knows of its file is newer
         attributes = {
             name: item
             for name, item in attributes.items()

@@ -1,8 +1,8 @@
 """Bokeh's models and documents.
 
-A model is pickled as any object. Its containers of lists and dicts know the models whose properties
-they are, by descriptors of their classes: those are found again by name, and a container is made
-whole before anything is put into it. Themes and templates that Bokeh brings are its own, by name.
+A model is pickled as any object. Its lists and dicts are containers that know the models whose properties
+they are, by descriptors of the models' classes. The descriptors are found again by name. A container gets its
+owners before anything is put into it. Themes and templates that Bokeh brings are pickled by their names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _make(cls: t.Any) -> t.Any:
 def _fill(container: t.Any, state: tuple[t.Any, ...]) -> None:
     contents, owners, attributes = state
     base: t.Any = next(base for base in _BASES if isinstance(container, base))
-    # By the base's own method: nothing has changed of which the owners should hear.
+    # By the base's own method, which doesn't notify the owners: nothing has changed for them.
     (base.extend if base is list else base.update)(container, contents)
     vars(container).update(attributes)
     container._owners = {(owner, type(owner).lookup(name)) for owner, name in owners}
@@ -43,7 +43,7 @@ class _Containers(Codec):
 
 
 def _make_model(cls: t.Any) -> t.Any:
-    return object.__new__(cls)  # without a new id, and without what a template is made of
+    return object.__new__(cls)  # `__new__` would give a new id, or want a template's source
 
 
 class _Models(Codec):
@@ -58,7 +58,8 @@ def _find(module: str, name: str) -> t.Any:
 
 
 class _Own(Codec):
-    """Templates and themes that Bokeh or Panel brings; and other templates of Jinja."""
+    """Templates and themes that Bokeh or Panel brings, by name. Other templates of Jinja as any
+    object."""
 
     types = ("bokeh.themes.theme.Theme", "jinja2.environment.Template")
 
@@ -69,7 +70,7 @@ class _Own(Codec):
                     return _find, (module, name)
         if type(value).__name__ != "Template" or not type(value).__module__.startswith("jinja2"):
             return NotImplemented
-        return _make_model, (type(value),), dict(vars(value))  # its `__new__` wants the source
+        return _make_model, (type(value),), dict(vars(value))
 
 
 for _codec in (_Containers(), _Models(), _Own()):

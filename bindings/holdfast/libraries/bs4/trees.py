@@ -1,8 +1,9 @@
 """Beautiful Soup's trees: a tag or text that a variable holds stays the one that is in its soup.
 
-A soup is pickled by Beautiful Soup as its markup, and parsed anew. Each element knows the next one, which for
-pickle is a chain as long as the document. So the elements of a tree are made all at once, empty, and an element is
-its place among them; what it refers to is filled in afterwards.
+Beautiful Soup pickles a soup as its markup, and parses that anew, so its elements would be new objects. Each
+element refers to the next one. pickle would follow this chain, which is as long as the document, by recursion. So
+all elements of a tree are made at once, empty, and are filled afterwards. An element is pickled as its place
+among them.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class _Elements(Codec):
 
 
 def _tree_of(value: t.Any, notes: dict[t.Any, t.Any]) -> _Tree:
-    trees = notes.setdefault(_Tree, {})  # by the ids of their elements
+    trees = notes.setdefault(_Tree, {})  # by the elements' ids
     found = trees.get(id(value))
     if found is None:
         root, seen = value, {id(value)}
@@ -74,7 +75,7 @@ def _tree_of(value: t.Any, notes: dict[t.Any, t.Any]) -> _Tree:
             seen.add(id(parent))
             root = parent
         found = _Tree(root)
-        if id(value) not in found.places:  # its parent doesn't have it
+        if id(value) not in found.places:  # its parent doesn't list it
             found = _Tree(value)
         for place in found.places:
             trees.setdefault(place, found)
@@ -82,7 +83,7 @@ def _tree_of(value: t.Any, notes: dict[t.Any, t.Any]) -> _Tree:
 
 
 def _check(cls: type) -> None:
-    """Refuse those of a class that says how they are pickled."""
+    """Refuse elements of a class that says itself how they are pickled."""
     for name in (*_WAYS, "__getstate__"):
         home = instances._home(cls, name)
         if home not in (object, str) and not home.__module__.startswith("bs4"):
@@ -92,7 +93,7 @@ def _check(cls: type) -> None:
 
 
 class _Builders(Codec):
-    """Those that have a parser in C: made by their class, with another one."""
+    """Tree builders with a parser in C. Their class makes them, with a new parser."""
 
     types = ("bs4.builder.TreeBuilder",)
 

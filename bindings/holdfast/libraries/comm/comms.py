@@ -1,8 +1,8 @@
-"""Comms: what a page and the kernel send to each other by, such as the handles of Bokeh's plots.
+"""Comms: channels between a page and the kernel, such as those of Bokeh's plots.
 
-The page knows a comm by its id. So one crosses as that, with its callbacks; the process that gets it sends by it,
-and if it is the main worker it answers for it, as for widgets (widgets.py). No page is told that one was
-opened or closed meanwhile.
+The page knows a comm by its id. So a comm crosses as its id, with its callbacks. The process that gets it can send
+to the page. The main worker also answers for it, as for widgets (ipywidgets/widgets.py). The page gets no message
+that a comm was opened or closed meanwhile.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from holdfast.codecs import Codec, register
 
 
 def take_over(comm_id: str, target_name: str) -> t.Any:
-    """Make a comm that goes on with an id that a page knows, and answer for it."""
+    """Make a comm that goes on with an id that a page knows, and answer for it from now on."""
     import comm
     from IPython import get_ipython
 
     manager: t.Any = comm.get_comm_manager()
     before = manager.comms.get(comm_id)
     if before is not None:
-        before._closed = True  # else its end would close what goes on here
+        before._closed = True  # else its end would close the comm that goes on here
     made: t.Any = comm.create_comm(comm_id=comm_id, target_name=target_name, primary=False)
-    made.kernel = get_ipython().kernel  # ipykernel's comms get it when they open
+    made.kernel = get_ipython().kernel  # a comm of ipykernel's gets it when it is opened
     manager.register_comm(made)
     return made
 
 
 def leave() -> None:
-    """At the end of a cell's process: nothing that happens to the originals is sent to the page."""
+    """At the end of a cell's process: from now on nothing that happens to its comms is sent to the
+    page."""
     import comm
 
     for one in list(getattr(comm.get_comm_manager(), "comms", {}).values()):

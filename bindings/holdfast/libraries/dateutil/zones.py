@@ -1,5 +1,7 @@
-"""dateutil's time zones, which are one object for each name: dates of one zone are subtracted as they
-are written, and those of two zones that are equal as times of UTC.
+"""dateutil's time zones. A process has one object for each name.
+
+Two dates of the same zone object are subtracted as they are written. If the zones are two objects, even
+equal ones, the dates are converted to UTC first.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ class _Zones(Codec):
 
 
 def make(maker: str, *args: t.Any) -> t.Any:
-    """The zone of this process."""
+    """The zone object that this process has for the name."""
     return getattr(importlib.import_module("dateutil.tz"), maker)(*args)
 
 
 def _key_of(zone: t.Any, known: t.Any) -> t.Any:
-    """What `known` is called with to give this object, or None."""
+    """The arguments with which `known` returns this object. None if there are none."""
     for held in vars(known).values():
         if isinstance(held, weakref.WeakValueDictionary):
             return next((key for key, one in held.items() if one is zone), None)

@@ -1,8 +1,8 @@
 """HoloViews' objects, with the options that were set for each.
 
-An object has a number, by which HoloViews finds its options in a table of the process. An object
-with options takes them with it, and gets a number that is free where it arrives: another process
-may have given its own to something else. Objects that shared a number still do.
+An object has a number, by which HoloViews finds its options in a table of the process. So the options
+are carried with the object. Where it arrives it gets a free number: that process may use its old number for
+another object. Objects that shared a number share the new one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _fill(value: t.Any, state: tuple[t.Any, ...]) -> None:
 
 
 def _forget_with(value: t.Any, number: int) -> None:
-    """As HoloViews does: the options go with the last object that has them."""
+    """Drop the options with the last object that has them, as HoloViews does."""
     from holoviews.core.options import cleanup_custom_options
 
     forget = functools.partial(cleanup_custom_options, number)

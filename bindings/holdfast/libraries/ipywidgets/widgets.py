@@ -1,15 +1,16 @@
 """The codec of ipywidgets' widgets: they go on in the main worker when the cell that made them has ended.
 
-A page knows a widget by the id of its comm, and sends it what its reader does. So a widget crosses
-as its traits, its callbacks and that id; the main worker makes a comm of the same id without opening
-another one, and the page notices nothing. Its class's own handlers are made by the class.
+A page knows a widget by the id of its comm, and sends it the user's input. So a widget crosses as its
+traits, its callbacks and that id. The main worker makes a comm with the same id, and sends the page no
+message. The handlers of the widget's class are made by the class.
 
-This is a way back only. A widget of the main worker is not copied into cells: there would be two
-for one id. Cells that name one run in the main worker. A fork of that has its widgets: what holds one
-crosses with it, as the one that the main worker has, and with what the cell has changed: traits,
-attributes, callbacks. A callback or an attribute that can refer to an object of the notebook's
-crosses always, since the main worker makes that object again: both must have the same one. Only if
-no codec carries it, and the cell hasn't changed it, the main worker keeps its own.
+Widgets only cross back. A widget of the main worker is not copied into the process of a cell, since then
+two widgets would have one id. A cell that names a widget runs in the main worker.
+
+A fork of the main worker has its widgets. From a fork, a widget crosses back as the one that the main worker
+has, with what the cell has changed: traits, attributes, callbacks. A callback or an attribute that can refer
+to an object of the notebook always crosses: the main worker makes that object again, and both must have the
+same one. The main worker keeps its own part only if no codec encodes it and the cell hasn't changed it.
 """
 
 from __future__ import annotations
@@ -22,52 +23,53 @@ from holdfast.carry import context, in_place
 from holdfast.codecs import Codec, register
 from holdfast.libraries.comm import comms
 
-# In a cell's namespace while it is saved: what only ipywidgets refers to, such as what `interact`
-# shows, and the parts of widgets.
+# Names in a cell's namespace while it is saved. They stand for widgets that only ipywidgets refers
+# to, such as those of `interact`, and the parts of others.
 PREFIX = "_holdfast_widget_"
 _OWN = ("_trait_values", "_trait_notifiers", "_trait_validators", "_cross_validation_lock")
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), range))
 _CONTAINERS = frozenset((list, tuple, set, frozenset, dict))
-_MEMBERS_MAX = 10_000  # of a part that are compared; a larger one counts as changed
-_TRYING = "whether parts of widgets can be carried is found out"  # a note of the pickler's
+_MEMBERS_MAX = 10_000  # a part with more members counts as changed
+_TRYING = "whether parts of widgets can be carried is found out"  # among the pickler's notes
 
 Place = tuple[str, ...]
 Reason = t.TypeVar("Reason")
 
-_leaving = False  # this process ends now, and what answers for its widgets is the main worker
-# Widgets that the main worker has, by their addresses, while this is a fork of it.
+_leaving = False  # this process ends now, and the main worker answers for its widgets
+# In a fork of the main worker: the widgets that the main worker has, by their addresses.
 _staying: dict[int, _Staying] = {}
 _held_back: set[int] | None = None  # addresses of parts that the main worker keeps; None: unknown
-_closed: dict[str, t.Any] = {}  # widgets of the main worker's that the last cell has closed
+_closed: dict[str, t.Any] = {}  # the main worker's widgets that the last cell has closed
 
 
 def _instances() -> dict[str, t.Any]:
-    """All that are open, by the ids of their comms."""
+    """All open widgets, by the ids of their comms."""
     return getattr(sys.modules.get("ipywidgets.widgets.widget"), "_instances", {})
 
 
 def find(comm_id: str | None) -> t.Any:
-    """The widget with a comm of this id; None if there is none."""
+    """The widget whose comm has this id. None if there is none."""
     return None if comm_id is None else _instances().get(comm_id)
 
 
 def stay(look: t.Callable[[t.Any], t.Any] = lambda part: None) -> None:
-    """In a fork of the main worker: it answers for those that there are, and has them. `look` gives
-    what a part shows of itself, to be compared with a later look; None if it shows nothing."""
+    """In a fork of the main worker: note the widgets that exist, which the main worker has and
+    answers for. `look` returns what a part shows of itself, for a comparison with a later look, or
+    None."""
     global _staying
     _staying = {id(widget): _Staying(widget, key) for key, widget in _instances().items()}
-    for known in _staying.values():  # which know each other now
+    for known in _staying.values():  # after all of them are noted: they refer to each other
         known.look_at(look)
 
 
 def is_leaving() -> bool:
-    """Whether this process ends now, and what it made of widgets goes on in the main worker."""
+    """Whether this process ends now, and its widgets go on in the main worker."""
     return _leaving
 
 
 def leave(namespace: dict[str, t.Any]) -> None:
-    """In a cell worker, before the last save: name all widgets that it made, and those of
-    the main worker's with something to bring back."""
+    """In a cell worker, before the last save: give names to all widgets that it made, and to those
+    of the main worker that have changes."""
     global _leaving
     _leaving = True
     found = [widget for widget in _instances().values() if id(widget) not in _staying]
@@ -77,16 +79,16 @@ def leave(namespace: dict[str, t.Any]) -> None:
 
 
 def left(unserializable: dict[str, Reason]) -> dict[str, Reason]:
-    """After it: nothing that happens to the originals is sent to the page. Returns the
-    unserializable names without ours, which are reported only if no name of the user's is."""
+    """After the last save: nothing that happens to the widgets here is sent to the page. Returns
+    the unserializable names without ours. If there are no others, one entry stands for ours."""
     comms.leave()
     named = {name: reason for name, reason in unserializable.items() if not name.startswith(PREFIX)}
     return named or {"a widget": reason for reason in unserializable.values()}
 
 
 def arrive(namespace: dict[str, t.Any], changed: t.Iterable[str]) -> bool:
-    """In the main worker, with the names that were bound: whether there were widgets, which have no name
-    but the user's now."""
+    """In the main worker, after the names were bound: drop those of widgets. Returns whether there
+    were any."""
     names = [name for name in changed if name.startswith(PREFIX)]
     for name in names:
         del namespace[name]
@@ -112,7 +114,7 @@ class _Widgets(Codec):
         calls = {
             place: [one for one in calls if not _is_of_class(one)]
             for place, calls in _calls(value).items()
-            if place[0] != "dispatcher"  # which goes as what it is
+            if place[0] != "dispatcher"  # a dispatcher is carried as an attribute
         }
         return _make, (type(value),), (attributes, traits, calls, comm_id), None, None, _fill
 
@@ -121,14 +123,14 @@ class _Widgets(Codec):
 
 
 def _is_of_class(handler: t.Any) -> bool:
-    """Whether it is a method that `observe` or `validate` decorates, which each instance has."""
+    """Whether it is a method with `observe` or `validate`. Each instance of the class has it."""
     from traitlets import EventHandler
 
     return isinstance(handler, EventHandler)
 
 
 def _is_dispatcher(part: t.Any) -> bool:
-    """What calls the callbacks of buttons, for one."""
+    """Whether it calls callbacks, as those of a button."""
     return type(part).__name__ == "CallbackDispatcher"
 
 
@@ -137,8 +139,8 @@ def _spaces(widget: t.Any) -> dict[str, dict[str, t.Any]]:
 
 
 def _calls(widget: t.Any) -> dict[Place, list[t.Any]]:
-    """The functions that are called when something happens to a widget, each list with its place: a
-    trait and a kind of change, a trait, or the attribute that calls them."""
+    """The functions that are called when something happens to a widget. The key of each list is its
+    place: a trait and a kind of change, a trait, or the attribute that calls them."""
     found: dict[Place, list[t.Any]] = {
         ("notifier", name, kind): handlers
         for name, kinds in widget._trait_notifiers.items()
@@ -176,7 +178,7 @@ def _set_list(here: list[t.Any], calls: list[t.Any]) -> None:
 
 
 def _members(value: t.Any) -> tuple[list[t.Any], list[int]]:
-    """A value with what the containers in it hold, and the sizes of these."""
+    """A value, all that its containers hold, and the sizes of the containers."""
     found: list[t.Any] = []
     sizes, work = [], [value]
     while work and len(found) < _MEMBERS_MAX:
@@ -190,7 +192,8 @@ def _members(value: t.Any) -> tuple[list[t.Any], list[int]]:
 
 
 def _is_fixed(one: t.Any) -> bool:
-    """Whether code can't change it, or only as something that the main worker has and finds itself."""
+    """Whether code can't change it, or it is an object that the main worker has and finds
+    itself."""
     kind = type(one)
     if kind in _ATOMS or kind in _CONTAINERS or issubclass(kind, (type, types.ModuleType)):
         return True
@@ -203,7 +206,7 @@ def _is_fixed(one: t.Any) -> bool:
 
 
 class _Part:
-    """A trait, an attribute or a callback of a widget, before a fork's cell."""
+    """A trait, an attribute or a callback of a widget, as it was before a fork's cell."""
 
     def __init__(self, value: t.Any, look: t.Callable[[t.Any], t.Any]):
         self.members, self.sizes = _members(value)
@@ -212,14 +215,14 @@ class _Part:
         self._shown = None if self.is_fixed else look(value)
 
     def differs(self, value: t.Any) -> bool:
-        """Whether this is another value now, or holds others."""
+        """Whether the value is another one now, or holds other objects."""
         members, sizes = _members(value)
         if sizes != self.sizes or len(members) != len(self.members):
             return True
         return any(one is not other for one, other in zip(members, self.members, strict=True))
 
     def may_stay(self) -> bool:
-        """Whether the main worker's own is as good, by all that it shows."""
+        """Whether the main worker may keep its own: nothing that the part shows has changed."""
         value = self.members[0]
         if self.differs(value):
             return False
@@ -227,14 +230,14 @@ class _Part:
 
 
 class _Staying:
-    """A widget of the main worker's, before a fork's cell.
+    """A widget of the main worker, as it was before a fork's cell.
 
     Parameters
     ----------
     widget : ipywidgets.Widget
         The widget.
     comm_id : str
-        By which the main worker finds it.
+        The id by which the main worker finds it.
     """
 
     def __init__(self, widget: t.Any, comm_id: str):
@@ -248,7 +251,7 @@ class _Staying:
         self._calls: dict[Place, list[_Part]] = {}
 
     def look_at(self, look: t.Callable[[t.Any], t.Any]) -> None:
-        """Remember what its parts are."""
+        """Note what its parts are."""
         for space, parts in self._before.items():
             for name, part in parts.items():
                 if type(part) not in _ATOMS and not _is_dispatcher(part):
@@ -259,7 +262,7 @@ class _Staying:
         }
 
     def loose(self) -> t.Iterator[_Part]:
-        """Those that can refer to objects of the notebook's."""
+        """The parts that can refer to objects of the notebook."""
         for part in [
             *self._parts.values(),
             *(one for calls in self._calls.values() for one in calls),
@@ -268,11 +271,11 @@ class _Staying:
                 yield part
 
     def has_changes(self) -> bool:
-        """Whether the main worker must learn anything of it."""
+        """Whether there is anything that the main worker must get."""
         return any(True for _ in self.loose()) or any(self._differences(set()))
 
     def changes(self) -> tuple[t.Any, ...]:
-        """What `_refresh` does to the main worker's."""
+        """The state that `_refresh` gives to the main worker's widget."""
         global _held_back
         if _held_back is None:
             _held_back = _find_held_back()
@@ -308,7 +311,8 @@ class _Staying:
         return known.differs(part) or not (known.is_fixed or id(part) in held_back)
 
     def _changed_calls(self, held_back: set[int]) -> dict[Place, list[t.Any]]:
-        """The new lists, with the number of a callback where the main worker has it."""
+        """The lists that have changed. A callback that the main worker has is given by its number
+        there."""
         now, changed = _calls(self.widget), {}
         for place in self._calls.keys() | now.keys():
             before = self._calls.get(place, [])
@@ -327,7 +331,7 @@ _COMM = ("traits", "comm")
 
 
 def _find_held_back() -> set[int]:
-    """Parts that no codec carries, and that the cell hasn't changed."""
+    """The parts that no codec encodes and that the cell hasn't changed."""
     loose = [part for known in _staying.values() for part in known.loose()]
     if _is_carried([part.members[0] for part in loose]):
         return set()
@@ -352,7 +356,7 @@ def _is_carried(value: t.Any) -> bool:
 
 
 def _find(comm_id: str) -> t.Any:
-    """The one that the main worker has; its user may have closed it meanwhile."""
+    """The widget that the main worker has. The user may have closed it meanwhile."""
     widget = _instances().get(comm_id) or _closed.get(comm_id)
     if widget is None:
         raise ValueError("a widget that was closed while the cell ran")
@@ -361,7 +365,8 @@ def _find(comm_id: str) -> t.Any:
 
 
 def _refresh(widget: t.Any, state: tuple[t.Any, ...]) -> None:
-    """The page knows, and what observes the widget has been called: in the cell."""
+    """Set what the cell has changed. The page has got it, and the observers were called, in the
+    cell."""
     if context.is_comparing():
         return
     kind, sent, gone, calls, has_other_comm, comm_id = state
@@ -385,7 +390,7 @@ def _refresh(widget: t.Any, state: tuple[t.Any, ...]) -> None:
 
 
 def _close(widget: t.Any) -> None:
-    """Without a word to the page, which knows."""
+    """Close it without a message to the page, which knows it already."""
     import comm
 
     old = widget._trait_values.get("comm")
@@ -418,7 +423,8 @@ def _fill(widget: t.Any, state: tuple[t.Any, ...]) -> None:
 
 
 def _take_over(widget: t.Any, comm_id: str) -> None:
-    """Answer for the widget from now on; by no assignment, which its observers would see."""
+    """Answer for the widget from now on. Its comm isn't assigned as a trait: observers would be
+    called."""
     before = _instances().get(comm_id)
     if before is not None:
         before._trait_values["comm"] = None

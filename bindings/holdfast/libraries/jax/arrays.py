@@ -1,13 +1,12 @@
 """JAX arrays on the CPU.
 
-An array never changes, so its memory is carried as it lies, and the array is made again around
-the mapped bytes: `device_put` with `may_alias` takes memory that is aligned as JAX's own is
-without a copy, and copies the rest (small arrays go with the pickle). Whether an array is
-committed to its device and whether its type is weak are kept, since both decide what is
-compiled. Keys of random generators are such arrays with a type around them.
+An array never changes. So its memory is carried as it is, and the array is made again around the mapped
+bytes. `device_put` with `may_alias` takes aligned memory without a copy, and copies other memory. Small
+arrays are a part of the pickle. It is kept whether an array is committed to its device, and whether its type
+is weak, since JAX compiles by these. Keys of random generators are such arrays with a type around them.
 
-An array on several devices, or on another than the CPU, is not gathered behind the user's back;
-it is unserializable, as is one that was donated. Compiled functions have their own pickling, and are
+An array on several devices, or not on the CPU, is unserializable: to gather it would cost time and memory
+that the user didn't ask for. So is one that was donated. Compiled functions have their own pickling, and are
 compiled anew.
 """
 
@@ -21,7 +20,7 @@ from holdfast.libraries.jax import functions
 
 
 def _make_array(memory, dtype, shape, device, is_weak):
-    """`device` is the id of the CPU that the array is committed to, else None."""
+    """`device` is the id of the CPU to which the array is committed, else None."""
     data = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
     place = None if device is None else jax.devices("cpu")[device]
     array = jax.device_put(data, place, may_alias=True)
@@ -36,7 +35,7 @@ def _make_key(data, name):
 
 
 class _Arrays(Codec):
-    # The module of the class has changed with jaxlib 0.7.
+    # The class is in another module since jaxlib 0.7.
     types = ("jaxlib._jax.ArrayImpl", "jaxlib.xla_extension.ArrayImpl")
 
     def reduce(self, value, pickler):

@@ -1,6 +1,6 @@
 """JAX: functions with derivatives of their own (`jax.custom_vjp`, `jax.custom_jvp`), by their attributes.
 
-pickle would call their classes without the function.
+pickle would call their classes without the function that they need.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""joblib's backends, as `joblib.parallel_config(backend="threading")` keeps one: each goes without the run that it
-served last, which has a lock. The next run gives itself to it.
+"""joblib's backends, such as the one that `joblib.parallel_config(backend="threading")` keeps.
 
-One that has workers stays where they are.
+A backend refers to the run that it served last, which has a lock. It crosses without that, and the next run
+sets it again. A backend that has workers is unserializable.
 """
 
 from __future__ import annotations

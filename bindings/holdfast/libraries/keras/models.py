@@ -1,24 +1,27 @@
 """Keras 3: models, layers, optimizers, metrics, on any backend.
 
 Keras pickles each of them as the file that `save` would write: configuration, weights, state of
-the optimizer, how it was compiled. Two things are put right. The file says when it was
-written and where in memory some objects were, so the same model would look changed a second
-later: it is carried as its parts, without the one and with small numbers for the other. And
-classes of the notebook, and what their constructors name, are looked up in `__main__`, where they
-may not be bound yet: they go with it.
+the optimizer, how it was compiled. Two things are corrected:
 
-The file of a model has what is part of it: layers, other models, the optimizer, variables. If one
-of these is met beside its model, as a variable or anywhere in the same value, it is carried as its
-place in the model, by the path on which Keras finds it when it saves. So `layer is model.layers[0]`
-stays true. For that the value is searched for models when the first such object is met, since the
-part may come before the whole. A part of several models, none of which is in another, is the first
-one's. If another model is functional or sequential, a stand-in takes the place of that part (a
-layer, an input, a whole model) in its configuration, and gives the part of the first model when it
-is read. Being called anew it has more nodes than in its file, so the numbers by which nodes refer
-to each other are moved. Other models have their own part, as their files do.
+* The file has the time at which it was written, and the addresses of some objects. So the same model
+  would look changed a second later. It is carried as its parts, without the time, and with small
+  numbers instead of the addresses.
+* Keras looks up classes of the notebook, and what their constructors name, in `__main__`. There they
+  may not be bound yet, so they are carried with the model.
 
-State that the file doesn't keep isn't carried: metrics and losses that have a name beside their
-model's come back as objects of their own.
+The file of a model has its parts: layers, other models, the optimizer, variables. A variable, or an object
+anywhere in the same value, may be such a part. Then it is carried as its place in the model: the path on
+which Keras finds it when it saves. So `layer is model.layers[0]` stays true. When the first such object is
+met, the whole value is searched for models, since a part may come before its model.
+
+A part may belong to several models, none of which is in another. Then it is carried with the first of them.
+In the configuration of another one that is functional or sequential, a stand-in takes the part's place (a
+layer, an input, a whole model). When it is read, it returns the part of the first model. The part is called
+once more then, and has more nodes than in the file. So the numbers by which nodes refer to each other are
+moved. Models that are neither functional nor sequential get parts of their own, as from their files.
+
+State that the file doesn't keep isn't carried. If a variable refers to a metric or loss of a model, it comes
+back as an object of its own.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ def _make_saved(make, parts, classes, needed, names, shared):
 
 
 class _Found:
-    """The class of a stand-in: what it makes is there already."""
+    """The class of a stand-in. It returns a part that is there already."""
 
     def __init__(self, part):
         self._part = part
@@ -76,7 +79,7 @@ class _Found:
 
 
 def _move_nodes(configuration, shared):
-    """References to nodes of what has nodes already, moved by as many."""
+    """Move the numbers of a shared part's nodes by as many nodes as the part has already."""
     found = json.loads(configuration)
     counts = {_STAND_IN + str(i): len(one._inbound_nodes) for i, one in enumerate(shared)}
     _move_in(found["config"], counts)
@@ -110,7 +113,7 @@ def _move_histories(value, steps):
 
 
 def _move_places(value, steps):
-    """Lists of a layer's name, the number of a node, and that of a tensor."""
+    """Places are lists of a layer's name, the number of a node, and that of a tensor."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list) and value and isinstance(value[0], str):
@@ -122,7 +125,7 @@ def _move_places(value, steps):
 
 @contextlib.contextmanager
 def _at_hand(needed):
-    """The objects that the notebook's classes name, if they aren't bound yet."""
+    """Bind the objects that the notebook's classes name for a moment, if they aren't bound yet."""
     namespace = context.current_namespace()
     missing = {} if namespace is None else {k: v for k, v in needed.items() if k not in namespace}
     if missing:
@@ -156,7 +159,7 @@ _Path = tuple[t.Union[str, int], ...]
 
 
 def _children(value):
-    """Objects that a pickle of this one may hold. The globals of a function aren't searched."""
+    """The objects that a pickle of this one may hold, without the globals of functions."""
     if isinstance(value, types.FunctionType):
         return [value.__closure__, value.__defaults__, value.__kwdefaults__, value.__dict__]
     if isinstance(value, (type, types.ModuleType, *_ENDS)):
@@ -165,7 +168,7 @@ def _children(value):
 
 
 def _saveables_in(root: object) -> list[t.Any]:
-    """The models, layers and such in a value, but not what is in them."""
+    """The models, layers and the like in a value, but not their parts."""
     found, seen, work = [], set(), [root]
     while work:
         value = work.pop()
@@ -179,7 +182,8 @@ def _saveables_in(root: object) -> list[t.Any]:
 
 
 def _walk(value: t.Any, path: _Path, seen: set[int]) -> t.Iterator[tuple[_Path, t.Any]]:
-    """A saveable, or a container of some, and what Keras saves with it, each with its path."""
+    """A saveable (or a container of some) and all parts that Keras saves with it, each with its
+    path."""
     if id(value) in seen:
         return
     seen.add(id(value))
@@ -194,13 +198,14 @@ def _walk(value: t.Any, path: _Path, seen: set[int]) -> t.Iterator[tuple[_Path, 
 
 
 def _names_of(value):
-    """Names of layers that a constructor makes are counted anew in each process."""
+    """The names of a model's layers. Names that a constructor makes are counted in each process,
+    and may differ there."""
     walk = _walk(value, (), set())
     return [(path, part.name) for path, part in walk if isinstance(part, keras.layers.Layer)]
 
 
 class _Index:
-    """Of one value: which objects are parts of which, and how they are found there."""
+    """Of one value: which objects are parts of which, and the paths to them."""
 
     def __init__(self, root: object) -> None:
         self._places: dict[int, tuple[t.Any, _Path]] = {}
@@ -243,7 +248,7 @@ def _notebook_classes(value):
 
 
 def _codes_of(value):
-    """The code that a class or a function of the notebook may run while it is made."""
+    """The code of a class or function of the notebook that may run while a model is made."""
     functions = [value]
     if isinstance(value, type):
         functions = [getattr(one, "__func__", one) for one in vars(value).values()]
@@ -269,10 +274,10 @@ def _needed_by(classes):
 
 
 def _number_shared(part: t.Any, numbers: dict[int, int]) -> None:
-    """In a configuration, in place: 0, 1, ... where it has the addresses of shared objects."""
+    """Put 0, 1, ... in place of the addresses of shared objects, in the configuration itself."""
     if isinstance(part, dict):
         address = part.pop("shared_object_id", None)
-        # Policies are values; what is read back doesn't share them.
+        # Policies are values. What is read back has its own.
         if address is not None and part.get("class_name") != "DTypePolicy":
             part["shared_object_id"] = numbers.setdefault(address, len(numbers))
     for item in part.values() if isinstance(part, dict) else part:
@@ -281,7 +286,8 @@ def _number_shared(part: t.Any, numbers: dict[int, int]) -> None:
 
 
 class _StandIns:
-    """Puts them into the configuration of a model for what is another's; `parts` is what they are."""
+    """Puts stand-ins into the configuration of a model for parts that are carried with another
+    model. `parts` has these parts."""
 
     def __init__(self, owner: t.Any, index: _Index) -> None:
         self.parts: list[t.Any] = []
@@ -308,7 +314,7 @@ class _StandIns:
 
 
 def _parts_of(file, value, stand_ins):
-    """The files in a saved model, by name; the same for the same model."""
+    """The files in a saved model, by name. They are the same if the model is."""
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in sorted(archive.namelist())}
     configuration = json.loads(parts[_CONFIGURATION])
@@ -329,7 +335,7 @@ class _Saved(Codec):
         reduced = value.__reduce__()
         make, arguments = reduced[:2]
         if len(arguments) != 1 or not isinstance(arguments[0], io.BytesIO):
-            return reduced  # its own way
+            return reduced  # its class says how it is pickled
         classes = dict(sorted(_notebook_classes(value).items()))
         needed = _needed_by(classes.values())
         names = _names_of(value) if classes else []

@@ -1,9 +1,11 @@
 """Codecs of Matplotlib's figures and of the callbacks that they hold.
 
-Matplotlib's own pickling keeps the callbacks that it marked, and drops the others. Here the notebook's
-go with their figure, and those by which its parts hear of each other, as a colour bar of its image. And a
-figure that pyplot has open is opened anew, under another number, by whoever reads its pickle, be it only
-to compare. Here it isn't: which figures are open is a setting (worker/settings/pyplot.py).
+Matplotlib's own pickling keeps the callbacks that Matplotlib has marked, and drops the others. Here the
+notebook's callbacks are carried with their figure. So are those by which parts of a figure notify each other,
+as an image its colour bar.
+
+A pickle of a figure that pyplot has open would open it anew when it is read, under another number, even if it
+is read only for a comparison. Here it doesn't: which figures are open is a setting (worker/settings/pyplot.py).
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ class _Figures(Codec):
         return make, args, state, *rest
 
 
-# Of callbacks: the notebook's, methods of builtin types, what `functools.partial` made.
+# The modules of callbacks that are carried: the notebook's, builtin types' methods,
+# `functools.partial`.
 _CARRIED = ("__main__", "None", "builtins", "functools")
-# They connect theirs anew, or hold a loop that is going on.
+# Modules that connect their callbacks anew, or have an event loop that runs.
 _STAYING = ("backend", "pyplot", "_pylab", "animation")
 
 

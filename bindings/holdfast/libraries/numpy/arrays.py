@@ -1,14 +1,14 @@
 """NumPy's arrays that are more than memory: subclasses, memmaps, views of objects.
 
-A subclass that pickles as an array does is its memory, seen as that class, and its
-attributes; NumPy's own pickling copies the memory into the pickle and drops them. A masked
-array is the same: its mask is one of its attributes.
+A subclass that pickles as an array does is carried as its memory, seen as that class, and its attributes.
+NumPy's own pickling copies the memory into the pickle and drops the attributes. This holds for a masked
+array, too: its mask is one of its attributes.
 
-A memmap is its file, mapped again; so is a view of one, of whatever class. Changes to a mapping of
-mode "c" are in its private pages and nowhere else: those are carried.
+A memmap is carried as its file, which is mapped again. So is a view of one, whatever its class. A mapping of
+mode "c" is unserializable: its changes are only in its private pages.
 
-Views of arrays of objects (and of texts of variable width) stay views: their memory can't
-be carried, since it holds pointers, but their place in the array that they look at can.
+Views of arrays of objects (and of texts of variable width) stay views. Their memory holds pointers, which
+can't be carried, but their place in the array that they look at can.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN_STATES = (np.ndarray.__setstate__, np.ma.MaskedArray.__setstate__)
 
 
 class Subclass(Codec):
-    """Subclasses of ndarray that have no pickling of their own."""
+    """Subclasses of ndarray that don't say themselves how they are pickled."""
 
     types = ("numpy.ndarray",)
 
@@ -65,8 +65,8 @@ class Row(Codec):
 
 
 class DataType(Codec):
-    """NumPy's own types are one object each, but what it pickles is read as another object, and `long long`
-    as `long`, which has the same size."""
+    """NumPy has one object for each of its own types. What it pickles is read as another object,
+    and `long long` as `long`, which has the same size."""
 
     types = ("numpy.dtype",)
 
@@ -75,7 +75,8 @@ class DataType(Codec):
 
 
 class Generator(Codec):
-    """As one over its bit generator, which others may draw from, too; NumPy 1 makes a new one."""
+    """As a generator over its bit generator, which other objects may draw from, too. NumPy 1 would
+    make a new bit generator."""
 
     types = ("numpy.random._generator.Generator",)
 
@@ -87,7 +88,7 @@ def _make_npz(cls, bag, state, archive):
     made = cls.__new__(cls)
     made.__dict__.update(state, zip=archive)
     if archive is not None:
-        made.fid = archive.fp  # closed with it, as np.load's own file is
+        made.fid = archive.fp  # it is closed with the archive, as np.load's own file is
         made.f = bag(made)
     else:
         made.fid = made.f = None  # it is closed
@@ -95,8 +96,7 @@ def _make_npz(cls, bag, state, archive):
 
 
 class Npz(Codec):
-    """The object that np.load returns for an archive: it reads the arrays when they are asked
-    for."""
+    """The object that np.load returns for an archive. It reads each array when it is asked for."""
 
     types = ("numpy.lib.npyio.NpzFile",)
 
@@ -107,7 +107,8 @@ class Npz(Codec):
 
 
 class Polynomial(Codec):
-    """Its own pickling copies the coefficients, which may be an array of the notebook's."""
+    """As its attributes. Its own pickling copies the coefficients, which may be an array of the
+    notebook's."""
 
     types = ("numpy.polynomial._polybase.ABCPolyBase",)
 
@@ -116,7 +117,7 @@ class Polynomial(Codec):
 
 
 class Vectorized(Codec):
-    """The ufuncs that `np.vectorize` keeps can't be pickled, and are made again."""
+    """Without the ufuncs that `np.vectorize` keeps: they can't be pickled, and are made again."""
 
     types = ("numpy.vectorize",)
 
@@ -149,7 +150,8 @@ def _attributes(value: t.Any) -> dict[str, t.Any]:
 
 
 def _index_of(row: t.Any) -> tuple[int, ...] | None:
-    """Which element of its array a row is; None if it has none, or is a part of one."""
+    """The element of its array that a row is. None if it has no array, or is a part of an
+    element."""
     base = row.base
     if not isinstance(base, np.ndarray) or base.dtype != row.dtype or not base.size:
         return None
@@ -171,10 +173,11 @@ def _make_row(array, index):
 
 
 def _is_part(value: np.ndarray, base: t.Any) -> bool:
-    """Whether it can be had from its base, of the same class, by the place of its memory."""
+    """Whether it can be made from its base, an array of the same class, by the place of its
+    memory."""
     return (
         type(base) is type(value)
-        and not isinstance(value, np.ma.MaskedArray)  # which has a mask to look at, too
+        and not isinstance(value, np.ma.MaskedArray)  # it looks at its mask, too
         and base.dtype.kind in "biufc"
         and (base.flags.c_contiguous or base.flags.f_contiguous)
         and value.size > 0
@@ -210,7 +213,7 @@ def _set_attributes(value, attributes):
 
 
 def root_of(array: t.Any) -> np.memmap | None:
-    """The memmap that an array is a view of, or is."""
+    """The memmap that an array is, or is a view of."""
     base = array
     while isinstance(base, np.ndarray):
         array, base = base, base.base
@@ -218,9 +221,9 @@ def root_of(array: t.Any) -> np.memmap | None:
 
 
 def reduce_memmap(array: np.ndarray) -> t.Any:
-    """How to map the file again, or where in its memmap a view is."""
+    """How to map the file again. For a view: the memmap, and the view's place in it."""
     root = root_of(array)
-    if root is None:  # its memory is its own, as that of np.memmap.copy() is
+    if root is None:  # its memory is its own, as after np.memmap.copy()
         return _view_as, (_as_array(array), type(array))
     if array is not root:
         place = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
@@ -233,7 +236,7 @@ def reduce_memmap(array: np.ndarray) -> t.Any:
     except FileNotFoundError:
         raise ValueError(f"a memmap whose file {root.filename} is gone") from None
     order = "C" if root.flags.c_contiguous else "F"
-    # "w+" would empty the file that it made.
+    # "w+" would empty the file.
     mode = "r+" if root.mode == "w+" else root.mode
     if mode == "c":
         raise ValueError("a memmap with pages of its own (mode 'c'); .copy() is carried")
@@ -268,13 +271,15 @@ def _octets(array):
 
 
 def reduce_view_of_objects(array: np.ndarray) -> t.Any:
-    """The place of a view in its base; NotImplemented for an array of its own."""
+    """The place of a view in its base. NotImplemented for an array that is no view."""
     base = array
-    while getattr(base, "base", None) is not None:  # what as_strided puts in between has one too
+    while (
+        getattr(base, "base", None) is not None
+    ):  # the array that as_strided puts in between has a base, too
         base = base.base
     if base is array or type(base) is not np.ndarray or not base.flags.c_contiguous:
         return NotImplemented
-    step = base.itemsize  # from element to element, however many axes it has
+    step = base.itemsize  # from one element to the next, for any number of axes
     for name in (None, *(base.dtype.fields or ())):
         part = base if name is None else base[name]
         if part.dtype != array.dtype or not part.size:
@@ -283,7 +288,7 @@ def reduce_view_of_objects(array: np.ndarray) -> t.Any:
         if offset % step % array.itemsize or not _is_inside(array, base):
             continue
         if part.dtype.kind == "T" and (array.ndim != 1 or array.strides[0] % step or offset % step):
-            continue  # NumPy has no as_strided for them
+            continue  # NumPy has no as_strided for such texts
         start = offset // step, offset % step // array.itemsize
         where = (array.shape, array.strides, start, array.flags.writeable)
         return _make_view_of_objects, (base, name, *where)
@@ -291,9 +296,10 @@ def reduce_view_of_objects(array: np.ndarray) -> t.Any:
 
 
 def reduce_objects(array: np.ndarray) -> t.Any:
-    """As NumPy pickles it, which forgets whether it may be written.
+    """As NumPy pickles it, with the flag whether it may be written, which NumPy leaves out.
 
-    A field of several objects is an array that looks into this one: there would be no end to it.
+    A field of several objects is read as an array that looks into this one. To pickle it in that
+    form would never end.
     """
     has_arrays = any(field.subdtype or field.fields for field in _fields(array.dtype))
     if array.flags.writeable and not has_arrays:
@@ -311,7 +317,7 @@ def _fields(dtype):
 
 
 def _own(value, dtype):
-    """An element, with arrays of its own."""
+    """An element, with copies of the arrays in it."""
     if dtype.subdtype:
         return value.copy()
     if dtype.fields:
@@ -337,7 +343,7 @@ def _make_view_of_objects(base, name, shape, strides, start, writeable):
             step = strides[0] // flat.strides[0]
             stop = start[0] + step * shape[0]
             view = flat[start[0] : stop if stop >= 0 else None : step] if shape[0] else flat[:0]
-        else:  # where a field is several objects, it begins with one of them
+        else:  # if a field is several objects, the view begins at one of them
             flat = flat.reshape(len(flat), -1)[start[0] :, start[1] :]
             view = np.lib.stride_tricks.as_strided(flat, shape, strides)
     if not writeable:
@@ -346,7 +352,7 @@ def _make_view_of_objects(base, name, shape, strides, start, writeable):
 
 
 def samples():
-    """An element is read and written: NumPy's code for it is met, too."""
+    """An array of which an element was read and written, so that NumPy's code for it has run."""
     array = np.ones(4096)
     array[len(array) // 2] += 1
     return (array,)

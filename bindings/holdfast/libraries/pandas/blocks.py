@@ -1,16 +1,15 @@
 """pandas: blocks that know what else looks at their memory.
 
-Under copy-on-write a frame, its columns and its slices look at one memory, and who
-changes it copies first if another looks on. That another does is noted in an object
-that the blocks (and indexes) share, which pandas's own pickling leaves out: the memory
-would be shared where it arrives, and a change of one would show in all. Here blocks are
-pickled with it, and a Series as its block, as a frame is.
+With copy-on-write, a frame, its columns and its slices look at one memory. Before one of them is changed, it
+copies the memory if others look at it, too. The blocks (and indexes) note this in an object that they share.
+pandas's own pickling leaves that object out, and the memory is shared where it arrives. So a change of one
+would be seen in all. Here blocks are pickled with that object, and a Series as its block, as a frame is.
 
-Results that types and arrays keep about themselves (`_cache`) are left out: a cell that only looked
+Results that types and arrays keep about themselves (`_cache`) are left out. Otherwise a cell that only looked
 at a column would have changed it.
 
-Attributes that the notebook hangs on a frame, a column or an index (`s.unit = "m"`) are carried beside what
-pandas's own pickling keeps.
+Attributes that the notebook sets on a frame, a column or an index (`s.unit = "m"`) are carried in addition to
+what pandas's own pickling keeps.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from pandas.core.generic import NDFrame
 from holdfast.carry import restoring
 from holdfast.codecs import Codec, register
 
-_KEPT = frozenset(("_mgr", "_attrs", "_flags", "_name"))  # what most frames and columns consist of
+_KEPT = frozenset(("_mgr", "_attrs", "_flags", "_name"))  # the parts of most frames and columns
 
 
 class References(Codec):
     types = ("pandas._libs.internals.BlockValuesRefs",)
 
     def reduce(self, value, pickler):
-        return BlockValuesRefs, ()  # each block adds itself
+        return BlockValuesRefs, ()  # each block adds itself to it
 
 
 class Block(Codec):
@@ -73,7 +72,7 @@ class Index(Codec):
     types = ("pandas.Index", "pandas.core.indexes.base.Index")
 
     def reduce(self, value, pickler):
-        refs = vars(value).get("_references")  # a range has no memory, but a property
+        refs = vars(value).get("_references")  # a range has no memory: there it is a property
         reduced = value.__reduce__()
         if reduced[2:] not in ((), (None,)):
             return reduced
@@ -86,7 +85,7 @@ class Index(Codec):
 
 
 class Cached(Codec):
-    """Types of columns, and arrays over NumPy's."""
+    """Types of columns, and arrays over NumPy's arrays, without their cache."""
 
     types = (
         "pandas.api.extensions.ExtensionDtype",
@@ -107,7 +106,7 @@ class Cached(Codec):
 
 
 class ArrowArray(Codec):
-    """By its chunks as they are; pandas would make one of them first, a copy at each save."""
+    """By its chunks as they are. pandas would join them first, which is a copy at each save."""
 
     types = (
         "pandas.arrays.ArrowExtensionArray",
@@ -117,7 +116,7 @@ class ArrowArray(Codec):
     def reduce(self, value, pickler):
         attributes = dict(vars(value))
         if "_cache" in attributes:
-            attributes["_cache"] = {}  # is filled again when asked for
+            attributes["_cache"] = {}  # it is filled again when it is needed
         return copyreg.__newobj__, (type(value),), attributes, None, None, restoring.share_dict
 
 
@@ -136,13 +135,13 @@ def _without_cache(attributes: dict[str, t.Any]) -> dict[str, t.Any]:
 
 
 def _of_these(value: t.Any, names: t.Collection[str]) -> dict[str, t.Any]:
-    """Those attributes, in the order in which they were set."""
+    """The attributes with these names, in the order in which they were set."""
     return {name: one for name, one in vars(value).items() if name in names}
 
 
 @functools.lru_cache(maxsize=64)
 def _declared(cls: type) -> set[str]:
-    """The attributes that pandas's classes say that an index has."""
+    """The attributes of an index that pandas's classes declare."""
     return {
         name
         for base in cls.__mro__

@@ -1,7 +1,7 @@
 """param: objects with a watcher of several parameters stay in their process.
 
-Such a watcher is in the list of each parameter, and is called once since it is one object. param's own `__setstate__`
-makes a watcher for each list.
+Such a watcher is in the list of each of its parameters. It is one object, so param calls it once. param's own
+`__setstate__` would make a watcher for each list.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parts of Plotly's figures: a trace, an axis, a marker that a variable holds beside its figure.
 
-Plotly pickles each as a copy of its properties, to which the figure would not listen any more. A part is
-pickled as its place in the figure or the trace that it belongs to.
+Plotly pickles each part as a copy of its properties. A change of the copy wouldn't change the figure. So a part
+is pickled as its place in the figure or the trace that it belongs to.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import typing as t
 
 from holdfast.codecs import Codec, register
 
-Step = tuple[str, int | None]  # a property, and the place in it if it is a list
+Step = tuple[str, int | None]  # a property, and the index in it if it is a list
 
 
 def _find(whole: t.Any, path: t.Sequence[Step]) -> t.Any:
@@ -20,7 +20,7 @@ def _find(whole: t.Any, path: t.Sequence[Step]) -> t.Any:
 
 
 def _step(whole: t.Any, part: t.Any) -> Step | None:
-    """Where a part is in what it says that it belongs to."""
+    """The place of a part in the object that it names as its parent."""
     single: dict[str, t.Any] = {"layout": getattr(whole, "_layout_obj", None)}
     many = {"data": getattr(whole, "_data_objs", ()), "frames": getattr(whole, "_frame_objs", ())}
     single |= getattr(whole, "_compound_props", {})
@@ -43,7 +43,7 @@ class Part(Codec):
         path: list[Step] = []
         while (above := getattr(whole, "_parent", None)) is not None:
             step = _step(above, whole)
-            if step is None:  # it was taken out
+            if step is None:  # it isn't in there any more
                 return NotImplemented
             path.insert(0, step)
             whole = above
@@ -51,7 +51,8 @@ class Part(Codec):
 
 
 class Figure(Codec):
-    """Plotly leaves out the functions that follow its changes (`on_change`): one that has some stays."""
+    """A figure stays in its process if functions follow its changes (`on_change`): Plotly leaves
+    these out."""
 
     types = ("plotly.graph_objs._figure.Figure",)
 

@@ -1,12 +1,13 @@
 """Polars: each column by the Arrow buffers that it is made of.
 
-Polars hands them out and takes them in by the Arrow C data interface without copying,
-through pyarrow. Its own pickling, an IPC stream inside of the pickle, is left with what
-that interface doesn't carry unchanged (categories, enumerations, 128-bit integers), and with
-everything if there is no pyarrow. Objects neither carries.
+Polars gives and takes buffers through pyarrow by the Arrow C data interface, without a copy. Polars's own
+pickling writes an IPC stream into the pickle. It is used for types that the interface doesn't carry unchanged
+(categories, enumerations, 128-bit integers), and for everything if there is no pyarrow. Neither carries
+columns of Python objects.
 
-A frame is its columns, a column its chunks and whether it is known to be sorted; both, plans and expressions
-have the attributes that the notebook hung on them, which Polars's own pickling leaves out.
+A frame is carried as its columns. A column is carried as its chunks, and whether it is known to be sorted. The
+attributes that the notebook sets on frames, columns, plans and expressions are carried, too. Polars's own
+pickling leaves them out.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Frame(Codec):
 
 
 class Plan(Codec):
-    """Polars pickles the Python functions in it: copies, with other variables than the notebook's."""
+    """A plan with Python functions stays in its process. Polars would pickle copies of them, with
+    other variables than the notebook's."""
 
     types = ("polars.lazyframe.frame.LazyFrame", "polars.expr.expr.Expr")
 
@@ -69,7 +71,7 @@ class Plan(Codec):
         state = value.__getstate__()
         if any(mark in state for mark in _FUNCTIONS):
             raise TypeError(
-                "a Python function is in its plan, and another process would have a copy of it"
+                "its plan has a Python function, of which another process would have a copy"
             )
         return _with_hung(value, (object.__new__, (type(value),), state))
 
@@ -82,7 +84,7 @@ register(Plan())
 
 @functools.cache
 def _pyarrow():
-    """Whether there is a pyarrow that knows Polars's texts."""
+    """The module, if it knows the type that Polars uses for texts; else None."""
     try:
         import pyarrow
     except ImportError:
@@ -91,7 +93,8 @@ def _pyarrow():
 
 
 def _with_hung(value, reduced):
-    """As pickle is given it, or NotImplemented: with the attributes that were hung on the value."""
+    """How a value is pickled, with the attributes that the notebook has set on it. `reduced` is how
+    it is pickled without them, or NotImplemented."""
     attributes = vars(value)
     if attributes.keys() <= _PARTS:
         return reduced
@@ -115,7 +118,7 @@ def _goes_by_arrow(dtype) -> bool:
 
 
 def _as_arrow(series):
-    """Its chunks, not copied; None if they would not come back the same."""
+    """The chunks of a series, not copied. None if they would not come back the same."""
     pyarrow = _pyarrow()
     if pyarrow is None or type(series) is not pl.Series or not _goes_by_arrow(series.dtype):
         return None
@@ -123,8 +126,8 @@ def _as_arrow(series):
 
 
 class _Stream:
-    """Chunks as what Polars reads without knowing pyarrow: else it imports pyarrow.compute for
-    them, which takes longer than all the rest of a cell."""
+    """Chunks in a form that Polars reads without pyarrow. Otherwise it would import
+    pyarrow.compute, which takes longer than all the rest of a cell."""
 
     def __init__(self, arrow):
         self.__arrow_c_stream__ = arrow.__arrow_c_stream__

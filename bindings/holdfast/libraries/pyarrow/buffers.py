@@ -1,11 +1,11 @@
-"""Arrow: whatever holds its data in buffers, by those buffers.
+"""Arrow: objects that hold their data in buffers, by those buffers.
 
-pyarrow's own pickling takes arrays, batches, tables and their types apart, down to the
-buffers, which all slices of an array share; so the buffer is all that needs a rule. It
-arrives as a buffer over the mapped region, so nothing is copied, and is writable only if it
-was. A NumPy array that Arrow looks at (or the other way round) is the same memory again.
+pyarrow's own pickling takes arrays, batches, tables and their types apart, down to the buffers, which all
+slices of an array share. So only the buffer needs a codec. It arrives as a buffer over the mapped region,
+without a copy. It is writable only if it was. If Arrow and a NumPy array look at the same memory, they do so
+where they arrive, too.
 
-Tensors, which pyarrow doesn't pickle, are their NumPy array.
+pyarrow doesn't pickle tensors. They are carried as their NumPy array.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Buffer(Codec):
 
 
 class Columns(Codec):
-    """Arrays, batches, tables: pickled by pyarrow, down to their buffers.
+    """Arrays, batches and tables. pyarrow pickles them, down to their buffers.
 
-    An array may have a bitmap for nulls, and none of these. pyarrow would leave that buffer out, and
-    `nbytes` would be another number; it doesn't where the nulls are not counted yet.
+    An array may have a bitmap for nulls although it has no nulls. pyarrow would leave that buffer
+    out, and `nbytes` would differ. It keeps the buffer if the nulls are not counted yet.
     """
 
     types = ("pyarrow.lib.Array", "pyarrow.lib.ChunkedArray", "pyarrow.lib.RecordBatch",
@@ -54,7 +54,7 @@ class Columns(Codec):
         return addresses(buffers_of(value))
 
     def memory(self, value):
-        """The buffer that `to_numpy` of an array without nulls, or of a slice of one, looks
+        """The memory that `to_numpy` of an array without nulls, or of a slice of one, looks
         into."""
         if not isinstance(value, pa.Array) or not pa.types.is_primitive(value.type):
             return None
@@ -73,7 +73,7 @@ class Tensor(Codec):
 
 
 class ExtensionType(Codec):
-    """Made without its class's own code, which may need names that aren't bound yet."""
+    """Made without the code of its own class, which may need names that aren't bound yet."""
 
     types = ("pyarrow.lib.ExtensionType",)
 
@@ -92,7 +92,7 @@ def samples() -> tuple[t.Any, ...]:
 
 
 def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
-    """The buffers of an array, and of all that it is made of."""
+    """The buffers of an array, and of all its parts."""
     if isinstance(value, (pa.Table, pa.RecordBatch)):
         for column in value.itercolumns():
             yield from buffers_of(column)
@@ -106,12 +106,13 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
 
 
 def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
-    """The buffers' addresses; those without bytes share one address, and nothing."""
+    """The addresses of buffers. Empty buffers are left out: all of them have the same address, and
+    share nothing."""
     return tuple({one.address for one in buffers if one is not None and one.size})
 
 
 def _with_bitmaps(parts):
-    """What pyarrow makes an array of, so that it keeps all buffers."""
+    """The parts of which pyarrow makes an array, changed so that it keeps all buffers."""
     kind, length, nulls, offset, buffers, children, dictionary = parts
     if nulls == 0 and buffers and buffers[0] is not None:
         nulls = -1  # not counted yet

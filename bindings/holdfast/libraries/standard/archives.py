@@ -1,7 +1,8 @@
 """The codec of ZIP archives that are read.
 
-A reader keeps its place above its file, which can't be carried. So the file is opened anew, with an offset of its own:
-where it lies, and that it is the same file, is known from its handle. One that is written is unserializable.
+The reader of an archive has a position of its own in the file, which can't be carried. So the file is opened anew,
+with an offset of its own. Its handle has the path, and shows whether it is still the same file. An archive that is
+written is unserializable.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holdfast.codecs import register
 
 
 def _file_below(value: t.Any, file: t.Any) -> tuple[tuple, str]:
-    """The place of the file below, and its name."""
+    """The path and identity of the file below, and its name."""
     raw = getattr(file, "raw", file)
     place = handles.place_of(raw) if isinstance(raw, io.FileIO) else None
     if place is None:
@@ -39,7 +40,7 @@ def _make_archive(attributes, place, name):
     archive.__dict__.update(attributes)
     archive._lock = threading.RLock()
     archive.fp = place and _open_below(place, name)
-    archive._filePassed = 0  # the file is its own
+    archive._filePassed = 0  # the archive owns the file
     archive._fileRefCnt = int(place is not None)
     return archive
 

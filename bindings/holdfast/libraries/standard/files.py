@@ -1,13 +1,13 @@
 """Codecs of binary files: raw and buffered; with them, the standard streams of a worker.
 
-The description is shared between the processes, and its offset with it. State that Python keeps
-above it (bytes read ahead, characters decoded) is not. Before a file is encoded, both are made to
-agree: written bytes are flushed, and bytes read ahead are given back, so that the offset is where
-the program is. From then on either process may go on. Bytes read ahead from a pipe can't be given
-back: they are carried, and put into the buffer that is made there.
+The processes share the open file description, and so its offset. They don't share what Python keeps in its
+own buffer: bytes that were read ahead, characters that were decoded. So before a file is encoded, written
+bytes are flushed, and the offset is set back by the bytes that were read ahead. Then the offset is where the
+program is, and either process may go on. Bytes that were read ahead from a pipe can't be given back. They are
+carried, and put into the new buffer.
 
-All this is several steps, between which no other thread may use the file. If one runs that might, a
-file that has read ahead is unserializable.
+This takes several steps, and no other thread may use the file between them. So a file that has read ahead is
+unserializable while a thread runs that might use it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def _make_raw(number, place, mode, offset):
 
 
 def attributes(file: t.Any) -> dict[str, t.Any] | None:
-    """Attributes of a file: `mode`, `name`. A number for a name is the descriptor's."""
+    """The attributes of a file, such as `mode` and `name`. A number as name is a descriptor: left
+    out."""
     found = dict(getattr(file, "__dict__", {}))
     found.pop("__IOBase_closed", None)
     if isinstance(found.get("name"), int):
@@ -67,7 +68,7 @@ def _reduce_raw(raw: io.FileIO):
 
 
 def make_blank(mode, kind, attributes):
-    """A file of /dev/null that looks like one that is closed: raw, or of a kind of BUFFERED."""
+    """A file of /dev/null with the attributes of a closed one: raw, or of a kind of BUFFERED."""
     access = "+" if "+" in mode else ""
     raw = io.FileIO(os.open(os.devnull, _flags(mode[:1].replace("x", "w") + access)), mode)
     raw.__dict__.update(attributes or {})
@@ -116,7 +117,8 @@ def _reduce_buffered(file):
 
 
 def _settle_buffered(file) -> tuple[int | None, bytes]:
-    """Make the description's offset the file's position: that, or what was read ahead."""
+    """Make the file's position the offset of the description. Returns the position, or the bytes
+    that were read ahead from a pipe."""
     if file.writable():
         flush(file)
     if not file.readable():
@@ -135,17 +137,17 @@ def flush(file) -> None:
         poll = select.poll()
         poll.register(file.fileno(), select.POLLOUT)
         if not poll.poll(0):
-            raise ValueError("the other end doesn't read the bytes that are still to be written")
+            raise ValueError("its other end doesn't read the bytes that must still be written")
     file.flush()
 
 
 def drop_ahead(file, buffer, position: int) -> None:
-    """Seek to where the file is, so that the description's offset is there as well."""
+    """Drop what was read ahead: seek so that the description's offset is at the file's position."""
     if type(getattr(buffer, "raw", None)) is not io.FileIO:
-        return  # no description below that others share
+        return  # below it is no description that processes share
     if handles.offset_of(buffer.fileno()) != position:
         must_be_alone()
-        file.seek(0, os.SEEK_END)  # to a place within the buffer is no system call
+        file.seek(0, os.SEEK_END)  # a seek to a place within the buffer would make no system call
         file.seek(position)
 
 
@@ -156,7 +158,7 @@ def must_be_alone() -> None:
 
 @contextlib.contextmanager
 def at_its_end(fd: int, other: int = -1) -> t.Iterator[None]:
-    """For a moment the descriptor is of something that has nothing to read, or `other`."""
+    """For a moment, let the descriptor be one that has nothing to read, or `other`."""
     kept = os.dup(fd)
     try:
         if other >= 0:
@@ -177,7 +179,7 @@ def at_its_end(fd: int, other: int = -1) -> t.Iterator[None]:
 
 
 def put_back(fd: int, ahead: bytes, read: t.Callable[[], object]) -> None:
-    """Let `read`, which fills an empty buffer, find these bytes."""
+    """Put these bytes into an empty buffer, which `read` fills."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * len(ahead))
@@ -196,7 +198,7 @@ def _standard(name):
 
 
 def reduce_standard(file: t.Any) -> t.Any:
-    """By its name in `sys`, where it has one: each process has its own."""
+    """By the file's name in `sys`, if it has one: each process has its own standard streams."""
     for name in _STANDARD:
         if file is getattr(sys, name, None):
             return _standard, (name,)

@@ -1,7 +1,7 @@
 """Codecs of logging: loggers and handlers.
 
-Loggers are carried by name. So a handler that a variable holds crosses, with its stream or file, and so
-does how it was configured; what a logger has is a setting of its process (worker/settings/).
+A logger is carried as its name. What is set on it is a setting of its process (worker/settings/). A handler that a
+variable refers to is carried with its stream or file, and with its configuration.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import typing as t
 
 from holdfast.codecs import Codec, register
 
-# ---- logging's handlers: all but their lock, which is made anew -----------------------------
+# ---- logging's handlers: everything but the lock, which is made anew -------------------------
 
 
 def _make_handler(cls):
@@ -38,7 +38,8 @@ class _Handlers(Codec):
 
 
 class _Loggers(Codec):
-    """One that no `getLogger` finds is itself; pickle would make one of its name there, or find another."""
+    """A logger that `getLogger` doesn't find is carried as itself. pickle would make one with its
+    name there, or find another one."""
 
     types = ("logging.Logger",)
 
@@ -46,7 +47,7 @@ class _Loggers(Codec):
         known = value.manager.loggerDict.get(value.name)
         if known is value or value is logging.root:
             name = (value.name,) if known is value else ()
-            return logging.getLogger, name  # no attributes, also of one of the notebook's class
+            return logging.getLogger, name  # no attributes, even if its class is the notebook's
         state = {name: one for name, one in vars(value).items() if name not in _OF_ALL_LOGGERS}
         return _make_handler, (type(value),), state, None, None, _fill_logger
 

@@ -1,7 +1,8 @@
-"""The codec of text files: as of the binary ones below them (files.py), and their position.
+"""The codec of text files: the binary file below (files.py), and the position in the text.
 
-`tell()` returns the position of a text file, unless it was iterated over; then it is found from the
-text decoded ahead. No method returns how it treats newlines; that is found in its memory.
+`tell()` returns the position of a text file. After an iteration over its lines it doesn't. Then the position is
+found from the text that was decoded ahead. No method returns how a file treats newlines. That is read from the
+object's memory.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from holdfast.libraries.standard import files
 
 
 def _make_text(buffer, encoding, errors, newline, line_buffering, write_through, position):
-    """`position` is bytes where it is what was read ahead."""
+    """If `position` is bytes, they are what was read ahead."""
     file = io.TextIOWrapper(buffer, encoding, errors, newline, line_buffering, write_through)
     if isinstance(position, bytes):
         _put_back_text(file, position)
@@ -34,8 +35,8 @@ def _make_closed(blank, *settings):
 
 
 def _put_back_text(file: io.TextIOWrapper, ahead: bytes) -> None:
-    # The first character is given out, so that the others are decoded: readline(0) does so as
-    # well, but not where something was read before, from Python 3.13 on.
+    # read(1) returns the first character, and decodes the others. readline(0) does so, too, but
+    # from Python 3.13 on only if nothing was read before.
     files.put_back(file.fileno(), b"a" + ahead, lambda: file.read(1))
 
 
@@ -68,14 +69,16 @@ def _settle_text(file: io.TextIOWrapper) -> int | bytes | None:
 
 
 def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
-    """Text that was decoded from a pipe and not read yet, as its bytes."""
+    """The bytes of the text that was decoded from a pipe and not read yet."""
     files.must_be_alone()
     buffer, encoding = file.buffer, file.encoding
     if not isinstance(buffer, io.BufferedReader) or "a".encode(encoding) != b"a":
-        raise ValueError(f"a pipe's text in {encoding}, whose bytes ahead can't be counted")
+        raise ValueError(
+            f"text in {encoding} was read ahead from a pipe, and its bytes can't be counted"
+        )
     with files.at_its_end(buffer.fileno()):
         if buffer.peek():
-            raise ValueError("its buffer was read from beside it")
+            raise ValueError("its binary buffer was read directly")
         ahead = file.read().encode(encoding, file.errors)
     if not ahead:
         return None
@@ -84,14 +87,14 @@ def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
 
 
 def _position_after_iteration(file: io.TextIOWrapper) -> int:
-    """The program's position, which a text file doesn't return once it was iterated over.
+    """The program's position, which a text file doesn't return after an iteration over it.
 
-    Everything that is decoded already ends where the buffer below stands. It is read, and its
-    length in bytes found by decoding the bytes in front of that place.
+    All text that is decoded already ends where the buffer below stands. So this text is read, and
+    the position is found by decoding bytes in front of that place until they give the same text.
     """
     files.must_be_alone()
     if "a".encode(file.encoding) != b"a" or file.errors != "strict":
-        raise ValueError("it was iterated over, and its encoding doesn't show where that ended")
+        raise ValueError("it was iterated over, and its encoding doesn't show its position")
     buffer: t.Any = file.buffer
     end, pieces = buffer.tell(), []
     while True:
@@ -111,7 +114,7 @@ def _start_of(file: t.Any, ahead: str, end: int) -> int:
     translates = _newline_of(file) is None
     lines = ahead.count("\n") if translates else 0
     for returns in sorted(range(lines + 1), key=lambda count: count not in (0, lines)):
-        for cut in range(4):  # bytes of a character whose rest wasn't read yet
+        for cut in range(4):  # so many bytes of a character were read, and its rest wasn't
             start = end - cut - returns - size
             if start < 0:
                 continue
@@ -123,15 +126,15 @@ def _start_of(file: t.Any, ahead: str, end: int) -> int:
                 if decoder.decode(file.buffer.read(end - start)) == ahead:
                     return start
             except UnicodeDecodeError:
-                pass  # not the start of a character
+                pass  # it isn't the start of a character
     raise ValueError("it was iterated over, and changed since")
 
 
 # ---- the `newline` of a text file
 #
-# io.TextIOWrapper takes it and has no attribute for it. It is found in the object's memory: in the flags, a
-# byte each, and the pointers that files of different `newline` have different, and files of the
-# same `newline` alike. "\r\n" is another string in each, and hence what is none of the others.
+# io.TextIOWrapper has no attribute for it, so it is read from the object's memory. There are flags of a byte each, and
+# pointers. Those that show it are equal in files of the same `newline`, and differ in files of different ones. For
+# "\r\n" each file has a string of its own. So if no other `newline` fits, it is that.
 
 _NEWLINES = (None, "", "\n", "\r")
 _POINTER_SIZE = ctypes.sizeof(ctypes.c_void_p)
@@ -142,7 +145,8 @@ def _memory_of(file: io.TextIOWrapper) -> bytes:
 
 
 def _fitting(memories: list[list[bytes]], start: int) -> list[slice]:
-    """Of one word: nothing, the flags in it that show it, or the word, a pointer."""
+    """The places of one word that show the `newline`: none, the flags in it, or the whole word, a
+    pointer."""
     word = slice(start, start + _POINTER_SIZE)
     if any(len({memory[word] for memory in alike}) > 1 for alike in memories):
         return []
@@ -157,7 +161,7 @@ def _fitting(memories: list[list[bytes]], start: int) -> list[slice]:
 
 @functools.cache
 def _calibrated() -> tuple[list[slice], dict[tuple[bytes, ...], str | None]]:
-    """The places that show it, and what they show."""
+    """The places that show the `newline`, and which one their contents mean."""
     alike = [[io.TextIOWrapper(io.BytesIO(), newline=one) for _ in "123"] for one in _NEWLINES]
     memories = [[_memory_of(file) for file in group] for group in alike]
     starts = range(0, len(memories[0][0]), _POINTER_SIZE)

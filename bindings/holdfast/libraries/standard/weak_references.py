@@ -1,8 +1,8 @@
 """The codecs of weak references, and of the containers that are made of them.
 
-A weak reference is made again from what it leads to, which lives on only if something else
-that is carried with it holds it: as it was before. The walk over the variables (graph.c) puts
-who refers weakly and who is referred to into one entry. So it is with finalizers of the notebook's.
+A weak reference is made again from its target. As before, the target lives on only if something else holds it
+that is carried with it. The walk over the variables (graph.c) puts the reference and its target into one
+entry. The same holds for finalizers of the notebook.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class _Proxies(Codec):
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         try:
-            referent = value.__init__.__self__  # the method is the object's own
+            referent = value.__init__.__self__  # a bound method leads to the target
         except ReferenceError:
             return _make_dead, (weakref.proxy,)
         callback = _store._weak_callback(value)
         return weakref.proxy, (referent,) if callback is None else (referent, callback)
 
 
-# State that these keep for themselves; attributes of a subclass come beside.
+# The state of these containers. Attributes of a subclass are carried in addition.
 _OWN = vars(weakref.WeakValueDictionary()).keys() | vars(weakref.WeakKeyDictionary()).keys()
 
 

@@ -1,6 +1,6 @@
 """Objects of the interpreter that show another one: mapping proxies, views of dicts.
 
-They show only the objects that the garbage collector sees of them, and go on showing the same dict.
+The dict has no name, but the garbage collector lists it among what they refer to. They go on showing the same dict.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class _Proxies(Codec):
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         (mapping,) = _referents(value)
         if type(mapping) is dict and {"__module__", "__doc__"} <= mapping.keys():
-            raise TypeError("the attributes of a class, which a copy would not follow")
+            raise TypeError("a copy would not show later changes of the class")
         return types.MappingProxyType, (mapping,)
 
 
 class _Views(Codec):
-    """Of a dict: `keys`, `values` and `items`."""
+    """The views of a dict: `keys`, `values` and `items`."""
 
     types = tuple(f"builtins.{kind}dict_{name}" for kind in ("", "o") for name in _VIEWS)
 

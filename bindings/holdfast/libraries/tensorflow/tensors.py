@@ -1,15 +1,15 @@
 """TensorFlow: eager tensors, variables, and what is made of them.
 
-An eager tensor never changes, so its memory is carried as it lies and the tensor is made again
-around the mapped bytes, through DLPack, without a copy. A variable is a buffer that is assigned
-to: it is carried as what it holds and made again around that. TensorFlow counts what refers to a
-buffer, and copies this one when the variable is first assigned to in place.
+An eager tensor never changes. So its memory is carried as it is, and the tensor is made again around the
+mapped bytes, through DLPack, without a copy. A variable is a buffer to which code assigns. It is carried as
+its content, and made again around that. TensorFlow counts what refers to a buffer, so it copies this one when
+the variable is first changed in place.
 
-TensorFlow's kernels need memory that is aligned as its own is; small tensors go with the pickle,
-where they aren't, and are copied. So are texts, which are no memory. Ragged and sparse tensors and
-slices have their own pickling, made of dense tensors. A tf.function that was called holds graphs,
-which are the process's own: it is carried as before its first call. Datasets, iterators and tensor
-arrays live inside of TensorFlow and are unserializable.
+TensorFlow's kernels need aligned memory. Small tensors are a part of the pickle, where they aren't aligned, so
+they are copied. Texts are copied, too: they aren't plain memory. The own pickling of ragged and sparse tensors
+and of slices is kept; it comes down to dense tensors. A tf.function that was called holds graphs, which belong
+to the process. It is carried as it was before its first call. Datasets, iterators and tensor arrays live
+inside of TensorFlow and are unserializable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.codecs import Codec, register
 
 _ALIGNMENT = 64
 _SAME_SIZE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-# Types that exist only inside: by the names of their classes, what to do instead.
+# Types that live inside of TensorFlow, by the names of their classes: what to do instead.
 _DECLINED = {
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": (
         "a dataset is a graph inside of TensorFlow: make it in the cell that uses it"
@@ -96,7 +96,7 @@ class _Functions(Codec):
 
     def reduce(self, value, pickler):
         state = {**value.__getstate__(), **value._clone(None).__getstate__()}
-        state.pop("_concrete_variable_creation_fn", None)  # what it traced first
+        state.pop("_concrete_variable_creation_fn", None)  # the first graph that it traced
         return object.__new__, (type(value),), state
 
 

@@ -1,24 +1,23 @@
 """PyTorch's storages on a GPU.
 
-Small ones and those of other devices than CUDA's cross through host memory, once each. So do
-CuPy's arrays and TensorFlow's tensors on a GPU, by their own ways; JAX's are unserializable.
+Small storages, and those on devices other than CUDA's, cross through host memory, once each. So do CuPy's arrays
+and TensorFlow's tensors on a GPU, by their own pickling. JAX's arrays on a GPU are unserializable.
 
-A large one on a CUDA device is lent (device_lease.py): its encoding is a number, a digest of its
-contents, and its bytes where the rule asks for them. The process that decodes it opens the owner's memory by
-PyTorch's own interface (`_share_cuda_`, `_new_shared_cuda`), copies it on the device, and lets go:
-what IPC shares is writable on both sides, and a cell that fails must have changed nothing.
+A large storage on a CUDA device is lent (device_lease.py). Its encoding is a number, a digest of its contents, and
+its bytes if the rule there asks for them. The process that decodes it opens the owner's memory by PyTorch's own
+interface (`_share_cuda_`, `_new_shared_cuda`), copies it on the device, and closes it. It needs a copy: both
+sides could write to shared memory, and a cell that fails must have changed nothing.
 
-The digest is computed where the memory lies. It shows whether a storage is what the store has,
-so what didn't change isn't transferred again; and whether a copy is what was encoded, so that
-an owner that died or went on writing meanwhile gives an error, never other numbers. PyTorch's
-own version counter doesn't show that: views that `.data` or DLPack made, and kernels of others, don't
-count. It is two sums of products with 63 random bits for each word of 32: two different contents
-have the same one with a probability of about 2**-64.
+The digest is computed on the device. It has two uses. If it shows that a storage equals what the store has, the
+storage isn't transferred again. It also shows whether a copy equals what was encoded: if the owner died or went on
+writing meanwhile, that is an error, never different numbers. PyTorch's own version counter isn't enough. It doesn't
+count writes through views that `.data` or DLPack made, or by kernels of other libraries. The digest is two sums of
+products, of each word of 32 bits with 63 random bits. Two different contents have the same digest with a
+probability of about 2**-64.
 
-A storage is shared once and its description used again: each `_share_cuda_` would wrap its
-memory anew. That leaves PyTorch's count of receivers below zero, which it takes for none: the
-owner keeps what it lends itself. Nothing here asks CUDA anything before it meets a storage on a
-GPU, so that the fork server and a standby can be forked.
+A storage is shared once, and its description is used again: each `_share_cuda_` would wrap its memory anew. So
+PyTorch's count of receivers falls below zero, which it treats as none. The owner itself keeps what it lends.
+Nothing here calls CUDA before it meets a storage on a GPU, so the fork server and a standby can be forked.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from holdfast.carry import context, device_lease
 from holdfast.codecs import LENT
 
-BYTES_MIN = 1 << 20  # below, a copy costs less than opening another process's memory
+BYTES_MIN = 1 << 20  # a smaller copy costs less than opening another process's memory
 _ROW = 1 << 16  # words of a digest's sum
-_ROWS = 16  # that are summed at a time: 32 MiB of the device's memory
+_ROWS = 16  # so many rows are summed at a time: 32 MiB of the device's memory
 _PRUNE_MIN = 128
 
 
 class _Known:
-    """The data that is kept of a storage of this process."""
+    """What is known of a storage of this process."""
 
     def __init__(self, storage: torch.UntypedStorage, number: int, digest: bytes):
         self.reference = StorageWeakRef(storage)
@@ -51,15 +50,15 @@ class _Known:
         self.shared: tuple[int, int, tuple] | None = None  # address, size, description
 
     def storage(self) -> torch.UntypedStorage | None:
-        """The storage, if it is alive."""
+        """The storage. None if it doesn't exist any more."""
         return torch.UntypedStorage._new_with_weak_ptr(self.reference.cdata)
 
 
 class _Registry:
-    """The large storages that were encoded or decoded here."""
+    """The large storages that this process has encoded or decoded."""
 
     def __init__(self) -> None:
-        # A weak reference keeps the key from being used again.
+        # A key can't be used for another storage while its entry has a weak reference.
         self._by_place: dict[int, _Known] = {}
         self._by_number: dict[int, _Known] = {}
         self._limit = _PRUNE_MIN
@@ -73,7 +72,7 @@ class _Registry:
 
     def add(self, storage: torch.UntypedStorage, number: int, digest: bytes) -> _Known:
         before = self.numbered(number)
-        if before is not None:  # what a cell changed has its number now
+        if before is not None:  # a cell has changed it, and the new storage has its number
             before.number = device_lease.new_number()
             self._by_number[before.number] = before
         known = _Known(storage, number, digest)
@@ -96,7 +95,7 @@ _registry = _Registry()
 
 
 def is_on_device(storage: torch.UntypedStorage) -> bool:
-    """Whether its memory is not the host's, and it is encoded here."""
+    """Whether a storage lies in a device's memory, and is encoded by this module."""
     return storage.device.type != "cpu"
 
 
@@ -116,7 +115,8 @@ def _settle(device):
 
 
 def _share(storage):
-    """By what another process opens it; an exception if that can't be."""
+    """The description by which another process opens it. Raises an exception if it can't be
+    shared."""
     return storage._share_cuda_()
 
 
@@ -145,7 +145,7 @@ def _bytes_of(tensor):
 
 @torch.no_grad()
 def digest_of(storage: torch.UntypedStorage) -> bytes:
-    """16 bytes that stand for the contents of a storage, computed on its device."""
+    """The digest of a storage's contents, 16 bytes, computed on its device."""
     _settle(storage.device)
     size = storage.nbytes()
     flat = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (size,), (1,))
@@ -192,13 +192,13 @@ def _make_lent(number, digest, device, size, host):
 
 
 def _borrow(number, digest, device):
-    """A copy of what another process lends, or None."""
+    """A copy of what another process lends. None if it can't be opened, or has changed."""
     description = device_lease.leases.find(number)
     if description is None:
         return None
     try:
         made = _copy_of(_open(description), device)
-    except RuntimeError:  # no access to the other process's memory: another way is tried
+    except RuntimeError:  # the other process's memory can't be opened: the bytes are asked for
         return None
     if digest_of(made) != digest:
         return None
@@ -222,7 +222,7 @@ def _fetch_bytes(number, digest, device, size):
 
 
 def reduce_storage(storage: torch.UntypedStorage, notes: dict[t.Any, t.Any]) -> tuple[t.Any, ...]:
-    """The result of `__reduce__`, for a storage that isn't in host memory; `notes`: the
+    """How a storage on a device is pickled: as `__reduce__` would return it. `notes` are the
     pickler's."""
     device = str(storage.device)
     if not (context.in_store() and _is_lendable(storage)):
@@ -245,7 +245,7 @@ def _needs_bytes(known, as_it_came):
     leases = device_lease.leases
     if leases.durable or leases.answers:
         return not leases.may_leave_out()
-    # A cell. Memory that it didn't change is in the store as the main worker knows it.
+    # In a cell: memory that it didn't change is in the store as the main worker knows it.
     return not as_it_came and not (leases.may_leave_out() and leases.lend(known.number))
 
 
@@ -261,7 +261,7 @@ def _describe(number):
     if known.shared is None or known.shared[:2] != place:
         try:
             known.shared = *place, _share(storage)
-        except RuntimeError:  # of an allocator whose memory can't be shared
+        except RuntimeError:  # its allocator's memory can't be shared
             return None
     return known.shared[2]
 

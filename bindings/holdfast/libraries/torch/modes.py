@@ -1,8 +1,8 @@
-"""Carries PyTorch's modes that a cell has entered and not left, as a setting of torch.py.
+"""PyTorch's modes that a cell has entered and not left: a setting in `libraries/torch/__init__.py`.
 
-A `TorchFunctionMode` sees the functions of PyTorch that code calls, a `TorchDispatchMode` their operations.
-To read and write tensors we call some as well, so the notebook's modes are put aside meanwhile (`aside`). The
-default device is a mode, too, and a setting of its own.
+A `TorchFunctionMode` sees each call of a PyTorch function. A `TorchDispatchMode` sees each operation. The codecs call
+PyTorch, too, to read and write tensors. So the notebook's modes are put aside meanwhile (`aside`). The default device
+is a mode, too, but a setting of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import typing as t
 
 from holdfast.libraries import MISSING
 
-Stacks = dict[str, list[t.Any]]  # by kind, the one entered last at the end
+Stacks = dict[str, list[t.Any]]  # by kind; the mode that was entered last is at the end
 
 _KINDS = ("function", "dispatch")
 _PYTHON_DISPATCH = "torch.utils._python_dispatch"
@@ -27,7 +27,7 @@ class Modes:
 
     @contextlib.contextmanager
     def aside(self) -> t.Iterator[None]:
-        """Hide what is called meanwhile from the modes."""
+        """Hide calls that are made meanwhile from the modes."""
         if self._aside is not None:
             yield
             return
@@ -57,7 +57,8 @@ class Modes:
 
 
 def _stack(kind: str) -> list[t.Any]:
-    """Without the default device, which is the first, and none while PyTorch itself has modes of its own."""
+    """The modes without the default device, which is the first one. None of them while PyTorch
+    itself has entered some of its own."""
     core = sys.modules.get("torch._C")
     if core is None or not hasattr(core, f"_len_torch_{kind}_stack"):
         return []
@@ -80,7 +81,7 @@ def _push(kind: str, stack: list[t.Any]) -> None:
 
 
 def _note_dispatch(stack: list[t.Any]) -> None:
-    """What PyTorch notes when one is entered, and takes back when it is left."""
+    """Set what PyTorch notes when a mode is entered, and resets when it is left."""
     module: t.Any = sys.modules[_PYTHON_DISPATCH]
     noted = {
         "_is_in_torch_dispatch_mode": bool(stack),

@@ -1,10 +1,9 @@
 """PyTorch: optimizers with all that was hung on them.
 
-Their own pickling is for files. It keeps the parameters' groups and the state, and drops hooks, and
-the `step` that a scheduler of learning rates puts in the place of the class's, by which it knows
-that a step was made: a cell would leave out what a hook does, and warn of a wrong order. So here all
-of `__dict__` is carried, and `__setstate__` gets it as it gets what pickling keeps. A class that has a
-pickling of its own knows better, and is left alone.
+Their own pickling is meant for files. It keeps the parameters' groups and the state, and drops two things: hooks,
+and the `step` by which a scheduler of learning rates has replaced the class's. By that `step` it knows that a
+step was made. Without these, a cell would leave out what a hook does, and warn of a wrong order. So all of
+`__dict__` is carried here, and given to `__setstate__`. A class that says itself how it is pickled is left alone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _OWN = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 def _make(cls: t.Any) -> torch.optim.Optimizer:
     optimizer = cls.__new__(cls)
-    optimizer._patch_step_function()  # before a `step` that leads to the class's is read
+    optimizer._patch_step_function()  # first, since a `step` that is read may lead to the class's
     return optimizer
 
 

@@ -1,23 +1,21 @@
 """PyTorch: storages, tensors of every layout, parameters, generators.
 
-In PyTorch storages hold the memory, and a tensor is a place in one. So a storage is pickled once,
-as memory, and a tensor as its storage, offset, shape and strides. Modules, optimizers, quantized
-and nested tensors, and subclasses that are made of other tensors have their own pickling, which
-comes down to these.
+In PyTorch, storages hold the memory, and a tensor is a place in a storage. So a storage is pickled once, as
+memory, and a tensor as its storage, offset, shape and strides. Modules, optimizers, quantized and nested
+tensors, and subclasses that are made of other tensors have their own pickling, which comes down to these.
 
-PyTorch's own reduction of a tensor is not used: it copies every storage into the pickle, leaves
-the gradient and the hooks behind, and makes a leaf of what was computed, so that `backward()`
-would do nothing and not say so. Here a tensor that was computed with gradients keeps its value
-and `requires_grad`; the graph behind it lives in C++ and stays, and `backward()` through it says
-that it stayed.
+PyTorch's own way to pickle a tensor isn't used. It copies every storage into the pickle, and leaves out the
+gradient and the hooks. It makes a leaf of a computed tensor, so `backward()` would do nothing, without an
+error. Here a tensor that was computed with gradients keeps its value and `requires_grad`. The graph behind it
+lives in C++ and stays in its process. `backward()` through it raises an error that says so.
 
-Storages on a GPU are torch_devices', optimizers torch_optimizers'.
+Storages on a GPU are in devices.py, optimizers in optimizers.py.
 
-A tensor that is pickled by itself, as most variables are, is made of its memory in one call: each
-call of PyTorch's takes 100 to 500 lines of code and data that no cache has in a new process.
+A tensor that is pickled by itself, as most variables are, is made of its memory in one call. In a new process
+each call of PyTorch's reads 100 to 500 cache lines of code and data for the first time.
 
-A restored storage lies in the mapped region and holds it. It can be written, and replaced
-(`set_`, `.data`); it can't grow in place, as no storage that PyTorch didn't allocate itself.
+A restored storage lies in the mapped region and holds it. It can be written, and replaced (`set_`, `.data`). It
+can't grow in place. That holds for each storage that PyTorch didn't allocate itself.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _NO_GRAPH = (
 
 
 def _unseen(function):
-    """What follows PyTorch's calls (`TorchFunctionMode`, `__torch_function__`) doesn't see those."""
+    """Hide the PyTorch calls of a function from `TorchFunctionMode` and `__torch_function__`."""
 
     @functools.wraps(function)
     def unseen(*args):
@@ -48,11 +46,11 @@ def _unseen(function):
 
 
 class _GraphNotCarried(torch.autograd.Function):
-    """Stands at the place of a graph that lives in another process."""
+    """Stands for a graph that is in another process."""
 
     @staticmethod
     def forward(ctx, anchor, box):
-        return box[0]  # not an argument, so that it is no view of one
+        return box[0]  # it isn't an argument itself, so the result isn't a view of one
 
     @staticmethod
     def backward(ctx, *gradients):
@@ -82,7 +80,7 @@ def _make_strided(storage, dtype, offset, size, stride, bits):
 
 def _make_whole(memory, dtype, offset, size, stride):
     tensor = torch.frombuffer(memory, dtype=dtype)
-    if type(memory) is bytearray:  # little: it gets memory that it can resize
+    if type(memory) is bytearray:  # small memory: the copy can be resized
         tensor = tensor.clone()
     if size != tensor.size() or stride != (1,):
         tensor.set_(tensor.untyped_storage(), offset, size, stride)
@@ -93,7 +91,7 @@ def _make_sparse(layout, parts, size, coalesced):
     if layout == torch.sparse_coo:
         tensor = torch.sparse_coo_tensor(*parts, size, check_invariants=False)
         return tensor._coalesced_(coalesced)
-    with no_warnings():  # whoever made the tensor has been told that the layout is new
+    with no_warnings():  # the warning of a new layout was shown when the tensor was made
         return torch.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=False)
 
 
@@ -103,7 +101,7 @@ def _make_meta(dtype, size, stride):
 
 @_unseen
 def _make_tensor(make, args, cls, requires_grad, is_leaf):
-    if make is _make_strided:  # of a storage, which no graph leads to
+    if make is _make_strided:  # it is made from a storage, so no graph leads to it
         tensor = make(*args)
     else:
         with torch.no_grad():
@@ -120,7 +118,7 @@ def _make_tensor(make, args, cls, requires_grad, is_leaf):
 
 
 def _make_inference(*how):
-    """One that was made in `torch.inference_mode()`, which autograd refuses."""
+    """A tensor that was made in `torch.inference_mode()`. Autograd refuses it."""
     with torch.inference_mode():
         return _make_tensor(*how)
 
@@ -156,7 +154,7 @@ def _find_in_torch(name):
 
 
 def _has_own_pickling(tensor):
-    """Whether the tensor isn't storage and strides, or its class has a say in it."""
+    """Whether a tensor isn't storage and strides, or its class says how it is pickled."""
     cls = type(tensor)
     return (
         cls.__reduce_ex__ not in (torch.Tensor.__reduce_ex__, torch.nn.Parameter.__reduce_ex__)
@@ -182,7 +180,7 @@ def _is_compressed(tensor):
 
 
 def _parts_of_sparse(tensor):
-    """The dense tensors that a sparse one is made of."""
+    """The dense tensors of which a sparse one is made."""
     tensor = tensor.detach()
     if tensor.layout == torch.sparse_coo:
         return tensor._indices(), tensor._values()
@@ -197,15 +195,15 @@ def _how_to_make(tensor):
     if tensor.is_sparse or _is_compressed(tensor):
         coalesced = tensor.is_sparse and tensor.is_coalesced()
         return _make_sparse, (tensor.layout, _parts_of_sparse(tensor), size, coalesced)
-    # Bits that stand for an operation that was put off: conjugation, negation.
+    # Bits for operations that PyTorch does later: conjugation, negation.
     bits = torch._utils.get_tensor_metadata(tensor)
     place = tensor.storage_offset(), size, tensor.stride()
     return _make_strided, (tensor.untyped_storage(), tensor.dtype, *place, bits)
 
 
 def _is_whole_of(tensor, pickler):
-    """Whether it is all that is pickled, and nothing but numbers in memory that it can be made of
-    at once: nobody else can ask for its storage."""
+    """Whether the tensor is all that is pickled, and only numbers in memory. Then no other object
+    can ask for its storage, and it is made of the memory in one call."""
     if not (
         tensor is pickler.root
         and type(tensor) is torch.Tensor
@@ -307,7 +305,7 @@ class _Generators(Codec):
 
 
 class _MemoryFormats(Codec):
-    """Their own pickling looks for "torch.channels_last" in any module that has a `torch`."""
+    """By name: their own pickling looks for "torch.channels_last" in any module with a `torch`."""
 
     types = ("torch.memory_format",)
 
@@ -316,8 +314,8 @@ class _MemoryFormats(Codec):
 
 
 class _Handles(Codec):
-    """The handle that `register_hook` returns refers weakly to the dict of hooks that it removes
-    itself from."""
+    """The handle that `register_hook` returns. It refers weakly to the dict of hooks from which it
+    removes itself."""
 
     types = ("torch.utils.hooks.RemovableHandle",)
 
@@ -339,7 +337,8 @@ for _codec in (
 
 
 def samples():
-    """An element is read, written and added to: PyTorch looks at the processor before its first."""
+    """A tensor of which an element was read, written and added to: PyTorch looks at the processor
+    before the first operation of a kind."""
     tensor = torch.ones(2)
     tensor[0] = float(tensor[1])
     tensor[0] += 1

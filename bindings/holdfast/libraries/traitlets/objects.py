@@ -1,7 +1,7 @@
 """traitlets: objects with traits that somebody observes, and its marks.
 
-traitlets pickles an object without its observers, links and validators. One that has such stays in its process. Those
-of IPython and Jupyter go on as their classes say.
+traitlets pickles an object without its observers, links and validators. So an object that has any stays in its
+process. For objects of IPython and Jupyter, their classes say how they are pickled.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class _Objects(Codec):
 
 
 def _is_of_class(follower: t.Any) -> bool:
-    """Whether it is a method that `observe` or `validate` decorates, which each instance has."""
+    """Whether it is a method with `observe` or `validate`. Each instance of the class has it."""
     from traitlets import EventHandler
 
     return isinstance(follower, EventHandler)
 
 
 class _Marks(Codec):
-    """`All`, `Undefined`: they are compared by identity."""
+    """`All` and `Undefined`, which are compared by identity."""
 
     types = ("traitlets.utils.sentinel.Sentinel",)
 
