@@ -176,7 +176,8 @@ hfi_extent_excess(const hf_session *session, uint64_t fresh) {
     const hfi_superblock *super = session->super;
     uint64_t used = used_bytes(super), waits = free_pages(super) + fresh;
     uint64_t most =
-        larger_of(larger_of(used, super->peak), 2 * super->bytes[HFI_COMMITTED]) + KEPT_IDLE;
+        larger_of(larger_of(used, super->peak), 2 * super->bytes[HFI_COMMITTED]) +
+        KEPT_IDLE;
     uint64_t all = used + super->bytes[HFI_RETIRED] + waits;
     uint64_t over = all > most ? all - most : 0;
     return over < waits ? over : waits;
