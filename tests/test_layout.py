@@ -58,7 +58,8 @@ ARROWS = {
     "recorder": PUBLIC | {"shm_store/platform", "shm_store/base"},
     "worker": {"shm_store/include"},
     "bindings/store": PUBLIC
-    | {"worker", "serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"},
+    | {"worker", "serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"}
+    | {"kernel/workers"},  # the table of frames
     "bindings/monitor": {"monitor/include"},
     "bindings/recorder": PUBLIC | {"recorder"},
     "bindings/views": PUBLIC | {"recorder", "shm_store/base"},  # definitions and profiles

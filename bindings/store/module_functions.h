@@ -12,6 +12,7 @@
 
 extern PyMethodDef hfi_arrow_pool_functions[];
 extern PyMethodDef hfi_codec_functions[];
+extern PyMethodDef hfi_control_frames_functions[];
 extern PyMethodDef hfi_fork_functions[];
 extern PyMethodDef hfi_json_text_functions[];
 extern PyMethodDef hfi_library_allocator_functions[];

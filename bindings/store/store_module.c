@@ -150,6 +150,7 @@ static PyMethodDef *const functions[] = {
     walk_functions,
     hfi_arrow_pool_functions,
     hfi_codec_functions,
+    hfi_control_frames_functions,
     hfi_fork_functions,
     hfi_json_text_functions,
     hfi_library_allocator_functions,

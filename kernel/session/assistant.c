@@ -203,18 +203,15 @@ hfi_assistant_ready(hf_kernel *kernel) {
 }
 
 void
-hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply) {
-    hfi_request *request =
-        hfi_queue_pop_id(&kernel->assistant->asked, hfi_map_integer(reply, "id", 0));
-    const msgpack_object *main_worker = hfi_map_get(reply, "main");
+hfi_assistant_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
+    hfi_request *request = hfi_queue_pop_id(&kernel->assistant->asked, reply->id);
     if (request == NULL)
         return;
-    if (main_worker != NULL && main_worker->type == MSGPACK_OBJECT_BOOLEAN &&
-        main_worker->via.boolean) {
+    if (reply->main) {
         leave_to_main(kernel, request);
         return;
     }
-    hfi_ends_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
+    hfi_ends_reply(kernel, request, reply, reply->metadata);
     end_request(kernel, request);
     if (!is_asked(kernel))
         kernel->assistant->worker->deadline_ns = 0;
@@ -233,12 +230,12 @@ hfi_assistant_debug(hf_kernel *kernel, hfi_request *request) {
 
 static void
 hand_end(hfi_worker *worker, const char *target, int waits, int fd) {
-    hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
-    hfi_frame_init(&frame, "debug", 2);
-    hfi_frame_add_text(&frame, "target", hfi_part_text(target));
-    hfi_frame_add_flag(&frame, "waits", waits);
-    if (hfi_control_send_consume(worker->control, &frame, &fd, 1, &error) != HF_OK)
+    if (hfi_control_send(worker->control,
+                         HFI_FRAME(to_worker_debug, .head.fds = {fd},
+                                   .target = hfi_part_text(target),
+                                   .waits = waits != 0),
+                         &error) != HF_OK)
         hfi_log("debug: %s", error.message);
 }
 
@@ -258,17 +255,16 @@ connect_to(hf_kernel *kernel, hfi_worker *worker, const char *target, int waits)
 
 void
 hfi_assistant_connect(hf_kernel *kernel, hfi_worker *worker,
-                      const msgpack_object *map) {
+                      const hfi_from_assistant_debug *frame) {
     (void)worker;
-    connect_to(kernel, hfi_workers_main(kernel), "main",
-               (int)hfi_map_integer(map, "waits", 0));
+    connect_to(kernel, hfi_workers_main(kernel), "main", frame->waits != 0);
 }
 
 void
 hfi_assistant_debugging(hf_kernel *kernel, hfi_worker *worker,
-                        const msgpack_object *map) {
+                        const hfi_from_assistant_debugging *frame) {
     (void)worker;
-    kernel->assistant->debugging = (int)hfi_map_integer(map, "active", 0);
+    kernel->assistant->debugging = frame->active != 0;
 }
 
 void

@@ -20,16 +20,16 @@ void hfi_assistant_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_assistant_deadline_ns(const hf_kernel *kernel);
 /* It reports that it is ready; its reply came; it died, so the main worker answers. */
 void hfi_assistant_ready(hf_kernel *kernel);
-void hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_assistant_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply);
 void hfi_assistant_died(hf_kernel *kernel);
 /* NULL: there is none. */
 hfi_worker *hfi_assistant_worker(const hf_kernel *kernel);
 /* Takes the debug_request, which it owns then. */
 void hfi_assistant_debug(hf_kernel *kernel, hfi_request *request);
 void hfi_assistant_connect(hf_kernel *kernel, hfi_worker *worker,
-                           const msgpack_object *map);
+                           const hfi_from_assistant_debug *frame);
 void hfi_assistant_debugging(hf_kernel *kernel, hfi_worker *worker,
-                             const msgpack_object *map);
+                             const hfi_from_assistant_debugging *frame);
 /* If a client debugs, connect its debugger with the cell's process. */
 void hfi_assistant_attend(hf_kernel *kernel);
 
@@ -45,7 +45,7 @@ int hfi_subshell_take(hf_kernel *kernel, hfi_request *request);
 void hfi_subshell_next(hf_kernel *kernel,
                        void (*answer)(hf_kernel *kernel, const hfi_request *request));
 /* 0: it is no reply to a subshell's request. */
-int hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply);
+int hfi_subshell_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply);
 /* A cell asks for input; the request that it belongs to, or NULL. */
 const hfi_request *hfi_subshell_asks(hf_kernel *kernel, hfi_part id);
 /* 0: no subshell waits for this input_reply. */

@@ -69,39 +69,32 @@ const hfi_owner hfi_commits_owner = {offsetof(hf_kernel, commits),
 
 /* ---- asking --------------------------------------------------------------------- */
 
-/* Where is the cell to run? Four keys. */
-static void
-ask_where(hf_kernel *kernel, hfi_frame *frame) {
-    const char *chosen = kernel->cell.directive.run_mode;
-    hfi_frame_add_text(frame, "code", hfi_cell_code(&kernel->cell));
-    hfi_frame_add_text(frame, "cell_run", hfi_part_text(chosen != NULL ? chosen : ""));
-    hfi_frame_add_text(frame, "run", hfi_part_text(kernel->run_mode));
-    hfi_frame_add_flag(frame, "isolated", kernel->cell.directive.isolated);
-}
-
 void
 hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
-    hfi_frame frame;
     int waits = kernel->cell.state == HFI_CELL_COMMITTING;
     int goes_back = waits && hfi_cell_goes_back(&kernel->cell);
-    int asks = waits && !goes_back;
-    int durable = !waits || goes_back;
-    kernel->commits->id = ++kernel->next_id;
+    const hfi_directive *directive = &kernel->cell.directive;
+    hfi_to_main_commit frame = {.head.row = &hfi_row_to_main_commit,
+                                .durable = !waits || goes_back};
+    kernel->commits->id = frame.id = ++kernel->next_id;
     kernel->commits->asked_ns = now_ns;
-    hfi_frame_init(&frame, "commit", asks ? 6 : 2);
-    hfi_frame_add_integer(&frame, "id", kernel->commits->id);
-    hfi_frame_add_flag(&frame, "durable", durable);
-    if (durable)
+    if (frame.durable)
         kernel->commits->owing = 0;
-    if (asks)
-        ask_where(kernel, &frame);
-    hfi_workers_send_main(kernel, &frame);
+    if (waits && !goes_back) { /* and where is the cell to run? */
+        const char *chosen = directive->run_mode;
+        frame.code = hfi_cell_code(&kernel->cell);
+        frame.cell_run = hfi_part_text(chosen != NULL ? chosen : "");
+        frame.run = hfi_part_text(kernel->run_mode);
+        frame.isolated = directive->isolated;
+    }
+    hfi_workers_send_main(kernel, &frame.head);
 }
 
 void
-hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker,
+                const hfi_from_main_owes *frame) {
     (void)worker;
-    (void)map;
+    (void)frame;
     kernel->commits->owing = 1;
 }
 
@@ -210,39 +203,33 @@ hfi_commits_watch(hf_kernel *kernel) {
     tell_foreign(kernel, own_generation(kernel), found, outcome);
 }
 
-void
-hfi_commits_add_name(const hf_kernel *kernel, hfi_frame *frame) {
-    hf_generation name;
-    size_t size = kernel->commits->own != NULL ? sizeof name : 0;
-    if (size > 0)
-        hf_snapshot_export(kernel->commits->own, &name);
-    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, size));
+hfi_part
+hfi_commits_name(const hf_kernel *kernel, hf_generation *ret_name) {
+    if (kernel->commits->own == NULL)
+        return hfi_part_text("");
+    hf_snapshot_export(kernel->commits->own, ret_name);
+    return hfi_part_of(ret_name, sizeof *ret_name);
 }
 
 void
 hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
-                  const msgpack_object *report) {
-    hfi_frame frame;
-    json_t *code =
-        cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
-    long long id = cell != NULL ? cell->adoption : 0;
-    hfi_frame_init(&frame, "adopt", 5 + (report != NULL) + 2 * (id != 0));
-    hfi_frame_add_integer(&frame, "generation", (int64_t)own_generation(kernel));
-    hfi_commits_add_name(kernel, &frame);
-    hfi_frame_add_integer(&frame, "execution_count",
-                          cell != NULL ? cell->number : kernel->count);
-    hfi_frame_add_text(
-        &frame, "code",
-        code != NULL ? hfi_part_of(json_string_value(code), json_string_length(code))
-                     : hfi_part_text(""));
-    hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
-    if (report != NULL)
-        hfi_frame_put_object(&frame, "report", report);
-    if (id != 0) {
-        hfi_frame_add_integer(&frame, "id", id);
-        hfi_frame_add_bytes(&frame, "header", cell->request->message.header);
+                  const hfi_map_report *report) {
+    hf_generation name;
+    hfi_to_main_adopt frame = {.head.row = &hfi_row_to_main_adopt,
+                               .generation = (int64_t)own_generation(kernel),
+                               .name = hfi_commits_name(kernel, &name),
+                               .execution_count = kernel->count,
+                               .report = report};
+    if (cell != NULL) {
+        json_t *code = json_object_get(cell->request->message.body, "code");
+        frame.execution_count = cell->number;
+        frame.code = hfi_part_of(json_string_value(code), json_string_length(code));
+        frame.store_history = cell->store_history;
+        frame.id = cell->adoption;
     }
-    hfi_workers_send_main(kernel, &frame);
+    if (frame.id != 0)
+        frame.header = cell->request->message.header;
+    hfi_workers_send_main(kernel, &frame.head);
 }
 
 int
@@ -310,12 +297,11 @@ begins(hfi_part text, const char *word) {
 /* The same for a reply, in which the worker may say instead why it has prepared
  * nothing. */
 hf_status
-hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
+hfi_commits_publish(hf_kernel *kernel, const hfi_from_worker_reply *reply,
                     uint64_t *ret_generation, hf_error *reterr) {
-    hfi_part trouble = hfi_map_part(hfi_map_get(reply, "report"), "error");
+    hfi_part trouble = reply->report != NULL ? reply->report->error : hfi_part_text("");
     if (trouble.size == 0)
-        return publish_prepared(kernel, hfi_map_part(reply, "prepared"), ret_generation,
-                                reterr);
+        return publish_prepared(kernel, reply->prepared, ret_generation, reterr);
     hf_status status = begins(trouble, "NoSpaceError:")    ? HF_E_NOSPACE
                        : begins(trouble, "ConflictError:") ? HF_CONFLICT
                                                            : HF_E_CODEC;
@@ -336,14 +322,11 @@ hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
 }
 
 void
-hfi_commits_keep_unserializable(hf_kernel *kernel,
-                                const msgpack_object *unserializable) {
+hfi_commits_keep_unserializable(hf_kernel *kernel, hfi_texts unserializable) {
     json_object_clear(kernel->commits->unserializable);
-    if (unserializable == NULL || unserializable->type != MSGPACK_OBJECT_MAP)
-        return;
-    for (uint32_t i = 0; i < unserializable->via.map.size; i++) {
-        hfi_part name = hfi_object_part(&unserializable->via.map.ptr[i].key);
-        hfi_part reason = hfi_object_part(&unserializable->via.map.ptr[i].val);
+    for (size_t i = 0; i < unserializable.count; i++) {
+        hfi_part name = unserializable.items[i].key;
+        hfi_part reason = unserializable.items[i].value;
         char *key = strndup(name.data, name.size);
         json_t *value = json_stringn(reason.data, reason.size);
         if (key != NULL && value != NULL)

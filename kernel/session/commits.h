@@ -17,11 +17,13 @@ extern const hfi_owner hfi_commits_owner;
 /* Ask the main worker for a commit: for the cell that waits (COMMITTING), or an idle
  * one. */
 void hfi_commits_ask(hf_kernel *kernel, long long now_ns);
-void hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+void hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker,
+                     const hfi_from_main_owes *frame);
 /* Publish the commit that a worker's reply has prepared; HF_OK too if it has none.
  * HF_E_CODEC, HF_E_NOSPACE or HF_CONFLICT if the reply reports an error; HF_CONFLICT if
  * it was begun upon a generation that isn't ours; else as hf_session_publish. */
-HF_CHECK hf_status hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
+HF_CHECK hf_status hfi_commits_publish(hf_kernel *kernel,
+                                       const hfi_from_worker_reply *reply,
                                        uint64_t *ret_generation, hf_error *reterr);
 /* End the running cell with a CommitError: what happened, and why. */
 void hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error);
@@ -42,17 +44,15 @@ int hfi_commits_repeat(hf_kernel *kernel, hf_status status);
 /* A commit that no cell waited for has failed: the user is told, until one goes well
  * once. */
 void hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error);
-/* A worker that gets the frame is to have our own generation, whatever is current: add
- * its key `name`. */
-void hfi_commits_add_name(const hf_kernel *kernel, hfi_frame *frame);
+/* The `name` of our own generation, which a worker that gets a frame is to have whatever
+ * is current; empty: there is none. It lies in `ret_name`. */
+hfi_part hfi_commits_name(const hf_kernel *kernel, hf_generation *ret_name);
 /* Let the main worker bind the published generation; `cell`: the cell that made it, or
  * NULL. If that has an `adoption`, the main worker answers. */
 void hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
-                       const msgpack_object *report);
-/* Keep the names that the last commit doesn't have, with the reasons; NULL: it has
- * all. */
-void hfi_commits_keep_unserializable(hf_kernel *kernel,
-                                     const msgpack_object *unserializable);
+                       const hfi_map_report *report);
+/* Keep the names that the last commit doesn't have, with the reasons. */
+void hfi_commits_keep_unserializable(hf_kernel *kernel, hfi_texts unserializable);
 json_t *
 hfi_commits_unserializable(const hf_kernel *kernel); /* {name: reason}, borrowed */
 /* The id of the commit that the main worker makes; 0: none. */
@@ -85,13 +85,13 @@ void hfi_generations_note(hf_kernel *kernel);
 void hfi_generations_forget(hf_kernel *kernel);
 /* The current generation was published, by a worker's reply that says what has changed;
  * NULL: whatever differs. Perhaps it is a step. */
-void hfi_generations_published(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_generations_published(hf_kernel *kernel, const hfi_from_worker_reply *reply);
 /* The commit was made, and the main worker has settled: do the frontend's part of the
  * command, and hand the cell to the main worker. */
 void hfi_generations_begin(hf_kernel *kernel);
 /* The main worker's reply, which may have a commit. 0: publishing failed, and the cell
  * has ended with an error. */
-int hfi_generations_replied(hf_kernel *kernel, const msgpack_object *reply);
+int hfi_generations_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply);
 /* The cell is over. */
 hfi_listener hfi_generations_hear;
 

@@ -121,28 +121,13 @@ start_main(hf_kernel *kernel) {
     hfi_restart_begin(kernel);
 }
 
-static msgpack_object
-text_of(hfi_part text) {
-    msgpack_object object = {.type = MSGPACK_OBJECT_STR};
-    object.via.str.ptr = text.data;
-    object.via.str.size = (uint32_t)text.size;
-    return object;
-}
-
 /* The cell's error. Its process sent no report, but where it ran and recorded is known. */
 static void
 fail_with_cost(hf_kernel *kernel, const char *name, const char *value) {
     const hfi_cell *cell = &kernel->cell;
-    hfi_part trace = hfi_trace_recording(kernel);
-    msgpack_object_kv pairs[] = {
-        {text_of(hfi_part_text("metadata")),
-         text_of(hfi_part_text("{\"status\":\"error\"}"))},
-        {text_of(hfi_part_text("trace")), text_of(trace)},
-    };
-    msgpack_object reply = {.type = MSGPACK_OBJECT_MAP};
+    hfi_from_worker_reply reply = {.metadata = hfi_part_text("{\"status\":\"error\"}"),
+                                   .trace = hfi_trace_recording(kernel)};
     hfi_textbuf metadata = {0};
-    reply.via.map.ptr = pairs;
-    reply.via.map.size = trace.size > 0 ? 2 : 1;
     hfi_request_cost(kernel, &reply,
                      cell->plan >= HFI_PLAN_IN_PROCESS ? hfi_cell_run_mode(cell)
                                                        : "plain",
@@ -180,7 +165,7 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         return;
     }
-    hfi_commits_keep_unserializable(kernel, NULL);
+    hfi_commits_keep_unserializable(kernel, (hfi_texts){NULL, 0});
     start_main(kernel);
     if (hfi_restart_is_bare(kernel))
         hfi_textbuf_format(text, "; they are kept, but none is loaded now");
@@ -376,9 +361,9 @@ worker_died(hf_kernel *kernel, hfi_worker *worker) {
 void
 hfi_death_note_exit(hf_kernel *kernel, const hfi_exit *ended) {
     hfi_worker *worker = hfi_worker_named(hfi_workers_server(kernel), ended->pid);
-    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED,
-                                  .worker = worker,
-                                  .ended = ended});
+    hfi_emit(
+        kernel,
+        &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .worker = worker, .exit = ended});
     if (worker == NULL)
         return;
     if (worker->owned) /* what it said before */

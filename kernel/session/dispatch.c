@@ -107,7 +107,6 @@ pass_input(hf_kernel *kernel, const hfi_request *reply) {
     hfi_worker *worker = hfi_cell_is_in_worker(&kernel->cell)
                              ? hfi_workers_cell(kernel)
                              : hfi_workers_main(kernel);
-    hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     if (strcmp(reply->message.type, "input_reply") != 0 || !json_is_string(value) ||
         !kernel->cell.input_wanted || worker == NULL) {
@@ -115,11 +114,11 @@ pass_input(hf_kernel *kernel, const hfi_request *reply) {
         return;
     }
     hfi_cell_input(&kernel->cell, 0);
-    hfi_frame_init(&frame, "input_reply", 1);
-    hfi_frame_add_text(
-        &frame, "value",
-        hfi_part_of(json_string_value(value), json_string_length(value)));
-    if (hfi_control_send_consume(worker->control, &frame, NULL, 0, &error) != HF_OK)
+    if (hfi_control_send(worker->control,
+                         HFI_FRAME(to_worker_input_reply,
+                                   .value = hfi_part_of(json_string_value(value),
+                                                        json_string_length(value))),
+                         &error) != HF_OK)
         hfi_log("input_reply: %s", error.message);
 }
 

@@ -54,9 +54,9 @@ asks_exit(json_t *body) {
 }
 
 hfi_ends_outcome
-hfi_ends_read(const msgpack_object *reply) {
-    hfi_part content = hfi_map_part(reply, "content");
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
+hfi_ends_read(const hfi_from_worker_reply *reply) {
+    json_t *body =
+        json_loadb(reply->content.data, reply->content.size, JSON_ALLOW_NUL, NULL);
     const char *status = json_string_value(json_object_get(body, "status"));
     hfi_ends_outcome outcome = {.failed =
                                     status != NULL && strcmp(status, "error") == 0,
@@ -65,40 +65,25 @@ hfi_ends_read(const msgpack_object *reply) {
     return outcome;
 }
 
-/* Buffers of a reply, at most 64. */
-static size_t
-reply_buffers(const msgpack_object *reply, hfi_part ret_buffers[64]) {
-    const msgpack_object *list = hfi_map_get(reply, "buffers");
-    size_t count = 0;
-    if (list == NULL || list->type != MSGPACK_OBJECT_ARRAY)
-        return 0;
-    for (; count < list->via.array.size && count < 64; count++)
-        ret_buffers[count] = hfi_object_part(&list->via.array.ptr[count]);
-    return count;
-}
-
 void
 hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
-               const msgpack_object *reply, hfi_part metadata) {
-    hfi_part buffers[64];
-    size_t count = reply_buffers(reply, buffers);
-    hfi_part content = hfi_map_part(reply, "content");
-    if (content.size > 0 && !kernel->cell.goes_on)
-        hfi_reply(kernel, request, content, metadata, buffers, count);
+               const hfi_from_worker_reply *reply, hfi_part metadata) {
+    if (reply->content.size > 0 && !kernel->cell.goes_on)
+        hfi_reply(kernel, request, reply->content, metadata, reply->buffers.items,
+                  reply->buffers.count);
 }
 
 /* ---- what it used --------------------------------------------------------------- */
 
 void
 hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
-                      const msgpack_object *map) {
+                      const hfi_from_worker_perfreports *frame) {
     (void)worker;
-    hfi_part level = hfi_map_part(map, "level");
     struct hfi_ends *reports = kernel->ends;
-    reports->on = hfi_map_flag(map, "on");
-    reports->text = hfi_map_flag(map, "text");
-    snprintf(reports->level, sizeof reports->level, "%.*s", (int)level.size,
-             level.size > 0 ? (const char *)level.data : "");
+    reports->on = frame->on;
+    reports->text = frame->text;
+    snprintf(reports->level, sizeof reports->level, "%.*s", (int)frame->level.size,
+             frame->level.size > 0 ? frame->level.data : "");
 }
 
 int
@@ -112,14 +97,12 @@ hfi_ends_will_report(const hf_kernel *kernel) {
 
 static void
 ask_report(hf_kernel *kernel) {
-    hfi_frame frame;
-    kernel->cell.request->id = ++kernel->next_id;
-    hfi_frame_init(&frame, "perfreport", 4);
-    hfi_frame_add_integer(&frame, "id", kernel->cell.request->id);
-    hfi_frame_add_bytes(&frame, "header", kernel->cell.request->message.header);
-    hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->ends->level));
-    hfi_frame_add_flag(&frame, "text", kernel->ends->text);
-    hfi_workers_send_main(kernel, &frame);
+    hfi_request *request = kernel->cell.request;
+    request->id = ++kernel->next_id;
+    hfi_workers_send_main(kernel, HFI_FRAME(to_main_perfreport, .id = request->id,
+                                            .header = request->message.header,
+                                            .level = hfi_part_text(kernel->ends->level),
+                                            .text = kernel->ends->text != 0));
 }
 
 /* Whether the main worker has something to say before the end of the cell, which was

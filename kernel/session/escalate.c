@@ -120,10 +120,10 @@ hfi_escalate_has_reached(const hf_kernel *kernel) {
 }
 
 void
-hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker,
+                   const hfi_from_worker_interrupted *frame) {
     struct hfi_escalate *escalation = kernel->escalate;
-    if (worker != hfi_workers_at_work(kernel) ||
-        kernel->cell.request->id != hfi_map_integer(map, "id", 0))
+    if (worker != hfi_workers_at_work(kernel) || kernel->cell.request->id != frame->id)
         return;
     escalation->nudge_ns = 0;
     if (escalation->signal == 0 && escalation->taken++ < TAKEN_MAX)

@@ -22,7 +22,7 @@ int hfi_escalate_has_reached(const hf_kernel *kernel);
 /* Sends the interrupt that waited for the cell to begin; forgets all when it ends. */
 hfi_listener hfi_escalate_hear;
 void hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker,
-                        const msgpack_object *map);
+                        const hfi_from_worker_interrupted *frame);
 void hfi_escalate_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_escalate_deadline_ns(const hf_kernel *kernel);
 

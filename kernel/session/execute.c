@@ -46,6 +46,7 @@
 #include "session/escalate.h"
 #include "session/handover.h"
 #include "session/listeners.h"
+#include "session/lists.h"
 #include "session/publish.h"
 #include "session/restart.h"
 #include "session/rollback.h"
@@ -80,7 +81,6 @@ is_blank(json_t *code) {
 static void
 publish_directive(hf_kernel *kernel, const hfi_directive *directive) {
     hfi_part parent = kernel->cell.request->message.header;
-    size_t count = 0;
     if (directive->out != NULL)
         hfi_publish_stream(kernel, HFI_STDOUT, parent, hfi_part_text(directive->out));
     if (directive->err != NULL)
@@ -93,17 +93,10 @@ publish_directive(hf_kernel *kernel, const hfi_directive *directive) {
         hfi_publish(kernel, "display_data", parent, hfi_textbuf_part(&content));
         hfi_textbuf_fini(&content);
     }
-    while (directive->environment != NULL && directive->environment[count] != NULL)
-        count++;
-    if (count > 0) {
-        hfi_frame frame;
-        hfi_frame_init(&frame, "environment", 1);
-        hfi_frame_add_map(&frame, "values", count / 2);
-        for (size_t i = 0; i + 1 < count; i += 2)
-            hfi_frame_add_text(&frame, directive->environment[i],
-                               hfi_part_text(directive->environment[i + 1]));
-        hfi_workers_send_main(kernel, &frame);
-    }
+    hfi_texts values = hfi_list_of_pairs(directive->environment);
+    if (values.count > 0)
+        hfi_workers_send_main(kernel, HFI_FRAME(to_main_environment, .values = values));
+    hfi_list_free(values.items);
 }
 
 /* Apply the user's commands to the cell. */
@@ -391,33 +384,36 @@ hfi_execute_control(hf_kernel *kernel) {
 /* ---- what its worker says ------------------------------------------------------- */
 
 void
-hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
+                    const hfi_from_worker_started *frame) {
     if (kernel->cell.state != HFI_CELL_STARTING ||
-        kernel->cell.request->id != hfi_map_integer(map, "id", 0) ||
-        worker != hfi_workers_at_work(kernel))
+        kernel->cell.request->id != frame->id || worker != hfi_workers_at_work(kernel))
         return;
     hfi_cell_move(&kernel->cell, HFI_CELL_RUNNING);
-    hfi_emit(kernel, &(hfi_event){
-                         .kind = HFI_EVENT_CELL_STARTED, .worker = worker, .map = map});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STARTED,
+                                  .worker = worker,
+                                  .started = frame});
 }
 
 void
-hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker,
+                  const hfi_from_worker_ended *frame) {
     if (kernel->cell.state == HFI_CELL_RUNNING &&
-        kernel->cell.request->id == hfi_map_integer(map, "id", 0)) {
+        kernel->cell.request->id == frame->id) {
         hfi_cell_move(&kernel->cell, HFI_CELL_COLLECTING);
     }
-    hfi_emit(kernel,
-             &(hfi_event){.kind = HFI_EVENT_CELL_ENDED, .worker = worker, .map = map});
+    hfi_emit(
+        kernel,
+        &(hfi_event){.kind = HFI_EVENT_CELL_ENDED, .worker = worker, .ended = frame});
 }
 
 static void
-main_replied(hf_kernel *kernel, const msgpack_object *reply) {
+main_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hfi_request *request = kernel->cell.request;
     if (hfi_ends_report(kernel))
         return;
     if (kernel->cell.state == HFI_CELL_ANSWERING) {
-        hfi_ends_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
+        hfi_ends_reply(kernel, request, reply, reply->metadata);
         hfi_ends_finish(kernel, 0);
         return;
     }
@@ -448,8 +444,8 @@ is_awaited(const hf_kernel *kernel, const hfi_worker *worker, long long id) {
 
 void
 hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
-                    const msgpack_object *reply) {
-    long long id = hfi_map_integer(reply, "id", 0);
+                    const hfi_from_worker_reply *reply) {
+    long long id = reply->id;
     hfi_rollback_outcome outcome;
     if (worker == hfi_workers_main(kernel))
         hfi_restart_answered(kernel);

@@ -41,6 +41,7 @@
 
 #include "session/workers.h"
 #include "session/listeners.h"
+#include "session/lists.h"
 #include "session/request.h"
 #include "workers/program.h"
 
@@ -239,22 +240,17 @@ hfi_generations_forget(hf_kernel *kernel) {
 }
 
 static int
-is_among(const msgpack_object *numbers, long long number) {
-    for (uint32_t i = 0; i < numbers->via.array.size; i++) {
-        const msgpack_object *one = &numbers->via.array.ptr[i];
-        if (one->type == MSGPACK_OBJECT_POSITIVE_INTEGER &&
-            (long long)one->via.u64 == number)
+is_among(hfi_ints numbers, long long number) {
+    for (size_t i = 0; i < numbers.count; i++)
+        if (numbers.items[i] == number)
             return 1;
-    }
     return 0;
 }
 
 /* Leave out the cells that changed nothing, by the worker's word. If that is true of
  * all, something else has changed the variables meanwhile: they stay. */
 static void
-leave_out(hfi_generations *line, const msgpack_object *looked) {
-    if (looked == NULL || looked->type != MSGPACK_OBJECT_ARRAY)
-        return;
+leave_out(hfi_generations *line, hfi_ints looked) {
     json_t *left = json_array();
     for (size_t i = 0; i < json_array_size(line->cells); i++)
         if (!is_among(looked, cell_at(line->cells, i)))
@@ -264,20 +260,6 @@ leave_out(hfi_generations *line, const msgpack_object *looked) {
         line->cells = json_incref(left);
     }
     json_decref(left);
-}
-
-/* What a reply says; NULL if it doesn't. */
-static json_t *
-changed_of(const msgpack_object *reply) {
-    const msgpack_object *list = hfi_map_get(reply, "changed");
-    if (list == NULL || list->type != MSGPACK_OBJECT_ARRAY)
-        return NULL;
-    json_t *names = json_array();
-    for (uint32_t i = 0; i < list->via.array.size; i++) {
-        hfi_part name = hfi_object_part(&list->via.array.ptr[i]);
-        (void)json_array_append_new(names, json_stringn(name.data, name.size));
-    }
-    return names;
 }
 
 static json_t *
@@ -372,14 +354,15 @@ acquire(hf_kernel *kernel) {
 }
 
 void
-hfi_generations_published(hf_kernel *kernel, const msgpack_object *reply) {
+hfi_generations_published(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hf_snapshot *snapshot = acquire(kernel);
     if (snapshot == NULL)
         return;
-    json_t *changed = changed_of(reply);
+    json_t *changed = reply != NULL ? hfi_list_to_json(reply->changed) : NULL;
     if (changed != NULL ? json_array_size(changed) > 0
                         : is_new(kernel->generations, snapshot)) {
-        leave_out(kernel->generations, hfi_map_get(reply, "looked"));
+        if (reply != NULL)
+            leave_out(kernel->generations, reply->looked);
         add_step(kernel, snapshot, 0, changed);
     } else {
         renew_step(kernel, snapshot);
@@ -389,61 +372,59 @@ hfi_generations_published(hf_kernel *kernel, const msgpack_object *reply) {
 
 /* ---- what the main worker gets --------------------------------------------------- */
 
-static void
-add_cells(hfi_frame *frame, const char *key, const json_t *cells) {
-    hfi_textbuf text = {0};
-    list_cells(cells, &text);
-    hfi_frame_add_text(frame, key, hfi_textbuf_part(&text));
-    hfi_textbuf_fini(&text);
-}
-
-static void
-add_names(hfi_frame *frame, const json_t *names) {
-    size_t i;
-    json_t *name;
-    hfi_frame_add_array(frame, "changed", json_array_size(names));
-    json_array_foreach(names, i, name)
-        hfi_frame_put_text(frame, hfi_part_text(json_string_value(name)));
-}
-
-static void
-write_step(hfi_frame *frame, const hfi_history_step *step) {
-    hf_generation name;
+/* A step of a frame borrows from here. */
+typedef struct told_step {
     char key[24];
-    hf_snapshot_export(step->snapshot, &name);
-    snprintf(key, sizeof key, "%lld", (long long)step->generation);
-    hfi_frame_add_map(frame, key, 4 + (step->changed != NULL));
-    hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
-    hfi_frame_add_integer(frame, "origin", step->origin);
-    add_cells(frame, "cells", step->cells);
+    hf_generation name;
+    hfi_textbuf cells;
+    hfi_parts changed;
+} told_step;
+
+static hfi_keyed_step
+tell_step(const hfi_history_step *step, told_step *told) {
+    snprintf(told->key, sizeof told->key, "%lld", (long long)step->generation);
+    hf_snapshot_export(step->snapshot, &told->name);
+    list_cells(step->cells, &told->cells);
     if (step->changed != NULL)
-        add_names(frame, step->changed);
-    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
+        told->changed = hfi_list_of_json(step->changed);
+    return (hfi_keyed_step){hfi_part_text(told->key),
+                            {.unix_ns = step->unix_ns,
+                             .origin = step->origin,
+                             .cells = hfi_textbuf_part(&told->cells),
+                             .changed = told->changed,
+                             .name = hfi_part_of(&told->name, sizeof told->name)}};
 }
 
 static void
-write_history(const hf_kernel *kernel, hfi_frame *frame) {
+send_history(hf_kernel *kernel) {
     const hfi_generations *line = kernel->generations;
     const hfi_history *history = &kernel->cell.directive.history;
-    const char *name;
-    json_t *reason;
-    hfi_frame_add_map(frame, "history", 11);
-    hfi_frame_add_text(frame, "kind", hfi_part_text(hfi_history_name(history->kind)));
-    hfi_frame_add_integer(frame, "from", history->from);
-    hfi_frame_add_integer(frame, "to", history->to);
-    hfi_frame_add_integer(frame, "target", line->target);
-    hfi_frame_add_integer(frame, "kept_bytes", (int64_t)line->kept_bytes);
-    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)limit_of(line));
-    hfi_frame_add_integer(frame, "dropped", line->dropped);
-    hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
-    add_cells(frame, "pending", line->cells);
-    hfi_frame_add_map(frame, "unserializable",
-                      json_object_size(line->target_unserializable));
-    json_object_foreach(line->target_unserializable, name, reason)
-        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
-    hfi_frame_add_map(frame, "steps", line->count);
+    hfi_keyed_step steps[HFI_STEPS_MAX + 1];
+    told_step told[HFI_STEPS_MAX + 1] = {0};
+    hfi_textbuf pending = {0};
+    hfi_texts unserializable = hfi_list_of_object(line->target_unserializable);
     for (size_t i = 0; i < line->count; i++)
-        write_step(frame, &line->steps[i]);
+        steps[i] = tell_step(&line->steps[i], &told[i]);
+    list_cells(line->cells, &pending);
+    hfi_request_send_with(
+        kernel, hfi_workers_main(kernel), kernel->cell.request,
+        &(hfi_map_history){.kind = hfi_part_text(hfi_history_name(history->kind)),
+                           .from = history->from,
+                           .to = history->to,
+                           .target = line->target,
+                           .undone = hfi_textbuf_part(&line->undone),
+                           .unserializable = unserializable,
+                           .pending = hfi_textbuf_part(&pending),
+                           .kept_bytes = (int64_t)line->kept_bytes,
+                           .limit_bytes = (int64_t)limit_of(line),
+                           .dropped = line->dropped,
+                           .steps = {steps, line->count}});
+    for (size_t i = 0; i < line->count; i++) {
+        hfi_textbuf_fini(&told[i].cells);
+        hfi_list_free(told[i].changed.items);
+    }
+    hfi_textbuf_fini(&pending);
+    hfi_list_free(unserializable.items);
 }
 
 static void
@@ -518,14 +499,15 @@ fail(hf_kernel *kernel, const char *sentence) {
 static void
 send_checkout(hf_kernel *kernel, uint64_t generation, int with_state,
               const json_t *changed) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "checkout", 3 + (changed != NULL));
+    hf_generation name;
+    hfi_parts names = {NULL, 0};
     if (changed != NULL)
-        add_names(&frame, changed);
-    hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
-    hfi_commits_add_name(kernel, &frame);
-    hfi_frame_add_flag(&frame, "state", with_state);
-    hfi_workers_send_main(kernel, &frame);
+        names = hfi_list_of_json(changed);
+    hfi_workers_send_main(kernel,
+                          HFI_FRAME(to_main_checkout, .generation = (int64_t)generation,
+                                    .name = hfi_commits_name(kernel, &name),
+                                    .state = with_state != 0, .changed = names));
+    hfi_list_free(names.items);
 }
 
 /* What may differ between a step and the newest one: what the steps behind it have
@@ -703,8 +685,7 @@ hfi_generations_begin(hf_kernel *kernel) {
     if (!goes_on)
         return;
     hfi_cell_start(&kernel->cell, HFI_PLAN_PLAIN);
-    hfi_request_send_with(kernel, hfi_workers_main(kernel), kernel->cell.request,
-                          write_history);
+    send_history(kernel);
 }
 
 static void
@@ -720,10 +701,10 @@ end(hf_kernel *kernel) {
 }
 
 int
-hfi_generations_replied(hf_kernel *kernel, const msgpack_object *reply) {
+hfi_generations_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hf_error error = HF_ERROR_INIT;
     uint64_t generation = 0;
-    if (hfi_map_part(reply, "prepared").size == 0)
+    if (reply->prepared.size == 0)
         return 1;
     if (hfi_commits_publish(kernel, reply, &generation, &error) != HF_OK) {
         hfi_commits_fail(kernel,

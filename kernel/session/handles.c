@@ -44,13 +44,11 @@ const hfi_owner hfi_handles_owner = {offsetof(hf_kernel, handles),
 /* Takes the descriptor; -1: not found. */
 static void
 send_consume(hfi_worker *worker, long long number, int fd) {
-    hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
-    hfi_frame_init(&frame, "handle", 2);
-    hfi_frame_add_integer(&frame, "handle", number);
-    hfi_frame_add_flag(&frame, "found", fd >= 0);
-    if (hfi_control_send_consume(worker->control, &frame, &fd, fd >= 0, &error) !=
-        HF_OK)
+    if (hfi_control_send(worker->control,
+                         HFI_FRAME(to_worker_handle, .head.fds = {fd}, .handle = number,
+                                   .found = fd >= 0),
+                         &error) != HF_OK)
         hfi_log("handle: %s", error.message);
 }
 
@@ -70,18 +68,17 @@ answer_consume(hf_kernel *kernel, int fd) {
 }
 
 void
-hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    hfi_frame frame;
+hfi_handles_want(hf_kernel *kernel, hfi_worker *worker,
+                 const hfi_from_worker_want_handle *frame) {
     if (worker != hfi_workers_cell(kernel))
         return;
-    kernel->handles->wanted = hfi_map_integer(map, "handle", 0);
+    kernel->handles->wanted = frame->handle;
     if (!is_open(hfi_workers_main(kernel))) {
         answer_consume(kernel, -1);
         return;
     }
-    hfi_frame_init(&frame, "want_handle", 1);
-    hfi_frame_add_integer(&frame, "handle", kernel->handles->wanted);
-    hfi_workers_send_main(kernel, &frame);
+    hfi_workers_send_main(kernel,
+                          HFI_FRAME(to_main_want_handle, .handle = frame->handle));
 }
 
 /* A handle that the running cell made. */
@@ -103,12 +100,10 @@ keep_consume(hf_kernel *kernel, long long number, int fd) {
 }
 
 void
-hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    const msgpack_object *found = hfi_map_get(map, "found");
-    long long number = hfi_map_integer(map, "handle", 0);
-    int has_fd =
-        found != NULL && found->type == MSGPACK_OBJECT_BOOLEAN && found->via.boolean;
-    int fd = has_fd ? hfi_control_take_fd(worker->control) : -1;
+hfi_handles_take(hf_kernel *kernel, hfi_worker *worker,
+                 const hfi_from_worker_handle *frame) {
+    long long number = frame->handle;
+    int fd = frame->found ? frame->head.fds[0] : -1;
     if (worker == hfi_workers_main(kernel) && number == kernel->handles->wanted)
         answer_consume(kernel, fd);
     else if (worker == hfi_workers_cell(kernel) && fd >= 0)

@@ -134,17 +134,16 @@ go_to_cell_worker(hf_kernel *kernel, hfi_part reason) {
 }
 
 void
-hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker,
+                    const hfi_from_main_forked *frame) {
     (void)worker;
-    long long id = hfi_map_integer(map, "id", 0);
-    if (kernel->cell.state != HFI_CELL_FORKING || kernel->cell.request->id != id)
+    if (kernel->cell.state != HFI_CELL_FORKING || kernel->cell.request->id != frame->id)
         return; /* the cell was interrupted, and the fork leaves by itself */
-    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    if (pid <= 0) {
-        go_to_cell_worker(kernel, hfi_map_part(map, "error"));
+    if (frame->pid <= 0) {
+        go_to_cell_worker(kernel, frame->error);
         return;
     }
-    hfi_worker_note_forked(hfi_workers_cell(kernel), pid);
+    hfi_worker_note_forked(hfi_workers_cell(kernel), (pid_t)frame->pid);
     send_cell(kernel, HFI_PLAN_FORKED);
 }
 
@@ -157,20 +156,19 @@ hfi_handover_lose_main(hf_kernel *kernel) {
 }
 
 void
-hfi_handover_refused(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_handover_refused(hf_kernel *kernel, hfi_worker *worker,
+                     const hfi_from_cell_refused *frame) {
     (void)worker;
     if (!hfi_cell_has_begun(&kernel->cell))
-        go_to_cell_worker(kernel, hfi_map_part(map, "reason"));
+        go_to_cell_worker(kernel, frame->reason);
 }
 
 static void
-start_where(hf_kernel *kernel, const msgpack_object *reply) {
-    hfi_part run_mode = hfi_map_part(reply, "run");
-    hfi_cell_explain(&kernel->cell, hfi_map_part(reply, "run_reason"));
-    if (hfi_part_equal(run_mode, hfi_part_text("in-process")))
-        start_in_main(kernel, hfi_map_flag(reply, "protected"));
-    else if (hfi_part_equal(run_mode, hfi_part_text("forked")) &&
-             hfi_workers_main(kernel) != NULL)
+start_where(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
+    hfi_cell_explain(&kernel->cell, reply->run_reason);
+    if (hfi_part_is(reply->run, "in-process"))
+        start_in_main(kernel, reply->protected);
+    else if (hfi_part_is(reply->run, "forked") && hfi_workers_main(kernel) != NULL)
         ask_fork(kernel);
     else
         hfi_handover_start_cell(kernel, 0);
@@ -190,19 +188,19 @@ begin_history(hf_kernel *kernel) {
 
 /* The store has what the main worker holds. */
 static void
-note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation) {
-    hfi_frame frame;
+note_commit(hf_kernel *kernel, const hfi_from_worker_reply *reply,
+            uint64_t generation) {
+    hf_generation name;
     hfi_commits_have_all(kernel);
     hfi_rollback_drop(kernel);
-    hfi_commits_keep_unserializable(kernel, hfi_map_get(reply, "unserializable"));
-    if (hfi_map_part(reply, "prepared").size == 0) {
+    hfi_commits_keep_unserializable(kernel, reply->unserializable);
+    if (reply->prepared.size == 0) {
         hfi_generations_forget(kernel);
         return;
     }
-    hfi_frame_init(&frame, "published", 2);
-    hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
-    hfi_commits_add_name(kernel, &frame);
-    hfi_workers_send_main(kernel, &frame);
+    hfi_workers_send_main(kernel, HFI_FRAME(to_main_published,
+                                            .generation = (int64_t)generation,
+                                            .name = hfi_commits_name(kernel, &name)));
     hfi_commits_settle(kernel, (int64_t)generation);
     hfi_generations_published(kernel, reply);
 }
@@ -216,25 +214,26 @@ delay_next(hf_kernel *kernel, long long spent_ns, hf_status status) {
 }
 
 void
-hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
+hfi_handover_committed(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
-    const msgpack_object *report = hfi_map_get(reply, "report");
     int waits = kernel->cell.state == HFI_CELL_COMMITTING;
     long long spent_ns = hfi_commits_end(kernel);
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     if (hfi_commits_repeat(kernel, status))
         return;
-    if (status == HF_OK && hfi_map_get(reply, "unserializable") != NULL)
+    int has_saved = reply->unserializable.items != NULL;
+    if (status == HF_OK && has_saved)
         note_commit(kernel, reply, generation);
-    if (!waits || hfi_map_get(reply, "unserializable") != NULL)
+    if (!waits || has_saved)
         delay_next(kernel, spent_ns, status);
     if (!waits) {
         if (status != HF_OK)
             hfi_commits_note_failure(kernel, &error);
         return;
     }
-    hfi_cell_committed(&kernel->cell, hfi_map_real(report, "bytes_copied", 0));
+    hfi_cell_committed(&kernel->cell,
+                       reply->report != NULL ? (double)reply->report->bytes_copied : 0);
     if (status != HF_OK)
         hfi_commits_fail(
             kernel,
@@ -248,9 +247,10 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
 }
 
 void
-hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker,
+                     const hfi_from_main_settled *frame) {
     (void)worker;
-    if (hfi_map_integer(map, "generation", 0) == hfi_commits_settling(kernel))
+    if (frame->generation == hfi_commits_settling(kernel))
         hfi_commits_settle(kernel, 0);
     if (kernel->cell.state == HFI_CELL_SETTLING && hfi_commits_settling(kernel) == 0)
         hfi_generations_begin(kernel);
@@ -264,7 +264,7 @@ hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker) {
 /* ---- its reply ------------------------------------------------------------------ */
 
 void
-hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
+hfi_handover_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
     hfi_textbuf metadata = {0};
@@ -272,7 +272,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_cell_answered(&kernel->cell);
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED,
-                                  .map = reply,
+                                  .reply = reply,
                                   .failed = status != HF_OK});
     if (status != HF_OK) {
         release_cell(kernel);
@@ -283,7 +283,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
         hfi_standby_replenish(kernel);
         return;
     }
-    if (hfi_map_part(reply, "prepared").size > 0) {
+    if (reply->prepared.size > 0) {
         hfi_generations_note(kernel);
         hfi_generations_published(kernel, reply);
         if (!hfi_ends_will_report(kernel)) /* whose answer comes after the adoption */
@@ -292,9 +292,9 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
-    hfi_commits_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
+    hfi_commits_adopt(kernel, &kernel->cell, reply->report);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
-                                  .map = reply,
+                                  .reply = reply,
                                   .metadata = &metadata,
                                   .failed = failed});
     hfi_textbuf_fini(&metadata);
@@ -304,14 +304,14 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
 }
 
 void
-hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) {
+hfi_handover_replied_in_process(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hfi_textbuf metadata = {0};
     int failed = hfi_ends_read(reply).failed;
     hfi_cell_answered(&kernel->cell);
-    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .reply = reply});
     hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
-                                  .map = reply,
+                                  .reply = reply,
                                   .metadata = &metadata,
                                   .failed = failed});
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));

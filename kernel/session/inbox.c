@@ -60,22 +60,23 @@ role_of(hfi_part name) {
 
 /* The program that uses the library may be of another version than the worker's. */
 static void
-check_version(hf_kernel *kernel, int version) {
+check_version(hf_kernel *kernel, int64_t version) {
     if (version == HFI_CONTROL_VERSION)
         return;
     (void)hf_error_set(
         &kernel->failure, HF_E_PROTOCOL,
-        "%s speaks version %d of the control protocol, and this program version %d",
-        hfi_workers_program(kernel), version, HFI_CONTROL_VERSION);
+        "%s speaks version %lld of the control protocol, and this program version %d",
+        hfi_workers_program(kernel), (long long)version, HFI_CONTROL_VERSION);
     kernel->stopping = 1;
 }
 
 static void
-on_server_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+on_server_ready(hf_kernel *kernel, hfi_worker *worker,
+                const hfi_from_fork_server_ready *frame) {
     (void)worker;
-    check_version(kernel, (int)hfi_map_integer(map, "version", 0));
+    check_version(kernel, frame->version);
     hfi_workers_server(kernel)->ready = 1;
-    hfi_standby_know(kernel, hfi_map_get(map, "modules"));
+    hfi_standby_know(kernel, frame->modules);
     if (hfi_workers_main(kernel) != NULL &&
         hfi_workers_main(kernel)->state == HFI_WORKER_READY) { /* it outlived another */
         hfi_restart_ready(kernel);
@@ -84,10 +85,10 @@ on_server_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map
 }
 
 static void
-on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    worker = hfi_worker_awaiting(hfi_workers_server(kernel),
-                                 role_of(hfi_map_part(map, "role")));
+on_forked(hf_kernel *kernel, hfi_worker *worker,
+          const hfi_from_fork_server_forked *frame) {
+    pid_t pid = (pid_t)frame->pid;
+    worker = hfi_worker_awaiting(hfi_workers_server(kernel), role_of(frame->role));
     if (worker == NULL || hfi_worker_named(hfi_workers_server(kernel), pid) != NULL)
         return;
     hfi_workers_forked(worker, pid);
@@ -95,24 +96,23 @@ on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
 }
 
 static void
-on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    hfi_part io = hfi_map_part(map, "io");
-    hfi_exit ended = {.pid = (pid_t)hfi_map_integer(map, "pid", 0),
-                      .status = (int)hfi_map_integer(map, "status", 0),
-                      .cpu_seconds = hfi_map_real(map, "cpu_seconds", 0)};
+on_exited(hf_kernel *kernel, hfi_worker *worker,
+          const hfi_from_fork_server_exited *frame) {
+    hfi_exit ended = {.pid = (pid_t)frame->pid,
+                      .status = (int)frame->status,
+                      .cpu_seconds = frame->cpu_seconds};
     (void)worker;
-    if (io.size > 0 && io.size < sizeof ended.io)
-        memcpy(ended.io, io.data, io.size);
+    if (frame->io.size < sizeof ended.io)
+        memcpy(ended.io, frame->io.data, frame->io.size);
     hfi_death_note_exit(kernel, &ended);
 }
 
 static void
-on_imported(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    const msgpack_object *modules = hfi_map_get(map, "modules");
+on_imported(hf_kernel *kernel, hfi_worker *worker,
+            const hfi_from_fork_server_imported *frame) {
     (void)worker;
-    if (modules != NULL && modules->type == MSGPACK_OBJECT_ARRAY &&
-        modules->via.array.size > 0) {
-        hfi_standby_imported(kernel, modules);
+    if (frame->modules.count > 0) {
+        hfi_standby_imported(kernel, frame->modules);
         hfi_standby_replace(kernel);
     }
 }
@@ -120,69 +120,59 @@ on_imported(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
 /* ---- frames of workers ---------------------------------------------------------- */
 
 static hfi_part
-parent_of(const hf_kernel *kernel, const hfi_worker *worker,
-          const msgpack_object *map) {
-    hfi_part given = hfi_map_part(map, "parent");
+parent_of(const hf_kernel *kernel, const hfi_worker *worker, hfi_part given) {
     return given.size > 0 ? given : hfi_workers_parent(kernel, worker);
 }
 
 static void
-on_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+on_message(hf_kernel *kernel, hfi_worker *worker,
+           const hfi_from_worker_message *frame) {
     char type[64];
-    hfi_part name = hfi_map_part(map, "type");
-    const msgpack_object *list = hfi_map_get(map, "buffers");
-    size_t count =
-        list != NULL && list->type == MSGPACK_OBJECT_ARRAY ? list->via.array.size : 0;
-    hfi_part *buffers = calloc(count + 1, sizeof *buffers);
-    if (buffers == NULL || name.size == 0 || name.size >= sizeof type) {
+    if (frame->type.size == 0 || frame->type.size >= sizeof type) {
         hfi_log("dropped a message of a worker");
-        free(buffers);
         return;
     }
-    snprintf(type, sizeof type, "%.*s", (int)name.size, (const char *)name.data);
-    for (size_t i = 0; i < count; i++)
-        buffers[i] = hfi_object_part(&list->via.array.ptr[i]);
+    snprintf(type, sizeof type, "%.*s", (int)frame->type.size, frame->type.data);
     hfi_outgoing message = {.type = type,
-                            .parent = parent_of(kernel, worker, map),
-                            .metadata = hfi_map_part(map, "metadata"),
-                            .content = hfi_map_part(map, "content"),
-                            .buffers = buffers,
-                            .buffer_count = count};
+                            .parent = parent_of(kernel, worker, frame->parent),
+                            .metadata = frame->metadata,
+                            .content = frame->content,
+                            .buffers = frame->buffers.items,
+                            .buffer_count = frame->buffers.count};
     if (worker == hfi_workers_cell(kernel))
         hfi_comms_watch(kernel, type, message.content);
-    if (hfi_part_equal(hfi_map_part(map, "channel"), hfi_part_text("iopub")))
+    if (hfi_part_is(frame->channel, "iopub"))
         hfi_publish_outgoing(kernel, &message);
     else
         hfi_log("a worker's %s is for no channel of ours", type);
-    free(buffers);
 }
 
 static void
-on_input_request(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    hfi_part subshell = hfi_map_part(map, "subshell");
+on_input_request(hf_kernel *kernel, hfi_worker *worker,
+                 const hfi_from_worker_input_request *frame) {
     hfi_textbuf content = {0};
-    hfi_part prompt = hfi_map_part(map, "prompt");
-    int hidden = hfi_map_flag(map, "password");
+    int is_aside = frame->subshell.size > 0;
     (void)worker;
     hfi_dispatch_stdin(kernel); /* answers to nothing are dropped first */
     const hfi_request *asks =
-        subshell.size > 0 ? hfi_subshell_asks(kernel, subshell) : kernel->cell.request;
+        is_aside ? hfi_subshell_asks(kernel, frame->subshell) : kernel->cell.request;
     if (asks == NULL)
         return;
     hfi_textbuf_format(&content, "{\"prompt\":");
-    hfi_textbuf_append_json(&content, prompt.data, prompt.size);
-    hfi_textbuf_format(&content, ",\"password\":%s}", hidden ? "true" : "false");
-    if (subshell.size == 0)
+    hfi_textbuf_append_json(&content, frame->prompt.data, frame->prompt.size);
+    hfi_textbuf_format(&content, ",\"password\":%s}",
+                       frame->password ? "true" : "false");
+    if (!is_aside)
         hfi_cell_input(&kernel->cell, 1);
     hfi_send(kernel, HFI_STDIN, asks, "input_request", hfi_textbuf_part(&content));
     hfi_textbuf_fini(&content);
 }
 
 static void
-on_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+on_ready(hf_kernel *kernel, hfi_worker *worker, const hfi_from_worker_ready *frame) {
     hfi_worker_note_ready(worker);
     worker->deadline_ns = 0;
-    worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
+    worker->pid = (pid_t)frame->pid;
     if (worker == hfi_rollback_worker(kernel) && hfi_rollback_ready(kernel))
         hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
     if (worker == hfi_workers_main(kernel)) {
@@ -196,12 +186,10 @@ on_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
 }
 
 static void
-on_stream(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    hfi_part name = hfi_map_part(map, "name");
+on_stream(hf_kernel *kernel, hfi_worker *worker, const hfi_from_worker_stream *frame) {
     hfi_stream_add(
-        &worker->stream,
-        hfi_part_equal(name, hfi_part_text("stderr")) ? HFI_STDERR : HFI_STDOUT,
-        parent_of(kernel, worker, map), hfi_map_part(map, "text"), hfi_clock_ns());
+        &worker->stream, hfi_part_is(frame->name, "stderr") ? HFI_STDERR : HFI_STDOUT,
+        parent_of(kernel, worker, frame->parent), frame->text, hfi_clock_ns());
 }
 
 /* ---- dispatch ------------------------------------------------------------------- */
@@ -212,16 +200,25 @@ typedef enum sender {
 #undef PEER
 } sender;
 
-/* A row of the table of the protocol. */
+/* A frame of the protocol, and its handler. */
 typedef struct incoming {
-    const char *op;
+    const hfi_row *row;
     sender from;
-    void (*handle)(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+    void (*handle)(hf_kernel *kernel, hfi_worker *worker, const void *frame);
 } incoming;
 
+#define FRAME(sender, op, handler, fds, fields, text)                                  \
+    static void handle_##sender##_##op(hf_kernel *kernel, hfi_worker *worker,          \
+                                       const void *frame) {                            \
+        handler(kernel, worker, frame);                                                \
+    }
+HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
+#undef FRAME
+
 static const incoming table[] = {
-#define FRAME(sender, op, handler, fds, fields, text) {#op, SENDER_##sender, handler},
-    HFI_FRAMES_IN(FRAME)
+#define FRAME(sender, op, handler, fds, fields, text)                                  \
+    {&hfi_row_from_##sender##_##op, SENDER_##sender, handle_##sender##_##op},
+    HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
 #undef FRAME
 };
 
@@ -229,62 +226,66 @@ static const incoming table[] = {
 static int
 may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
     switch (from) {
-    case SENDER_WORKER:
+    case SENDER_worker:
         return 1;
-    case SENDER_MAIN:
+    case SENDER_main:
         return worker == hfi_workers_main(kernel);
-    case SENDER_CELL:
+    case SENDER_cell:
         return worker == hfi_workers_cell(kernel);
-    case SENDER_ASSISTANT:
+    case SENDER_assistant:
         return worker == hfi_assistant_worker(kernel);
     default:
         return 0;
     }
 }
 
-/* The row of a frame; `worker` NULL: of the fork server. NULL: it sends no such one. */
+/* The frame's place in the table; `worker` NULL: the fork server sent it. NULL: it sends
+ * no such one. */
 static const incoming *
-row_of(const hf_kernel *kernel, const hfi_worker *worker, const msgpack_object *map) {
-    hfi_part op = hfi_map_part(map, "op");
-    for (const incoming *row = table; row < table + sizeof table / sizeof *table;
-         row++) {
-        int fits = worker == NULL ? row->from == SENDER_FORK_SERVER
-                                  : may_send(kernel, worker, row->from);
-        if (fits && hfi_part_equal(op, hfi_part_text(row->op)))
-            return row;
+find(const hf_kernel *kernel, const hfi_worker *worker, const hfi_received *received) {
+    hfi_part op = hfi_received_op(received);
+    for (const incoming *at = table; at < table + sizeof table / sizeof *table; at++) {
+        int fits = worker == NULL ? at->from == SENDER_fork_server
+                                  : may_send(kernel, worker, at->from);
+        if (fits && hfi_part_is(op, at->row->op))
+            return at;
     }
     return NULL;
 }
 
 static hf_status
-refuse_frame(const msgpack_object *map, hf_error *reterr) {
-    hfi_part op = hfi_map_part(map, "op");
-    return hf_error_set(reterr, HF_E_PROTOCOL, "its op %.*s is unknown",
-                        (int)(op.size < 60 ? op.size : 60),
-                        op.size > 0 ? (const char *)op.data : "");
+read_frame(hfi_control *control, const hfi_received *received, const incoming *place,
+           hfi_from_any *ret_frame, hf_error *reterr) {
+    hfi_part op = hfi_received_op(received);
+    if (place == NULL)
+        return hf_error_set(reterr, HF_E_PROTOCOL, "its op %.*s is unknown",
+                            (int)(op.size < 60 ? op.size : 60), op.data);
+    return hfi_control_read(control, received, place->row, &ret_frame->head, reterr);
 }
 
-/* An unknown frame of the fork server is ignored: it forks all the same. */
+/* A wrong frame of the fork server is ignored: it forks all the same. */
 static void
-handle_server(hf_kernel *kernel, const msgpack_object *map) {
+handle_server(hf_kernel *kernel, const hfi_received *received) {
     hf_error error = HF_ERROR_INIT;
-    const incoming *row = row_of(kernel, NULL, map);
-    if (row != NULL)
-        row->handle(kernel, NULL, map);
-    else if (refuse_frame(map, &error) != HF_OK)
+    hfi_from_any frame;
+    const incoming *place = find(kernel, NULL, received);
+    if (read_frame(hfi_workers_server(kernel)->control, received, place, &frame,
+                   &error) == HF_OK)
+        place->handle(kernel, NULL, &frame);
+    else
         hfi_log("fork server: %s", error.message);
 }
 
 void
 hfi_inbox_read_fork_server(hf_kernel *kernel) {
-    hfi_map map = {0};
+    hfi_received received = {0};
     hf_error error = HF_ERROR_INIT;
     hf_status end = hfi_control_fill(hfi_workers_server(kernel)->control, &error);
     hf_status status;
-    while ((status = hfi_control_next(hfi_workers_server(kernel)->control, &map,
+    while ((status = hfi_control_next(hfi_workers_server(kernel)->control, &received,
                                       &error)) == HF_OK)
-        handle_server(kernel, map.object);
-    hfi_map_fini(&map);
+        handle_server(kernel, &received);
+    hfi_received_fini(&received);
     if (status != HF_AGAIN)
         hfi_log("fork server: %s", error.message);
     if (status != HF_AGAIN || end != HF_OK)
@@ -293,50 +294,44 @@ hfi_inbox_read_fork_server(hf_kernel *kernel) {
 
 /* Read the text that was written to the pipes before a frame was sent. */
 static void
-drain_before(hf_kernel *kernel, hfi_worker *worker, const incoming *row,
-             const msgpack_object *map) {
+drain_before(hf_kernel *kernel, hfi_worker *worker, const hfi_from_any *frame) {
     static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
-    const msgpack_object *raw = hfi_map_get(map, "raw");
+    const hfi_row *row = frame->head.row;
+    hfi_ints raw = frame->common.raw;
     hfi_part parent = hfi_workers_parent(kernel, worker);
-    uint64_t until[2];
-    if (row->handle == hfi_execute_replied || row->handle == on_input_request) {
+    if (row == &hfi_row_from_worker_reply || row == &hfi_row_from_worker_input_request)
         hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
-        return;
-    }
-    if (raw == NULL || raw->type != MSGPACK_OBJECT_ARRAY || raw->via.array.size != 2)
-        return; /* nothing that wasn't read by then */
-    for (int i = 0; i < 2; i++) {
-        const msgpack_object *number = &raw->via.array.ptr[i];
-        until[i] =
-            number->type == MSGPACK_OBJECT_POSITIVE_INTEGER ? number->via.u64 : 0;
-    }
-    hfi_worker_drain_to(worker, until, parent, hfi_clock_ns());
+    else if (raw.count == 2) /* else nothing that wasn't read by then */
+        hfi_worker_drain_to(
+            worker, (const uint64_t[]){(uint64_t)raw.items[0], (uint64_t)raw.items[1]},
+            parent, hfi_clock_ns());
 }
 
 /* Handle what was read. HF_AGAIN in the end; `ret_only_text`: whether all was text. */
 static hf_status
 handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
               hf_error *reterr) {
-    hfi_map map = {0};
+    hfi_received received = {0};
+    hfi_from_any frame;
     hf_status status = HF_AGAIN;
     size_t count = 0;
     int only_text = 1;
     /* A reply may release the worker: then what it said afterwards is not read. */
     while (worker->control != NULL &&
-           (status = hfi_control_next(worker->control, &map, reterr)) == HF_OK) {
-        const incoming *row = row_of(kernel, worker, map.object);
-        if (row == NULL) {
-            status = refuse_frame(map.object, reterr);
+           (status = hfi_control_next(worker->control, &received, reterr)) == HF_OK) {
+        const incoming *place = find(kernel, worker, &received);
+        status = read_frame(worker->control, &received, place, &frame, reterr);
+        if (status != HF_OK)
             break;
-        }
-        only_text &= row->handle == on_stream;
+        int is_text = place->row == &hfi_row_from_worker_stream;
+        only_text &= is_text;
         count++;
-        drain_before(kernel, worker, row, map.object);
-        if (row->handle != on_stream)
+        drain_before(kernel, worker, &frame);
+        if (!is_text)
             hfi_stream_flush(&worker->stream);
-        row->handle(kernel, worker, map.object);
+        place->handle(kernel, worker, &frame);
     }
-    hfi_map_fini(&map);
+    hfi_received_fini(&received);
     *ret_only_text = only_text && count > 0;
     return status;
 }

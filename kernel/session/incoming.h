@@ -34,11 +34,11 @@ void hfi_execute_control(hf_kernel *kernel);
 void hfi_execute_answer(hf_kernel *kernel, const hfi_request *request);
 /* Reports of the worker that has the request. */
 void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
-                         const msgpack_object *map);
+                         const hfi_from_worker_started *frame);
 void hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker,
-                       const msgpack_object *map);
+                       const hfi_from_worker_ended *frame);
 void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
-                         const msgpack_object *reply);
+                         const hfi_from_worker_reply *reply);
 
 /* ---- inbox.c: frames of workers and of the fork server ---- */
 

@@ -57,7 +57,7 @@ int hfi_repeat_is_first(const hf_kernel *kernel);
 int hfi_repeat_is_last(const hf_kernel *kernel);
 /* Whether the run that replies so has its own line: those of a set have one together, but
  * for one that fails. */
-int hfi_repeat_is_told(const hf_kernel *kernel, const msgpack_object *reply);
+int hfi_repeat_is_told(const hf_kernel *kernel, const hfi_from_worker_reply *reply);
 
 /* ---- observe.c: the frontend's part in the monitor ---- */
 
@@ -67,9 +67,9 @@ void hfi_observe_init(hf_kernel *kernel);
 /* Processes and cells, for the monitor's log. */
 hfi_listener hfi_observe_hear;
 void hfi_observe_began(hf_kernel *kernel, hfi_worker *worker,
-                       const msgpack_object *map);
+                       const hfi_from_worker_began *frame);
 void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
-                       const msgpack_object *map);
+                       const hfi_from_worker_monitor *frame);
 
 /* ---- progress.c: a display while a hand-over takes long ---- */
 

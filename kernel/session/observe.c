@@ -102,19 +102,18 @@ kind_of(const hf_kernel *kernel) {
                                                     : HF_MONITOR_PLAIN;
 }
 
-/* A worker's report of a moment: {time_ns, cpu_ns, children_ns, io, memory, peak}. */
+/* A worker's report of a moment; NULL: it has none. */
 static hfi_word
-word_of(const msgpack_object *map, const char *key) {
+word_of(const hfi_map_moment *moment) {
     char text[512];
-    const msgpack_object *word = hfi_map_get(map, key);
-    if (word == NULL || word->type != MSGPACK_OBJECT_MAP)
+    if (moment == NULL)
         return (hfi_word){0};
-    hfi_word said = {.time_ns = hfi_map_integer(word, "time_ns", 0),
-                     .cpu_ns = hfi_map_integer(word, "cpu_ns", 0),
-                     .children_ns = hfi_map_integer(word, "children_ns", 0),
-                     .memory = hfi_map_integer(word, "memory", 0),
-                     .peak = hfi_map_integer(word, "peak", 0)};
-    copy_text(hfi_map_part(word, "io"), text, sizeof text);
+    hfi_word said = {.time_ns = moment->time_ns,
+                     .cpu_ns = moment->cpu_ns,
+                     .children_ns = moment->children_ns,
+                     .memory = moment->memory,
+                     .peak = moment->peak};
+    copy_text(moment->io, text, sizeof text);
     const char *at = strchr(text, ':');
     for (size_t i = 0; i < sizeof said.io / sizeof *said.io && at != NULL; i++) {
         said.io[i] = (int64_t)hfi_procfile_number(at + 1, NULL);
@@ -136,8 +135,9 @@ begin(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
 }
 
 static void
-started(hf_kernel *kernel, const hfi_worker *worker, const msgpack_object *map) {
-    const hfi_word word = word_of(map, "begin");
+started(hf_kernel *kernel, const hfi_worker *worker,
+        const hfi_from_worker_started *frame) {
+    const hfi_word word = word_of(frame->begin);
     if (kernel->observe->sampler == NULL)
         return;
     hfi_sampler_add(kernel->observe->sampler, worker->pid);
@@ -145,10 +145,11 @@ started(hf_kernel *kernel, const hfi_worker *worker, const msgpack_object *map) 
 }
 
 static void
-settle(hf_kernel *kernel, const msgpack_object *map) {
-    const hfi_word begin = word_of(map, "begin"), end = word_of(map, "end");
+settle(hf_kernel *kernel, int64_t id, const hfi_map_moment *began,
+       const hfi_map_moment *ended) {
+    const hfi_word begin = word_of(began), end = word_of(ended);
     if (kernel->observe->sampler != NULL && kernel->cell.request != NULL &&
-        kernel->cell.request->id == hfi_map_integer(map, "id", 0))
+        kernel->cell.request->id == id)
         hfi_sampler_settle_cell(kernel->observe->sampler, &begin, &end);
 }
 
@@ -170,9 +171,10 @@ finished(hf_kernel *kernel, int failed) {
 }
 
 void
-hfi_observe_began(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_observe_began(hf_kernel *kernel, hfi_worker *worker,
+                  const hfi_from_worker_began *frame) {
     (void)worker;
-    settle(kernel, map);
+    settle(kernel, frame->id, frame->begin, NULL);
 }
 
 void
@@ -182,13 +184,13 @@ hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
         forked(kernel, event->worker);
         break;
     case HFI_EVENT_WORKER_EXITED:
-        exited(kernel, event->worker, event->ended);
+        exited(kernel, event->worker, event->exit);
         break;
     case HFI_EVENT_CELL_STARTED:
-        started(kernel, event->worker, event->map);
+        started(kernel, event->worker, event->started);
         break;
     case HFI_EVENT_CELL_ENDED:
-        settle(kernel, event->map);
+        settle(kernel, event->ended->id, event->ended->begin, event->ended->end);
         break;
     case HFI_EVENT_CELL_FINISHED:
         finished(kernel, kernel->cell.failed);
@@ -204,12 +206,11 @@ hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
 /* ---- questions ------------------------------------------------------------------ */
 
 static hf_status
-obey(hf_kernel *kernel, const msgpack_object *map, hf_error *reterr) {
-    hfi_part action = hfi_map_part(map, "action");
+obey(hf_kernel *kernel, const hfi_from_worker_monitor *frame, hf_error *reterr) {
+    hfi_part action = frame->action;
     if (hfi_part_equal(action, hfi_part_text("start")))
-        return hfi_sampler_start(kernel->observe->sampler,
-                                 hfi_map_integer(map, "interval_ns", 0),
-                                 hfi_map_flag(map, "weigh"), reterr);
+        return hfi_sampler_start(kernel->observe->sampler, frame->interval_ns,
+                                 frame->weigh, reterr);
     if (hfi_part_equal(action, hfi_part_text("stop")))
         hfi_sampler_stop(kernel->observe->sampler);
     else if (!hfi_part_equal(action, hfi_part_text("open")))
@@ -218,21 +219,21 @@ obey(hf_kernel *kernel, const msgpack_object *map, hf_error *reterr) {
 }
 
 void
-hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    hfi_frame frame;
+hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
+                  const hfi_from_worker_monitor *frame) {
     hf_error error = HF_ERROR_INIT;
     hf_status status = HF_E_GONE;
     int fd = -1;
     if (kernel->observe->sampler != NULL)
-        status = obey(kernel, map, &error);
+        status = obey(kernel, frame, &error);
     else
         (void)hf_error_set(&error, HF_E_GONE, "this kernel has no monitor");
     if (status == HF_OK)
         fd = fcntl(hfi_sampler_fd(kernel->observe->sampler), F_DUPFD_CLOEXEC, 3);
-    hfi_frame_init(&frame, "monitor", 2);
-    hfi_frame_add_flag(&frame, "found", fd >= 0);
-    hfi_frame_add_text(&frame, "error", hfi_part_text(error.message));
-    if (hfi_control_send_consume(worker->control, &frame, &fd, fd >= 0, &error) !=
-        HF_OK)
+    if (hfi_control_send(worker->control,
+                         HFI_FRAME(to_worker_monitor, .head.fds = {fd},
+                                   .found = fd >= 0,
+                                   .error = hfi_part_text(error.message)),
+                         &error) != HF_OK)
         hfi_log("monitor: %s", error.message);
 }

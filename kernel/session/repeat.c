@@ -37,12 +37,12 @@ repeats_of(hf_kernel *kernel) {
 /* A run that raised took another time than those that did all. Without memory the cell
  * runs once. */
 static void
-note(hf_kernel *kernel, const msgpack_object *reply) {
+note(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hfi_repeats *repeats = repeats_of(kernel);
     if (repeats == NULL || repeats->count >= kernel->cell.directive.repeat ||
         hfi_ends_read(reply).failed)
         return;
-    hfi_times times = hfi_request_times(kernel, hfi_map_get(reply, "report"));
+    hfi_times times = hfi_request_times(kernel, reply->report);
     repeats->run_ms[repeats->count++] = times.run_ms;
     hfi_cell_repeat(&kernel->cell,
                     !kernel->leaving && repeats->count < kernel->cell.directive.repeat);
@@ -118,7 +118,7 @@ hfi_repeat_is_last(const hf_kernel *kernel) {
 }
 
 int
-hfi_repeat_is_told(const hf_kernel *kernel, const msgpack_object *reply) {
+hfi_repeat_is_told(const hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     return kernel->cell.directive.repeat == 0 || hfi_ends_read(reply).failed;
 }
 
@@ -126,6 +126,6 @@ void
 hfi_repeat_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind != HFI_EVENT_CELL_COLLECTED || event->failed)
         return;
-    note(kernel, event->map);
+    note(kernel, event->reply);
     show(kernel);
 }

@@ -16,57 +16,21 @@
 #include <string.h>
 
 #include "session/commits.h"
+#include "session/lists.h"
 #include "workers/program.h"
 
-static size_t
-argument_count(char *const *arguments) {
-    size_t count = 0;
-    while (arguments != NULL && arguments[count] != NULL)
-        count++;
-    return count;
-}
-
-static void
-add_instrument(hf_kernel *kernel, hfi_frame *frame) {
-    const hfi_directive *directive = &kernel->cell.directive;
-    size_t count = argument_count(directive->arguments);
-    json_t *unserializable = hfi_commits_unserializable(kernel);
-    const char *name;
-    json_t *reason;
-    hfi_frame_add_map(frame, "instrument", 5);
-    hfi_commits_add_name(kernel, frame);
-    hfi_frame_add_array(frame, "arguments", count);
-    for (size_t i = 0; i < count; i++)
-        hfi_frame_put_text(frame, hfi_part_text(directive->arguments[i]));
-    hfi_frame_add_flag(frame, "isolated", directive->isolated);
-    hfi_frame_add_text(frame, "run_reason", hfi_textbuf_part(&kernel->cell.run_reason));
-    hfi_frame_add_map(frame, "unserializable", json_object_size(unserializable));
-    json_object_foreach(unserializable, name, reason)
-        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
-}
-
-/* Begin a frame of the message's own seven keys and `more`. */
-static void
-begin_frame(hf_kernel *kernel, hfi_frame *frame, hfi_request *request, size_t more) {
-    const hfi_message *message = &request->message;
-    request->id = ++kernel->next_id;
-    hfi_frame_init(frame, "request", (uint32_t)(7 + more));
-    hfi_frame_add_integer(frame, "id", request->id);
-    hfi_frame_add_text(frame, "type", hfi_part_text(message->type));
-    hfi_frame_add_bytes(frame, "header", message->header);
-    hfi_frame_add_bytes(frame, "parent", message->parent);
-    hfi_frame_add_bytes(frame, "metadata", message->metadata);
-    hfi_frame_add_bytes(frame, "content", message->content);
-    hfi_frame_add_array(frame, "buffers", message->buffer_count);
-    for (size_t i = 0; i < message->buffer_count; i++)
-        hfi_frame_put_bytes(frame, message->buffers[i]);
-}
+/* What a frame has of the client's message. */
+#define OF_MESSAGE(request)                                                            \
+    .id = (request)->id, .type = hfi_part_text((request)->message.type),               \
+    .header = (request)->message.header, .parent = (request)->message.parent,          \
+    .metadata = (request)->message.metadata, .content = (request)->message.content,    \
+    .buffers = {(request)->message.buffers, (request)->message.buffer_count}
 
 /* A dead worker is noticed by its channel, which ends the request. */
 static void
-send_frame(hfi_control *channel, hfi_frame *frame, const char *type) {
+send_frame(hfi_control *channel, const hfi_frame *frame, const char *type) {
     hf_error error = HF_ERROR_INIT;
-    if (hfi_control_send_consume(channel, frame, NULL, 0, &error) != HF_OK) {
+    if (hfi_control_send(channel, frame, &error) != HF_OK) {
         hfi_log("%s: %s", type, error.message);
         hfi_control_end(channel); /* nobody would answer it */
     }
@@ -91,22 +55,32 @@ hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
 
 void
 hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *request,
-                      hfi_request_key *more) {
+                      const hfi_map_history *history) {
     const char *type = request->message.type;
-    int executes = strcmp(type, "execute_request") == 0;
-    int instruments = executes && kernel->cell.plan >= HFI_PLAN_IN_PROCESS;
-    hfi_frame frame;
-    begin_frame(kernel, &frame, request,
-                (executes ? 2u : 0) + (instruments ? 1u : 0) + (more != NULL ? 1u : 0));
+    const hfi_cell *cell = &kernel->cell;
+    bool executes = strcmp(type, "execute_request") == 0;
+    hf_generation name;
+    request->id = ++kernel->next_id;
+    hfi_map_instrument instrument = {.source = NULL};
+    hfi_to_worker_request frame = {.head.row = &hfi_row_to_worker_request,
+                                   OF_MESSAGE(request),
+                                   .history = history};
     if (executes) {
-        hfi_frame_add_text(&frame, "code", hfi_cell_code(&kernel->cell));
-        hfi_frame_add_integer(&frame, "execution_count", kernel->cell.number);
+        frame.code = hfi_cell_code(cell);
+        frame.execution_count = cell->number;
     }
-    if (instruments)
-        add_instrument(kernel, &frame);
-    if (more != NULL)
-        more(kernel, &frame);
-    send_frame(worker->control, &frame, type);
+    if (executes && cell->plan >= HFI_PLAN_IN_PROCESS) {
+        instrument.arguments = hfi_list_of_strings(cell->directive.arguments);
+        instrument.unserializable =
+            hfi_list_of_object(hfi_commits_unserializable(kernel));
+        instrument.isolated = cell->directive.isolated;
+        instrument.run_reason = hfi_textbuf_part(&cell->run_reason);
+        instrument.name = hfi_commits_name(kernel, &name);
+        frame.instrument = &instrument;
+    }
+    send_frame(worker->control, &frame.head, type);
+    hfi_list_free(instrument.arguments.items);
+    hfi_list_free(instrument.unserializable.items);
 }
 
 void
@@ -114,17 +88,15 @@ hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel, hfi_request *req
                        const char *subshell, long long number) {
     const char *type = request->message.type;
     json_t *code = json_object_get(request->message.body, "code");
-    int executes = strcmp(type, "execute_request") == 0;
-    hfi_frame frame;
-    begin_frame(kernel, &frame, request, 1u + (executes ? 2u : 0));
-    hfi_frame_add_text(&frame, "subshell", hfi_part_text(subshell));
-    if (executes) {
-        hfi_frame_add_text(
-            &frame, "code",
-            hfi_part_of(json_string_value(code), json_string_length(code)));
-        hfi_frame_add_integer(&frame, "execution_count", number);
+    request->id = ++kernel->next_id;
+    hfi_to_subshells_request frame = {.head.row = &hfi_row_to_subshells_request,
+                                      OF_MESSAGE(request),
+                                      .subshell = hfi_part_text(subshell)};
+    if (strcmp(type, "execute_request") == 0) {
+        frame.code = hfi_part_of(json_string_value(code), json_string_length(code));
+        frame.execution_count = number;
     }
-    send_frame(channel, &frame, type);
+    send_frame(channel, &frame.head, type);
 }
 
 static void
@@ -140,19 +112,20 @@ write_number(hfi_textbuf *writer, const char *name, double value) {
 /* The way in is what remains: a standby that wasn't ready yet is waited for there, and
  * what IPython does before the cell's code is there, too, as a part of wait_ms. */
 hfi_times
-hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
+hfi_request_times(const hf_kernel *kernel, const hfi_map_report *report) {
     const hfi_cell *execution = &kernel->cell;
+    const hfi_map_report none = {.source = NULL};
+    const hfi_map_report *has = report != NULL ? report : &none;
     long long now_ns = hfi_clock_ns();
     double publish = (double)(now_ns - execution->replied_ns) / 1e6;
     hfi_times times = {.total_ms = (double)(now_ns - execution->begin_ns) / 1e6,
-                       .run_ms = hfi_map_real(report, "seconds_run", 0) * 1e3,
-                       .out_ms = hfi_map_real(report, "seconds_out", 0) * 1e3 + publish,
-                       .bind_ms = hfi_map_real(report, "seconds_in", 0) * 1e3,
-                       .prepare_ms = hfi_map_real(report, "seconds_prepared", 0) * 1e3,
-                       .trace_ms = hfi_map_real(report, "seconds_trace", 0) * 1e3,
-                       .cpu_ms = hfi_map_real(report, "seconds_cpu", 0) * 1e3,
-                       .recorder_ms =
-                           hfi_map_real(report, "seconds_recorder", 0) * 1e3};
+                       .run_ms = has->seconds_run * 1e3,
+                       .out_ms = has->seconds_out * 1e3 + publish,
+                       .bind_ms = has->seconds_in * 1e3,
+                       .prepare_ms = has->seconds_prepared * 1e3,
+                       .trace_ms = has->seconds_trace * 1e3,
+                       .cpu_ms = has->seconds_cpu * 1e3,
+                       .recorder_ms = has->seconds_recorder * 1e3};
     times.commit_ms = (double)(execution->sent_ns - execution->begin_ns) / 1e6;
     times.in_ms = fmax(0, times.total_ms - times.run_ms - times.out_ms);
     double own_ms = times.bind_ms;
@@ -163,7 +136,7 @@ hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
 }
 
 static void
-write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer) {
+write_times(hf_kernel *kernel, const hfi_map_report *report, hfi_textbuf *writer) {
     hfi_times times = hfi_request_times(kernel, report);
     if (report == NULL) {
         write_number(writer, "run_ms", times.total_ms);
@@ -176,7 +149,7 @@ write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer
     write_number(writer, "wait_ms", times.wait_ms);
     write_number(writer, "bind_ms", times.bind_ms);
     write_number(writer, "trace_ms", times.trace_ms);
-    write_number(writer, "flush_ms", hfi_map_real(report, "seconds_flushed", 0) * 1e3);
+    write_number(writer, "flush_ms", report->seconds_flushed * 1e3);
     write_number(writer, "prepare_ms", times.prepare_ms);
     write_number(writer, "cpu_ms", times.cpu_ms);
     write_number(writer, "recorder_ms", times.recorder_ms);
@@ -184,29 +157,35 @@ write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer
 
 /* The worker's own figures, those that are numbers or text. */
 static void
-write_report(const hf_kernel *kernel, const msgpack_object *report,
+write_report(const hf_kernel *kernel, const hfi_map_report *report,
              hfi_textbuf *writer) {
-    static const char *const numbers[] = {
-        "bytes_mapped",         "bytes_shared",
-        "copy_faults",          "names_bound",
-        "names_decoded",        "names_skipped",
-        "names_saved",          "events",
-        "names_unserializable", "bytes_prepared",
-        "bytes_populated",      "events_lost",
-        "events_rewound",       "flushes",
-        "bytes_peak",           "bytes_grown",
-        "bytes_read",           "bytes_written",
-        "events_others",        "bytes_preallocated",
-    };
+#define NUMBER(name) write_number(writer, #name, (double)report->name)
     write_number(writer, "bytes_copied",
-                 hfi_map_real(report, "bytes_copied", 0) +
-                     kernel->cell.commit_bytes_copied);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        write_number(writer, numbers[i], hfi_map_real(report, numbers[i], 0));
-    hfi_part reason = hfi_map_part(report, "reason");
-    if (reason.size > 0) {
+                 (double)report->bytes_copied + kernel->cell.commit_bytes_copied);
+    NUMBER(bytes_mapped);
+    NUMBER(bytes_shared);
+    NUMBER(copy_faults);
+    NUMBER(names_bound);
+    NUMBER(names_decoded);
+    NUMBER(names_skipped);
+    NUMBER(names_saved);
+    NUMBER(events);
+    NUMBER(names_unserializable);
+    NUMBER(bytes_prepared);
+    NUMBER(bytes_populated);
+    NUMBER(events_lost);
+    NUMBER(events_rewound);
+    NUMBER(flushes);
+    NUMBER(bytes_peak);
+    NUMBER(bytes_grown);
+    NUMBER(bytes_read);
+    NUMBER(bytes_written);
+    NUMBER(events_others);
+    NUMBER(bytes_preallocated);
+#undef NUMBER
+    if (report->reason.size > 0) {
         hfi_textbuf_format(writer, ",\"reason\":");
-        hfi_textbuf_append_json(writer, reason.data, reason.size);
+        hfi_textbuf_append_json(writer, report->reason.data, report->reason.size);
     }
 }
 
@@ -237,13 +216,13 @@ splice(hfi_textbuf *ret_metadata, hfi_part metadata, const hfi_textbuf *own) {
 }
 
 void
-hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *run_mode,
-                 hfi_textbuf *ret_metadata) {
+hfi_request_cost(hf_kernel *kernel, const hfi_from_worker_reply *reply,
+                 const char *run_mode, hfi_textbuf *ret_metadata) {
     hfi_textbuf own = {0};
     const hfi_textbuf *why = &kernel->cell.run_reason;
-    const msgpack_object *report =
-        strcmp(run_mode, "plain") != 0 ? hfi_map_get(reply, "report") : NULL;
-    hfi_part trace = hfi_map_part(reply, "trace");
+    const hfi_map_report *report =
+        strcmp(run_mode, "plain") != 0 ? reply->report : NULL;
+    hfi_part trace = reply->trace;
     hfi_textbuf_format(&own, "{\"run\":\"%s\",\"generation\":%llu", run_mode,
                        (unsigned long long)hf_session_generation(kernel->store));
     if (why->size > 0) {
@@ -258,6 +237,6 @@ hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *run
         hfi_textbuf_append_json(&own, trace.data, trace.size);
     }
     hfi_textbuf_append(&own, "}", 1);
-    splice(ret_metadata, hfi_map_part(reply, "metadata"), &own);
+    splice(ret_metadata, reply->metadata, &own);
     hfi_textbuf_fini(&own);
 }

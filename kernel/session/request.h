@@ -14,10 +14,9 @@
 
 /* Ask a worker, under a new id. */
 void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
-/* The same with one key more. */
-typedef void hfi_request_key(const hf_kernel *kernel, hfi_frame *frame);
+/* The same with a line of the history, or NULL. */
 void hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *request,
-                           hfi_request_key *more);
+                           const hfi_map_history *history);
 /* Whether a worker answers requests of this type, other than execute_request. */
 int hfi_request_is_for_worker(const char *type);
 /* To a subshell of the main worker's; `number` is the execution count. */
@@ -25,7 +24,7 @@ void hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel,
                             hfi_request *request, const char *subshell,
                             long long number);
 /* The metadata of the client's reply: the worker's, with what the cell cost. */
-void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply,
+void hfi_request_cost(hf_kernel *kernel, const hfi_from_worker_reply *reply,
                       const char *run_mode, hfi_textbuf *ret_metadata);
 /* The time that the client has waited until now, and its parts as a worker reports
  * them. */
@@ -38,7 +37,7 @@ typedef struct hfi_times {
     double cpu_ms;      /* of the cell's process */
     double recorder_ms; /* of cpu_ms; 0 if it wasn't measured */
 } hfi_times;
-hfi_times hfi_request_times(const hf_kernel *kernel, const msgpack_object *report);
+hfi_times hfi_request_times(const hf_kernel *kernel, const hfi_map_report *report);
 
 /* ---- ends.c: how a request ends ---- */
 
@@ -48,10 +47,10 @@ typedef struct hfi_ends_outcome {
     int failed;
     int exits; /* the cell called exit(): the main worker is about to leave */
 } hfi_ends_outcome;
-hfi_ends_outcome hfi_ends_read(const msgpack_object *reply);
+hfi_ends_outcome hfi_ends_read(const hfi_from_worker_reply *reply);
 /* Send a worker's reply to the client, if it has content. */
 void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
-                    const msgpack_object *reply, hfi_part metadata);
+                    const hfi_from_worker_reply *reply, hfi_part metadata);
 /* Answer the execute_requests of a queue that an error stops. */
 void hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue);
 /* End the running request, if any, with an error. */
@@ -62,7 +61,7 @@ void hfi_ends_fail_with(hf_kernel *kernel, const char *name, const char *value,
 /* The reply of the running request is out: show a report of its use, or end it. */
 void hfi_ends_finish(hf_kernel *kernel, int error);
 void hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
-                           const msgpack_object *map);
+                           const hfi_from_worker_perfreports *frame);
 /* The report was made, or will not be: end the cell. 0: there was none to wait for. */
 int hfi_ends_report(hf_kernel *kernel);
 /* Whether a report will follow the reply of the cell that runs. */

@@ -202,9 +202,7 @@ hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
             return;
         }
     }
-    hfi_frame frame;
-    hfi_frame_init(&frame, "rest", 0);
-    hfi_workers_send_main(kernel, &frame);
+    hfi_workers_send_main(kernel, HFI_FRAME_BARE(to_main_rest));
     hfi_rollback_rest(kernel);
     hfi_standby_rest(kernel);
     trim_heap(kernel);

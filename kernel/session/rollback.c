@@ -185,25 +185,24 @@ hfi_rollback_make(hf_kernel *kernel) {
 }
 
 void
-hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
+                  const hfi_from_main_protected *frame) {
     (void)worker;
     hfi_rollback *rollback = kernel->rollback;
-    hfi_part obstacle = hfi_map_part(map, "obstacle"),
-             error = hfi_map_part(map, "error");
-    if (rollback->state != HFI_ROLLBACK_ASKED ||
-        hfi_map_integer(map, "id", 0) != rollback->id)
+    if (rollback->state != HFI_ROLLBACK_ASKED || frame->id != rollback->id)
         return; /* it was dropped meanwhile, and leaves by itself */
-    if (error.size > 0) {
-        hfi_log("rollback: %.*s", (int)error.size, (const char *)error.data);
+    if (frame->error.size > 0) {
+        hfi_log("rollback: %.*s", (int)frame->error.size, frame->error.data);
         set_need(rollback, HFI_NEED_UNLIKELY);
         (void)take_former(kernel);
         return;
     }
     release_former(kernel);
-    move(rollback, obstacle.size == 0 ? HFI_ROLLBACK_WHOLE : HFI_ROLLBACK_PARTIAL,
+    move(rollback,
+         frame->obstacle.size == 0 ? HFI_ROLLBACK_WHOLE : HFI_ROLLBACK_PARTIAL,
          rollback->worker);
-    hfi_worker_note_forked(rollback->worker, (pid_t)hfi_map_integer(map, "pid", 0));
-    rollback->cost_ns = (long long)(hfi_map_real(map, "seconds", 0) * 1e9);
+    hfi_worker_note_forked(rollback->worker, (pid_t)frame->pid);
+    rollback->cost_ns = (long long)(frame->seconds * 1e9);
 }
 
 /* ---- before a cell comes -------------------------------------------------------- */
@@ -267,15 +266,14 @@ hfi_rollback_is_due(const hf_kernel *kernel) {
 
 static hf_status
 send_wake(hf_kernel *kernel, hfi_worker *worker, hf_error *reterr) {
-    hfi_frame frame;
     hf_status status = hfi_worker_begin(worker, reterr);
     if (status != HF_OK)
         return status;
     kernel->rollback->id = ++kernel->next_id;
-    hfi_frame_init(&frame, "wake", 2);
-    hfi_frame_add_integer(&frame, "id", kernel->rollback->id);
-    hfi_frame_add_integer(&frame, "execution_count", kernel->count);
-    return hfi_control_send_consume(worker->control, &frame, NULL, 0, reterr);
+    return hfi_control_send(worker->control,
+                            HFI_FRAME(to_sleeper_wake, .id = kernel->rollback->id,
+                                      .execution_count = kernel->count),
+                            reterr);
 }
 
 static void
@@ -333,19 +331,20 @@ end(hf_kernel *kernel) {
 
 int
 hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
-                     const msgpack_object *reply, hfi_rollback_outcome *ret_outcome) {
+                     const hfi_from_worker_reply *reply,
+                     hfi_rollback_outcome *ret_outcome) {
     hfi_rollback *rollback = kernel->rollback;
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
     if (rollback->state != HFI_ROLLBACK_WAKING || worker != rollback->worker ||
-        hfi_map_integer(reply, "id", 0) != rollback->id)
+        reply->id != rollback->id)
         return 0;
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     if (status != HF_OK) {
         hfi_log("rollback: %s", error.message);
     } else {
-        hfi_commits_keep_unserializable(kernel, hfi_map_get(reply, "unserializable"));
-        if (hfi_map_part(reply, "prepared").size > 0)
+        hfi_commits_keep_unserializable(kernel, reply->unserializable);
+        if (reply->prepared.size > 0)
             hfi_generations_published(kernel, reply);
     }
     end(kernel);

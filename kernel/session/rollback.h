@@ -84,7 +84,7 @@ void hfi_rollback_drop(hf_kernel *kernel);
 /* The notebook rests: end the fork, unless it has values that no commit has. */
 void hfi_rollback_rest(hf_kernel *kernel);
 void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
-                       const msgpack_object *map);
+                       const hfi_from_main_protected *frame);
 /* Counts the cells that run in the main worker. */
 hfi_listener hfi_rollback_hear;
 /* Whether a plain cell is worth one. */
@@ -97,7 +97,7 @@ int hfi_rollback_ready(hf_kernel *kernel);
 /* The fork's answer to its commit, and what has come of it; 0: the reply is another
  * one's. */
 int hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
-                         const msgpack_object *reply,
+                         const hfi_from_worker_reply *reply,
                          hfi_rollback_outcome *ret_outcome);
 /* NULL: there is none. */
 hfi_worker *hfi_rollback_worker(const hf_kernel *kernel);

@@ -40,13 +40,10 @@ const hfi_owner hfi_runs_owner = {offsetof(hf_kernel, runs), sizeof(struct hfi_r
 static void
 report(hf_kernel *kernel, const json_t *run, bool is_listed) {
     char *text = json_dumps(run, JSON_COMPACT);
-    hfi_frame frame;
     if (text == NULL)
         return;
-    hfi_frame_init(&frame, "ran", 2);
-    hfi_frame_add_text(&frame, "run", hfi_part_text(text));
-    hfi_frame_add_flag(&frame, "listed", is_listed);
-    hfi_workers_send_main(kernel, &frame);
+    hfi_workers_send_main(kernel, HFI_FRAME(to_main_ran, .run = hfi_part_text(text),
+                                            .listed = is_listed));
     free(text);
 }
 
@@ -81,11 +78,10 @@ is_recorded(const hf_kernel *kernel) {
 }
 
 static void
-note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
+note(hf_kernel *kernel, const hfi_from_worker_reply *reply, const char *outcome,
      const hfi_textbuf *metadata) {
     hfi_textbuf path = {0};
-    hfi_part trace =
-        reply != NULL ? hfi_map_part(reply, "trace") : hfi_trace_recording(kernel);
+    hfi_part trace = reply != NULL ? reply->trace : hfi_trace_recording(kernel);
     long long begin_ns = kernel->cell.begin_ns, now_ns = hfi_clock_ns();
     bool is_listed = trace.size > 0 || (reply == NULL && is_recorded(kernel));
     if (kernel->cell.request == NULL || (reply == NULL && !is_listed))
@@ -100,9 +96,8 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
         (json_int_t)kernel->cell.number, "code", text_value(code), "trace",
         text_value(hfi_textbuf_part(&path)), "outcome", outcome, "multicell",
         kernel->cell.directive.multicell, "automatic",
-        reply != NULL ? hfi_map_flag(reply, "automatic")
-                      : hfi_trace_is_automatic(kernel),
-        "begin_ns", (json_int_t)begin_ns, "end_ns", (json_int_t)now_ns, "wall",
+        reply != NULL ? reply->automatic : hfi_trace_is_automatic(kernel), "begin_ns",
+        (json_int_t)begin_ns, "end_ns", (json_int_t)now_ns, "wall",
         wall_clock() - (double)(now_ns - begin_ns) / 1e9, "cost", cost_value(metadata));
     hfi_textbuf_fini(&path);
     if (run == NULL)
@@ -129,7 +124,7 @@ report_all(hf_kernel *kernel) {
 void
 hfi_runs_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_REPLIED)
-        note(kernel, event->map, event->failed ? "error" : "ok", event->metadata);
+        note(kernel, event->reply, event->failed ? "error" : "ok", event->metadata);
     else if (event->kind == HFI_EVENT_CELL_DIED)
         note(kernel, NULL, "died", NULL);
     else if (event->kind == HFI_EVENT_MAIN_MADE)

@@ -4,7 +4,7 @@
  * Each owner's struct is known to its own file alone; others call the functions of its
  * header. kernel.c makes them all, ends them all, and turns the loop.
  *
- * A function with a kernel, a worker and a map handles one frame of the control
+ * A function with a kernel, a worker and a frame handles one frame of the control
  * protocol: workers/protocol.h names it. Everything belongs to the one thread that runs
  * hf_kernel_run.
  */
@@ -56,13 +56,13 @@ typedef enum hfi_event_kind {
     HFI_EVENT_SERVER_STARTED, /* there is a new fork server */
     HFI_EVENT_MAIN_MADE,      /* there is a new main worker */
     HFI_EVENT_WORKER_FORKED,  /* worker: its pid is known */
-    HFI_EVENT_WORKER_EXITED, /* ended: how a process did, an orphan if worker is NULL */
+    HFI_EVENT_WORKER_EXITED, /* exit: how a process ended, an orphan if worker is NULL */
     HFI_EVENT_WORKER_LOOKED_AT, /* worker: its frames are to be read now; NULL: the
                                    fork server's */
-    HFI_EVENT_CELL_STARTED,     /* worker, map: "started" */
-    HFI_EVENT_CELL_ENDED,       /* map: "ended" */
-    HFI_EVENT_CELL_COLLECTED,   /* map: the reply that came; failed: not published */
-    HFI_EVENT_CELL_REPLIED,     /* map: the same, of a recorded or isolated cell;
+    HFI_EVENT_CELL_STARTED,     /* worker, started */
+    HFI_EVENT_CELL_ENDED,       /* ended: its code has */
+    HFI_EVENT_CELL_COLLECTED,   /* reply: that came; failed: not published */
+    HFI_EVENT_CELL_REPLIED,     /* reply: the same, of a recorded or isolated cell;
                                    metadata: of the client's reply */
     HFI_EVENT_CELL_DIED,        /* its process did, after it had begun */
     HFI_EVENT_CELL_FAILS,       /* an error of our own is about to be shown */
@@ -75,9 +75,11 @@ typedef enum hfi_event_kind {
 typedef struct hfi_event {
     hfi_event_kind kind;
     hfi_worker *worker;
-    const msgpack_object *map;
+    const hfi_from_worker_started *started;
+    const hfi_from_worker_ended *ended;
+    const hfi_from_worker_reply *reply;
     const hfi_textbuf *metadata;
-    const hfi_exit *ended;
+    const hfi_exit *exit;
     int failed;
 } hfi_event;
 

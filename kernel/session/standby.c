@@ -40,6 +40,7 @@
  * the cell's start, the cell goes to another (death.c). One thread.
  */
 #include "session/workers.h"
+#include "session/lists.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -209,11 +210,9 @@ note_module(hf_kernel *kernel, const char *name) {
 }
 
 static void
-note_modules(hf_kernel *kernel, const msgpack_object *modules, int awaited) {
-    if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY)
-        return;
-    for (uint32_t i = 0; i < modules->via.array.size; i++) {
-        hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
+note_modules(hf_kernel *kernel, hfi_parts modules, int awaited) {
+    for (size_t i = 0; i < modules.count; i++) {
+        hfi_part name = modules.items[i];
         char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
         if (key != NULL && note_module(kernel, key) && awaited)
             (void)json_array_append_new(kernel->standby->awaited, json_string(key));
@@ -222,9 +221,10 @@ note_modules(hf_kernel *kernel, const msgpack_object *modules, int awaited) {
 }
 
 void
-hfi_standby_import(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
+                   const hfi_from_worker_importing *frame) {
     (void)worker;
-    note_modules(kernel, hfi_map_get(map, "modules"), 1);
+    note_modules(kernel, frame->modules, 1);
     if (kernel->standby->eager)
         hfi_standby_import_awaited(kernel);
 }
@@ -237,25 +237,22 @@ hfi_standby_awaits_import(const hf_kernel *kernel) {
 
 void
 hfi_standby_import_awaited(hf_kernel *kernel) {
-    json_t *awaited = kernel->standby->awaited;
-    size_t count = hfi_standby_awaits_import(kernel) ? json_array_size(awaited) : 0;
-    hfi_part *names = count > 0 ? calloc(count, sizeof *names) : NULL;
     hf_error error = HF_ERROR_INIT;
-    if (names == NULL)
+    if (!hfi_standby_awaits_import(kernel))
         return;
-    for (size_t i = 0; i < count; i++)
-        names[i] = hfi_part_text(json_string_value(json_array_get(awaited, i)));
-    if (hfi_fork_server_import(hfi_workers_server(kernel), names, count, &error) !=
-        HF_OK)
+    hfi_parts names = hfi_list_of_json(kernel->standby->awaited);
+    if (hfi_control_send(hfi_workers_server(kernel)->control,
+                         HFI_FRAME(to_fork_server_import, .modules = names),
+                         &error) != HF_OK)
         hfi_log("import: %s", error.message);
-    free(names);
-    json_array_clear(awaited);
+    hfi_list_free(names.items);
+    json_array_clear(kernel->standby->awaited);
 }
 
 void
-hfi_standby_imported(hf_kernel *kernel, const msgpack_object *modules) {
-    for (uint32_t i = 0; i < modules->via.array.size; i++) {
-        hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
+hfi_standby_imported(hf_kernel *kernel, hfi_parts modules) {
+    for (size_t i = 0; i < modules.count; i++) {
+        hfi_part name = modules.items[i];
         char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
         if (key != NULL)
             (void)json_object_set_new(kernel->standby->modules, key, json_true());
@@ -280,7 +277,7 @@ begin_modules(hf_kernel *kernel) {
 
 /* The fork server has them from the start. */
 void
-hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
+hfi_standby_know(hf_kernel *kernel, hfi_parts modules) {
     note_modules(kernel, modules, 0);
 }
 

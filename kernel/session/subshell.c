@@ -175,7 +175,6 @@ static void
 answer_delete(hf_kernel *kernel, const hfi_request *request) {
     shell *subshell = find_named(kernel, request->message.body);
     hfi_request *waiting;
-    hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     if (subshell == NULL) {
         answer_error(kernel, request, "UnknownSubshell",
@@ -185,13 +184,12 @@ answer_delete(hf_kernel *kernel, const hfi_request *request) {
     while ((waiting = hfi_queue_pop(&subshell->queue)) != NULL)
         refuse_consume(kernel, waiting);
     subshell->deleted = 1;
-    if (kernel->subshell->aside != NULL) {
-        hfi_frame_init(&frame, "delete", 1);
-        hfi_frame_add_text(&frame, "subshell", hfi_part_text(subshell->id));
-        if (hfi_control_send_consume(kernel->subshell->aside, &frame, NULL, 0,
-                                     &error) != HF_OK)
-            hfi_log("subshell: %s", error.message);
-    }
+    if (kernel->subshell->aside != NULL &&
+        hfi_control_send(
+            kernel->subshell->aside,
+            HFI_FRAME(to_subshells_delete, .subshell = hfi_part_text(subshell->id)),
+            &error) != HF_OK)
+        hfi_log("subshell: %s", error.message);
     hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
               hfi_part_text("{}"), NULL, 0);
 }
@@ -304,15 +302,14 @@ hfi_subshell_next(hf_kernel *kernel,
 }
 
 int
-hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
-    long long id = hfi_map_integer(reply, "id", 0);
+hfi_subshell_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     shell *at = kernel->subshell->first;
-    while (at != NULL && (at->running == NULL || at->running->id != id))
+    while (at != NULL && (at->running == NULL || at->running->id != reply->id))
         at = at->next;
     if (at == NULL)
         return 0;
     int cell = is_cell(at->running);
-    hfi_ends_reply(kernel, at->running, reply, hfi_map_part(reply, "metadata"));
+    hfi_ends_reply(kernel, at->running, reply, reply->metadata);
     if (cell)
         hfi_commits_ran(kernel);
     hfi_rest_used(kernel);
@@ -320,23 +317,21 @@ hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
     return 1;
 }
 
-/* ---- main workers, input, interrupts, the end
- * ------------------------------------------------- */
+/* ---- main workers, input, interrupts, the end ------------------------------------ */
 
 static void
 open_aside(hf_kernel *kernel) {
     int fds[2];
-    hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     if (!has_subshells(kernel))
         return;
     hf_status status = hfi_program_pair(fds, &error);
     if (status == HF_OK) {
-        hfi_frame_init(&frame, "subshells", 0);
         status = hfi_control_create_consume(fds[0], &kernel->subshell->aside, &error);
         if (status == HF_OK)
-            status = hfi_control_send_consume(hfi_workers_main(kernel)->control, &frame,
-                                              &fds[1], 1, &error);
+            status = hfi_control_send(
+                hfi_workers_main(kernel)->control,
+                HFI_FRAME(to_main_subshells, .head.fds = {fds[1]}), &error);
         else
             close(fds[1]);
     }
@@ -363,7 +358,6 @@ int
 hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
     json_t *value = json_object_get(reply->message.body, "value");
     shell *at = find_named(kernel, reply->message.head);
-    hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     /* Input from clients that don't name a subshell goes to the first one that waits,
      * the main shell before others. */
@@ -374,29 +368,26 @@ hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
         !json_is_string(value) || strcmp(reply->message.type, "input_reply") != 0)
         return 0;
     at->input_wanted = 0;
-    hfi_frame_init(&frame, "input_reply", 2);
-    hfi_frame_add_text(&frame, "subshell", hfi_part_text(at->id));
-    hfi_frame_add_text(
-        &frame, "value",
-        hfi_part_of(json_string_value(value), json_string_length(value)));
-    if (hfi_control_send_consume(kernel->subshell->aside, &frame, NULL, 0, &error) !=
-        HF_OK)
+    if (hfi_control_send(kernel->subshell->aside,
+                         HFI_FRAME(to_subshells_input_reply,
+                                   .subshell = hfi_part_text(at->id),
+                                   .value = hfi_part_of(json_string_value(value),
+                                                        json_string_length(value))),
+                         &error) != HF_OK)
         hfi_log("input_reply: %s", error.message);
     return 1;
 }
 
 void
 hfi_subshell_interrupt(hf_kernel *kernel) {
-    hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     int runs = 0;
     for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         runs |= at->running != NULL && is_cell(at->running);
     if (!runs || kernel->subshell->aside == NULL)
         return;
-    hfi_frame_init(&frame, "interrupt", 0);
-    if (hfi_control_send_consume(kernel->subshell->aside, &frame, NULL, 0, &error) !=
-        HF_OK)
+    if (hfi_control_send(kernel->subshell->aside,
+                         HFI_FRAME_BARE(to_subshells_interrupt), &error) != HF_OK)
         hfi_log("interrupt: %s", error.message);
 }
 

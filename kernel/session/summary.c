@@ -106,9 +106,9 @@ write_count(hfi_textbuf *text, double value) {
 }
 
 static void
-write_use(cost_line *line, const msgpack_object *report, const hfi_times *times) {
-    double peak = hfi_map_real(report, "bytes_peak", 0);
-    double grown = hfi_map_real(report, "bytes_grown", 0);
+write_use(cost_line *line, const hfi_map_report *report, const hfi_times *times) {
+    double peak = (double)report->bytes_peak;
+    double grown = (double)report->bytes_grown;
     if (times->run_ms > 0) {
         hfi_textbuf_format(begin_term(line, " "), "on %.1f cores",
                            times->cpu_ms / times->run_ms);
@@ -130,25 +130,25 @@ write_use(cost_line *line, const msgpack_object *report, const hfi_times *times)
         end_term(line, "How much more resident memory the process had after the cell "
                        "than before it; negative if it had less.");
     }
-    if (hfi_map_get(report, "bytes_read") != NULL) {
+    if (report->source != NULL && hfi_map_get(report->source, "bytes_read") != NULL) {
         hfi_textbuf_format(begin_term(line, "; "), "read ");
-        write_bytes(&line->text, hfi_map_real(report, "bytes_read", 0));
+        write_bytes(&line->text, (double)report->bytes_read);
         end_term(line, "Bytes that the cell's process got from read calls, from a disk "
                        "or from the system's cache. Access to mapped files isn't "
                        "counted.");
         hfi_textbuf_format(begin_term(line, ", "), "wrote ");
-        write_bytes(&line->text, hfi_map_real(report, "bytes_written", 0));
+        write_bytes(&line->text, (double)report->bytes_written);
         end_term(line, "Bytes that the cell's process passed to write calls, whether "
                        "they have reached the disk or not.");
     }
 }
 
 static void
-write_events(cost_line *line, const msgpack_object *report) {
-    double lost = hfi_map_real(report, "events_lost", 0);
-    double others = hfi_map_real(report, "events_others", 0);
+write_events(cost_line *line, const hfi_map_report *report) {
+    double lost = (double)report->events_lost;
+    double others = (double)report->events_others;
     hfi_textbuf *text = begin_term(line, "; ");
-    write_count(text, hfi_map_real(report, "events", 0) + others);
+    write_count(text, (double)report->events + others);
     hfi_textbuf_format(text, " events");
     end_term(line, "What the trace has of this cell: an event for each call and each "
                    "return of a recorded function or region. A filter lets there be "
@@ -217,7 +217,7 @@ write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
 }
 
 static void
-write_hand_over(cost_line *line, const hf_kernel *kernel, const msgpack_object *report,
+write_hand_over(cost_line *line, const hf_kernel *kernel, const hfi_map_report *report,
                 const hfi_times *times) {
     int is_in_process = kernel->cell.plan == HFI_PLAN_IN_PROCESS;
     hfi_textbuf *text = begin_term(line, "; ");
@@ -225,7 +225,7 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const msgpack_object *
     write_time(text, times->in_ms);
     if (!is_in_process) {
         hfi_textbuf_format(text, " (");
-        write_bytes(text, hfi_map_real(report, "bytes_mapped", 0));
+        write_bytes(text, (double)report->bytes_mapped);
         write_cause(text, kernel, times, "; ", "");
         hfi_textbuf_format(text, ")");
     } else {
@@ -243,8 +243,7 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const msgpack_object *
     write_time(text, times->out_ms);
     if (!is_in_process) {
         hfi_textbuf_format(text, " (");
-        write_bytes(text, hfi_map_real(report, "bytes_copied", 0) +
-                              hfi_map_real(report, "bytes_shared", 0));
+        write_bytes(text, (double)report->bytes_copied + (double)report->bytes_shared);
         hfi_textbuf_format(text, ")");
     }
     end_term(line, "Hand-over back: from the end of its code until the reply. %s",
@@ -272,7 +271,7 @@ write_run_mode(cost_line *line, const hf_kernel *kernel) {
 }
 
 static void
-write_line(cost_line *line, const hf_kernel *kernel, const msgpack_object *report) {
+write_line(cost_line *line, const hf_kernel *kernel, const hfi_map_report *report) {
     hfi_times times = hfi_request_times(kernel, report);
     write_time(begin_term(line, ""), times.run_ms);
     end_term(line,
@@ -310,25 +309,24 @@ write_html(const cost_line *line, const char *where, hfi_textbuf *html) {
 /* For `%holdfast explain`. */
 static void
 send_terms(hf_kernel *kernel, const cost_line *line) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "shown", 2);
-    hfi_frame_add_integer(&frame, "number", kernel->cell.number);
-    hfi_frame_add_array(&frame, "terms", 2 * line->count);
+    hfi_part terms[2 * TERMS_MAX];
     for (size_t i = 0; i < line->count; i++) {
         size_t begin = line->terms[i].begin, end = line->terms[i].end;
-        hfi_frame_put_text(&frame, hfi_part_of(line->text.data + begin, end - begin));
-        hfi_frame_put_text(&frame, hfi_textbuf_part(&line->terms[i].meaning));
+        terms[2 * i] = hfi_part_of(line->text.data + begin, end - begin);
+        terms[2 * i + 1] = hfi_textbuf_part(&line->terms[i].meaning);
     }
-    hfi_workers_send_main(kernel, &frame);
+    hfi_workers_send_main(kernel,
+                          HFI_FRAME(to_main_shown, .number = kernel->cell.number,
+                                    .terms = {terms, 2 * line->count}));
 }
 
 static void
-show(hf_kernel *kernel, const msgpack_object *reply) {
-    const msgpack_object *report = hfi_map_get(reply, "report");
+show(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
+    const hfi_map_report *report = reply->report;
     const hf_kernel_commands *table = kernel->command_table;
     hfi_textbuf content = {0}, html = {0};
     cost_line line = {.count = 0};
-    if (hfi_map_part(reply, "trace").size == 0 || !hfi_map_flag(report, "summary"))
+    if (reply->trace.size == 0 || report == NULL || !report->summary)
         return;
     write_line(&line, kernel, report);
     write_html(&line, table != NULL ? table->where : NULL, &html);
@@ -349,6 +347,6 @@ show(hf_kernel *kernel, const msgpack_object *reply) {
 void
 hfi_summary_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed &&
-        hfi_repeat_is_told(kernel, event->map))
-        show(kernel, event->map);
+        hfi_repeat_is_told(kernel, event->reply))
+        show(kernel, event->reply);
 }

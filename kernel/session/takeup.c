@@ -113,7 +113,7 @@ void
 hfi_takeup_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_WORKER_EXITED && kernel->connection.path != NULL &&
         kernel->takeup->reaper.pid != 0 &&
-        event->ended->pid == kernel->takeup->reaper.pid)
+        event->exit->pid == kernel->takeup->reaper.pid)
         replace_reaper(kernel);
 }
 

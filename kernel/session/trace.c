@@ -86,11 +86,11 @@ note(hfi_textbuf *text, hfi_part part) {
 }
 
 static void
-note_recording(hf_kernel *kernel, const msgpack_object *started) {
-    note(&kernel->trace->directory, hfi_map_part(started, "trace"));
-    note(&kernel->trace->guardian, hfi_map_part(started, "guardian"));
-    note(&kernel->trace->recover, hfi_map_part(started, "recover"));
-    kernel->trace->is_automatic = hfi_map_flag(started, "automatic");
+note_recording(hf_kernel *kernel, const hfi_from_worker_started *started) {
+    note(&kernel->trace->directory, started->trace);
+    note(&kernel->trace->guardian, started->guardian);
+    note(&kernel->trace->recover, started->recover);
+    kernel->trace->is_automatic = started->automatic;
 }
 
 static void
@@ -216,14 +216,13 @@ open_it(hf_kernel *kernel, hfi_part trace) {
 
 void
 hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
-    hfi_part trace = hfi_map_part(event->map, "trace");
     if (event->kind == HFI_EVENT_CELL_STARTED) {
-        note_recording(kernel, event->map);
+        note_recording(kernel, event->started);
     } else if (event->kind == HFI_EVENT_CELL_COLLECTED) {
-        if (hfi_repeat_is_last(kernel) || hfi_repeat_is_told(kernel, event->map))
-            show(kernel, trace);
+        if (hfi_repeat_is_last(kernel) || hfi_repeat_is_told(kernel, event->reply))
+            show(kernel, event->reply->trace);
         if (!event->failed)
-            open_it(kernel, trace);
+            open_it(kernel, event->reply->trace);
     } else if (event->kind == HFI_EVENT_CELL_OVER) {
         forget(kernel);
     }

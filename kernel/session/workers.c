@@ -188,11 +188,9 @@ void
 hfi_workers_end(hf_kernel *kernel) {
     const struct timespec pause = {0, 2000000};
     long long deadline = hfi_clock_ns() + EXIT_WAIT_NS;
-    hfi_frame frame;
     if (kernel->workers->main != NULL && hfi_workers_at_work(kernel) == NULL &&
         !hfi_cell_waits_for_commit(&kernel->cell)) {
-        hfi_frame_init(&frame, "exit", 0);
-        hfi_workers_send_main(kernel, &frame);
+        hfi_workers_send_main(kernel, HFI_FRAME_BARE(to_main_exit));
         while (hfi_worker_is_heard(kernel->workers->main) &&
                hfi_clock_ns() < deadline &&
                hfi_control_fill(kernel->workers->main->control, NULL) == HF_OK)
@@ -207,15 +205,14 @@ hfi_workers_end(hf_kernel *kernel) {
 /* ---- the main worker ------------------------------------------------------------- */
 
 void
-hfi_workers_send_main(hf_kernel *kernel, hfi_frame *frame) {
+hfi_workers_send_main(hf_kernel *kernel, const hfi_frame *frame) {
     hf_error error = HF_ERROR_INIT;
-    if (kernel->workers->main == NULL || kernel->workers->main->control == NULL)
-        hfi_frame_fini(frame);
-    else if (hfi_control_send_consume(kernel->workers->main->control, frame, NULL, 0,
-                                      &error) != HF_OK) {
-        hfi_log("main worker: %s", error.message);
-        hfi_control_end(kernel->workers->main->control);
-    }
+    hfi_worker *main = kernel->workers->main;
+    if (main == NULL || main->control == NULL ||
+        hfi_control_send(main->control, frame, &error) == HF_OK)
+        return;
+    hfi_log("main worker: %s", error.message);
+    hfi_control_end(main->control);
 }
 
 void

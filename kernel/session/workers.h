@@ -37,7 +37,7 @@ void hfi_workers_forked(hfi_worker *worker, pid_t pid);
 /* How long a worker may take from its fork until it is ready. */
 long long hfi_workers_ready_ns(void);
 /* Send the main worker a frame, which is consumed; without one it is dropped. */
-void hfi_workers_send_main(hf_kernel *kernel, hfi_frame *frame);
+void hfi_workers_send_main(hf_kernel *kernel, const hfi_frame *frame);
 /* The fork server's program, copied. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_workers_configure(hf_kernel *kernel, const char *const *argv,
                                          hf_error *reterr);
@@ -74,7 +74,7 @@ int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
 /* The fork server has imported more than they have. */
 void hfi_standby_replace(hf_kernel *kernel);
 /* It has imported these, and lives: one that takes its place is asked for them, too. */
-void hfi_standby_imported(hf_kernel *kernel, const msgpack_object *modules);
+void hfi_standby_imported(hf_kernel *kernel, hfi_parts modules);
 /* A new fork server has imported nothing yet; where cells run. */
 hfi_listener hfi_standby_hear;
 /* One never got ready; or one did. */
@@ -87,11 +87,11 @@ void hfi_standby_wake(hf_kernel *kernel);
 /* The notebook imports these modules, so the fork server imports them: at once, or when
  * the notebook pauses. */
 void hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
-                        const msgpack_object *map);
+                        const hfi_from_worker_importing *frame);
 /* Whether the fork server has yet to be asked for some modules; ask it. */
 int hfi_standby_awaits_import(const hf_kernel *kernel);
 void hfi_standby_import_awaited(hf_kernel *kernel);
 /* The fork server has these modules from the start. */
-void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
+void hfi_standby_know(hf_kernel *kernel, hfi_parts modules);
 
 #endif

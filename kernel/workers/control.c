@@ -8,14 +8,17 @@
  *
  * Descriptors ride on the first byte of their frame: sendmsg gets them with that
  * frame's first piece, never with the tail of the one before. They are closed here once
- * sent. Those that come wait in their order until the reader of their frame takes them;
- * a peer that sends more than it announces has the rest closed.
+ * sent. Those that come wait in their order until their frame is read. A peer that sends
+ * fewer or more than it announces breaks the protocol, for another frame would get them
+ * otherwise. If this process has no room for a descriptor, the frame lacks it: that is no
+ * fault of the peer's.
  *
  * A frame handed out points into the receive buffer; the buffer moves only in
  * hfi_control_fill. Writing to a dead peer is an answer (HF_E_GONE), not a SIGPIPE.
  */
 #include "workers/control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -39,7 +42,7 @@ typedef struct pending {
     struct pending *next;
     msgpack_sbuffer buffer;
     size_t done;
-    int fds[HFI_CONTROL_FDS_MAX];
+    int fds[HFI_FRAME_FDS_MAX];
     size_t fd_count; /* 0 once sent */
 } pending;
 
@@ -49,7 +52,7 @@ struct hfi_control {
     pending **last;
     hfi_textbuf input;
     size_t taken;                      /* bytes of input that were handed out */
-    int fds[HFI_CONTROL_FDS_HELD_MAX]; /* that came: a ring */
+    int fds[HFI_CONTROL_FDS_HELD_MAX]; /* that came: a ring; -1: one that got lost */
     size_t fd_first;
     size_t fd_count;
 };
@@ -95,14 +98,26 @@ drop_first(hfi_control *control) {
     free(item);
 }
 
+/* The oldest that came; there is one. */
+static int
+take_fd(hfi_control *control) {
+    int fd = control->fds[control->fd_first];
+    control->fd_first = (control->fd_first + 1) % HFI_CONTROL_FDS_HELD_MAX;
+    control->fd_count--;
+    return fd;
+}
+
 void
 hfi_control_close(hfi_control *control) {
     if (control == NULL)
         return;
     while (control->first != NULL)
         drop_first(control);
-    for (int fd; (fd = hfi_control_take_fd(control)) >= 0;)
-        close(fd);
+    while (control->fd_count > 0) {
+        int fd = take_fd(control);
+        if (fd >= 0)
+            close(fd);
+    }
     hfi_textbuf_fini(&control->input);
     close(control->fd);
     free(control);
@@ -122,7 +137,7 @@ static ssize_t
 send_piece(int fd, const pending *item) {
     union {
         struct cmsghdr head;
-        char space[CMSG_SPACE(sizeof(int) * HFI_CONTROL_FDS_MAX)];
+        char space[CMSG_SPACE(sizeof(int) * HFI_FRAME_FDS_MAX)];
     } ancillary;
     struct iovec piece = {item->buffer.data + item->done,
                           item->buffer.size - item->done};
@@ -180,19 +195,21 @@ hfi_control_flush(hfi_control *control, hf_error *reterr) {
 }
 
 hf_status
-hfi_control_send_consume(hfi_control *control, hfi_frame *frame, const int *fds,
-                         size_t fd_count, hf_error *reterr) {
-    hf_status status = hfi_frame_finish(frame, reterr);
-    pending *item = status == HF_OK ? calloc(1, sizeof *item) : NULL;
-    if (item == NULL) {
+hfi_control_send(hfi_control *control, const hfi_frame *frame, hf_error *reterr) {
+    pending *item = calloc(1, sizeof *item);
+    size_t fd_count = hfi_frame_fd_count(frame);
+    hf_status status = item != NULL
+                           ? hfi_frame_write(frame, &item->buffer, reterr)
+                           : hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
+    for (size_t i = 0; i < fd_count; i++)
+        assert(frame->fds[i] > 0);
+    if (status != HF_OK) {
         for (size_t i = 0; i < fd_count; i++)
-            close(fds[i]);
-        hfi_frame_fini(frame);
-        return status != HF_OK ? status : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+            close(frame->fds[i]);
+        free(item);
+        return status;
     }
-    item->buffer = frame->buffer;
-    if (fd_count > 0)
-        memcpy(item->fds, fds, fd_count * sizeof *fds);
+    memcpy(item->fds, frame->fds, fd_count * sizeof *frame->fds);
     item->fd_count = fd_count;
     *control->last = item;
     control->last = &item->next;
@@ -216,14 +233,15 @@ hfi_control_trim(hfi_control *control) {
     compact_input(control, 0);
 }
 
-int
-hfi_control_take_fd(hfi_control *control) {
-    if (control->fd_count == 0)
-        return -1;
-    int fd = control->fds[control->fd_first];
-    control->fd_first = (control->fd_first + 1) % HFI_CONTROL_FDS_HELD_MAX;
-    control->fd_count--;
-    return fd;
+static void
+keep_fd(hfi_control *control, int fd) {
+    size_t place = control->fd_first + control->fd_count;
+    if (control->fd_count < HFI_CONTROL_FDS_HELD_MAX) {
+        control->fds[place % HFI_CONTROL_FDS_HELD_MAX] = fd;
+        control->fd_count++;
+    } else if (fd >= 0) {
+        close(fd);
+    }
 }
 
 static void
@@ -237,21 +255,18 @@ keep_fds(hfi_control *control, struct msghdr *message) {
             int fd;
             memcpy(&fd, CMSG_DATA(head) + i * sizeof fd, sizeof fd);
             (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-            if (control->fd_count == HFI_CONTROL_FDS_HELD_MAX) {
-                close(fd);
-                continue;
-            }
-            size_t place = control->fd_first + control->fd_count++;
-            control->fds[place % HFI_CONTROL_FDS_HELD_MAX] = fd;
+            keep_fd(control, fd);
         }
     }
+    if (message->msg_flags & MSG_CTRUNC)
+        keep_fd(control, -1);
 }
 
 static ssize_t
 receive_piece(hfi_control *control, void *data, size_t size) {
     union {
         struct cmsghdr head;
-        char space[CMSG_SPACE(sizeof(int) * HFI_CONTROL_FDS_MAX)];
+        char space[CMSG_SPACE(sizeof(int) * HFI_FRAME_FDS_MAX)];
     } ancillary;
     struct iovec piece = {data, size};
     struct msghdr message = {0};
@@ -289,9 +304,13 @@ hfi_control_fill(hfi_control *control, hf_error *reterr) {
 }
 
 hf_status
-hfi_control_next(hfi_control *control, hfi_map *ret_map, hf_error *reterr) {
+hfi_control_next(hfi_control *control, hfi_received *ret_received, hf_error *reterr) {
     const hfi_textbuf *input = &control->input;
     size_t left = input->size - control->taken;
+    if (left == 0 && control->fd_count > 0)
+        return hf_error_set(reterr, HF_E_PROTOCOL,
+                            "%zu descriptors came that no frame announced",
+                            control->fd_count);
     if (left < 4)
         return HF_AGAIN;
     const unsigned char *p = (const unsigned char *)input->data + control->taken;
@@ -301,5 +320,19 @@ hfi_control_next(hfi_control *control, hfi_map *ret_map, hf_error *reterr) {
     if (left - 4 < size)
         return HF_AGAIN;
     control->taken += 4 + size;
-    return hfi_map_read(ret_map, p + 4, size, reterr);
+    return hfi_received_parse(ret_received, p + 4, size, reterr);
+}
+
+hf_status
+hfi_control_read(hfi_control *control, const hfi_received *received, const hfi_row *row,
+                 hfi_frame *ret_frame, hf_error *reterr) {
+    hf_status status = hfi_frame_read(received, row, ret_frame, reterr);
+    size_t count = status == HF_OK ? hfi_frame_fd_count(ret_frame) : 0;
+    if (count > control->fd_count)
+        return hf_error_set(reterr, HF_E_PROTOCOL,
+                            "%s: %zu descriptors were announced, and %zu came", row->op,
+                            count, control->fd_count);
+    for (size_t i = 0; i < count; i++)
+        ret_frame->fds[i] = take_fd(control);
+    return status;
 }

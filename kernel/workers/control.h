@@ -15,9 +15,7 @@
 
 #include "holdfast/error.h"
 #include "workers/frame.h"
-#include "workers/protocol.h"
 
-#define HFI_CONTROL_FDS_MAX 3
 /* Descriptors that came and were not taken yet; further ones are closed. */
 #define HFI_CONTROL_FDS_HELD_MAX 256
 
@@ -33,12 +31,10 @@ int hfi_control_fd(const hfi_control *control);
 /* Whether something waits to be written. */
 int hfi_control_is_full(const hfi_control *control);
 
-/* Queue a frame, and write as much as fits. The frame and the descriptors, which are
- * closed once sent, are consumed on failure too. HF_E_GONE if the peer is dead,
- * HF_E_NOMEM, HF_E_SYSTEM. */
-HF_CHECK hf_status hfi_control_send_consume(hfi_control *control, hfi_frame *frame,
-                                            const int *fds, size_t fd_count,
-                                            hf_error *reterr);
+/* Queue a frame, and write as much as fits. Its descriptors are closed once sent, and on
+ * failure. HF_E_GONE if the peer is dead, HF_E_NOMEM, HF_E_LIMIT, HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_control_send(hfi_control *control, const hfi_frame *frame,
+                                    hf_error *reterr);
 HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
 /* The peer misses a frame that it can't do without: end the channel on both sides. The
  * peer leaves, and the end is read here like that of a peer that died. */
@@ -51,10 +47,14 @@ HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
  * largest frame. */
 void hfi_control_trim(hfi_control *control);
 /* The next whole frame, valid until the next call; HF_AGAIN if there is none.
- * HF_E_PROTOCOL if the bytes are no frame, HF_E_NOMEM. */
-HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_map *ret_map,
+ * HF_E_PROTOCOL if the bytes are no frame, or if descriptors are left that no frame
+ * announced; HF_E_NOMEM. */
+HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_received *ret_received,
                                     hf_error *reterr);
-/* The oldest descriptor that came, the caller's from now on; -1 if there is none. */
-int hfi_control_take_fd(hfi_control *control);
+/* That frame as a struct of the row, with its descriptors, which are the caller's.
+ * HF_E_PROTOCOL names what is missing or of another type; HF_E_NOMEM. */
+HF_CHECK hf_status hfi_control_read(hfi_control *control, const hfi_received *received,
+                                    const hfi_row *row, hfi_frame *ret_frame,
+                                    hf_error *reterr);
 
 #endif

@@ -1,4 +1,8 @@
-/* frame.c - msgpack maps, written and read.
+/* frame.c - frames and their bytes, a msgpack map: both made from the table.
+ *
+ * What is known of a field, its name, its type and where its member is, comes from
+ * workers/protocol.h. One loop over these writes any frame, and one reads it. A function
+ * in C for each frame was rejected: it would be the same loop sixty times.
  *
  * A worker runs user code, and user code can write to any descriptor of its process. So
  * what comes from a worker is hostile: before msgpack-c sees the bytes they are walked
@@ -7,114 +11,236 @@
  * five-byte array header would make the unpacker reserve gigabytes. The walk keeps no
  * stack of its own beyond HFI_FRAME_DEPTH_MAX counters.
  *
- * Strings of a map that was read point into the frame's bytes: nothing is copied until
+ * Strings of a frame that was read point into its bytes: nothing is copied until
  * somebody keeps it. No input or output here, so that a fuzzer can run it. One thread
  * a frame.
  */
 #include "workers/frame.h"
 
 #include <limits.h>
+#include <stddef.h>
+
+/* ---- the table ------------------------------------------------------------------- */
+
+#define MAP(name, fields, text) static const hfi_shape *shape_map_##name(void);
+HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING)
+#undef MAP
+
+#define TYPE(name, c_type, kind, many, map, words)                                     \
+    static const hfi_type type_##name = {words, kind, many, map};
+HFI_PROTOCOL_TYPES(TYPE)
+#undef TYPE
+
+#define MAP(name, fields, text)                                                        \
+    __attribute__((unused)) static const hfi_type type_##name = {                      \
+        #name, HFI_MAP, HFI_ONE, shape_map_##name};
+HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING)
+#undef MAP
+
+/* `self` is the struct that has the members. */
+#define ALWAYS(name, type)                                                             \
+    {#name, sizeof #name - 1, &type_##type, offsetof(self, name), true},
+#define MAYBE(name, type)                                                              \
+    {#name, sizeof #name - 1, &type_##type, offsetof(self, name), false},
+#define SHAPE(function, struct_name, ...)                                              \
+    static const hfi_shape *function(void) {                                           \
+        typedef struct_name self;                                                      \
+        static const hfi_field fields[] = {__VA_ARGS__{0}};                            \
+        static const hfi_shape shape = {sizeof(self), fields};                         \
+        return &shape;                                                                 \
+    }
+
+#define MAP(name, fields, text)                                                        \
+    SHAPE(shape_map_##name, hfi_map_##name, fields)                                    \
+    const hfi_row hfi_row_map_##name = {"", #name, text, 0, true, shape_map_##name};
+HFI_PROTOCOL_MAPS(MAP, ALWAYS, MAYBE)
+#undef MAP
+
+#define FRAME(sender, op, handler, fds, fields, text)                                  \
+    SHAPE(shape_from_##sender##_##op, hfi_from_##sender##_##op,                        \
+          MAYBE(raw, ints) fields)                                                     \
+    const hfi_row hfi_row_from_##sender##_##op = {                                     \
+        #sender, #op, text, fds, true, shape_from_##sender##_##op};
+HFI_FRAMES_IN(FRAME, ALWAYS, MAYBE)
+#undef FRAME
+
+#define FRAME(receiver, op, fds, changes, fields, text)                                \
+    SHAPE(shape_to_##receiver##_##op, hfi_to_##receiver##_##op, fields)                \
+    const hfi_row hfi_row_to_##receiver##_##op = {                                     \
+        #receiver, #op, text, fds, changes, shape_to_##receiver##_##op};
+HFI_FRAMES_OUT(FRAME, ALWAYS, MAYBE)
+#undef FRAME
+
+#define MAP(name, fields, text) &hfi_row_map_##name,
+const hfi_row *const hfi_rows_map[] = {
+    HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING) NULL};
+#undef MAP
+#define FRAME(sender, op, handler, fds, fields, text) &hfi_row_from_##sender##_##op,
+const hfi_row *const hfi_rows_from[] = {
+    HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING) NULL};
+#undef FRAME
+#define FRAME(receiver, op, fds, changes, fields, text) &hfi_row_to_##receiver##_##op,
+const hfi_row *const hfi_rows_to[] = {
+    HFI_FRAMES_OUT(FRAME, HFI_NOTHING, HFI_NOTHING) NULL};
+#undef FRAME
+
+/* All lists are alike, and all pointers to maps. */
+typedef struct list {
+    const void *items;
+    size_t count;
+} list;
+
+static list
+list_of(const void *member) {
+    list values;
+    memcpy(&values, member, sizeof values);
+    return values;
+}
+
+static const void *
+map_of(const void *member) {
+    const void *map;
+    memcpy(&map, member, sizeof map);
+    return map;
+}
+
+/* Of one in a list. */
+static size_t
+value_size(const hfi_type *type) {
+    return type->kind == HFI_INT   ? sizeof(int64_t)
+           : type->kind == HFI_MAP ? type->map()->size
+                                   : sizeof(hfi_part);
+}
+
+size_t
+hfi_frame_fd_count(const hfi_frame *frame) {
+    const hfi_field *field = frame->row->shape()->fields;
+    if (frame->row->fds != HFI_FDS_IF_FOUND)
+        return (size_t)frame->row->fds;
+    while (strcmp(field->name, "found") != 0)
+        field++;
+    return *(const bool *)((const char *)frame + field->offset);
+}
 
 /* ---- writing ------------------------------------------------------------------ */
 
-static void
-check(hfi_frame *frame, int result) {
-    if (result != 0)
-        frame->failed = 1;
+/* Each returns 0, or another number if there is no memory or a text is too long. */
+static int pack_shape(msgpack_packer *packer, const hfi_shape *shape, const void *self,
+                      const char *op);
+
+static int
+pack_part(msgpack_packer *packer, hfi_part part, hfi_kind kind) {
+    const char *data = part.size > 0 ? part.data : "";
+    if (part.size > UINT_MAX)
+        return -1;
+    return kind == HFI_BIN ? msgpack_pack_bin_with_body(packer, data, part.size)
+                           : msgpack_pack_str_with_body(packer, data, part.size);
 }
 
-static void
-put_key(hfi_frame *frame, const char *key) {
-    hfi_frame_put_text(frame, hfi_part_text(key));
+static int
+pack_map(msgpack_packer *packer, const hfi_shape *shape, const void *self) {
+    const msgpack_object *source = map_of(self); /* its first member */
+    return source != NULL ? msgpack_pack_object(packer, *source)
+                          : pack_shape(packer, shape, self, NULL);
 }
 
-void
-hfi_frame_init(hfi_frame *frame, const char *op, uint32_t pairs) {
-    msgpack_sbuffer_init(&frame->buffer);
-    msgpack_packer_init(&frame->packer, &frame->buffer, msgpack_sbuffer_write);
-    frame->failed = 0;
-    check(frame, msgpack_sbuffer_write(&frame->buffer, "\0\0\0\0", 4));
-    check(frame, msgpack_pack_map(&frame->packer, pairs + 1u));
-    hfi_frame_add_text(frame, "op", hfi_part_text(op));
+static int
+pack_list(msgpack_packer *packer, const hfi_type *type, list values) {
+    const char *at = values.items;
+    size_t size = value_size(type);
+    if (at == NULL && values.count > 0)
+        return -1; /* there was no memory for it */
+    int failed = type->many == HFI_LIST ? msgpack_pack_array(packer, values.count)
+                                        : msgpack_pack_map(packer, values.count);
+    for (size_t i = 0; i < values.count && !failed; i++, at += size) {
+        if (type->many == HFI_KEYED) {
+            failed = pack_part(packer, *(const hfi_part *)(const void *)at, HFI_STR);
+            at += sizeof(hfi_part);
+        }
+        if (type->kind == HFI_INT)
+            failed |= msgpack_pack_int64(packer, *(const int64_t *)(const void *)at);
+        else if (type->kind == HFI_MAP)
+            failed |= pack_map(packer, type->map(), at);
+        else
+            failed |=
+                pack_part(packer, *(const hfi_part *)(const void *)at, type->kind);
+    }
+    return failed;
 }
 
-void
-hfi_frame_fini(hfi_frame *frame) {
-    msgpack_sbuffer_destroy(&frame->buffer);
+static int
+pack_member(msgpack_packer *packer, const hfi_type *type, const void *member) {
+    if (type->many != HFI_ONE)
+        return pack_list(packer, type, list_of(member));
+    switch (type->kind) {
+    case HFI_INT:
+        return msgpack_pack_int64(packer, *(const int64_t *)member);
+    case HFI_REAL:
+        return msgpack_pack_double(packer, *(const double *)member);
+    case HFI_BOOL:
+        return *(const bool *)member ? msgpack_pack_true(packer)
+                                     : msgpack_pack_false(packer);
+    case HFI_MAP:
+        return pack_map(packer, type->map(), map_of(member));
+    default:
+        return pack_part(packer, *(const hfi_part *)member, type->kind);
+    }
 }
 
-void
-hfi_frame_put_text(hfi_frame *frame, hfi_part text) {
-    if (text.size > UINT_MAX)
-        frame->failed = 1;
-    else
-        check(frame, msgpack_pack_str_with_body(&frame->packer,
-                                                text.size ? text.data : "", text.size));
+static bool
+is_zero(const hfi_type *type, const void *member) {
+    if (type->many != HFI_ONE)
+        return list_of(member).items == NULL && list_of(member).count == 0;
+    switch (type->kind) {
+    case HFI_INT:
+        return *(const int64_t *)member == 0;
+    case HFI_REAL:
+        return !(*(const double *)member < 0 || *(const double *)member > 0);
+    case HFI_BOOL:
+        return !*(const bool *)member;
+    case HFI_MAP:
+        return map_of(member) == NULL;
+    default:
+        return ((const hfi_part *)member)->data == NULL;
+    }
 }
 
-void
-hfi_frame_put_bytes(hfi_frame *frame, hfi_part bytes) {
-    if (bytes.size > UINT_MAX)
-        frame->failed = 1;
-    else
-        check(frame, msgpack_pack_bin_with_body(
-                         &frame->packer, bytes.size ? bytes.data : "", bytes.size));
-}
-
-void
-hfi_frame_add_text(hfi_frame *frame, const char *key, hfi_part text) {
-    put_key(frame, key);
-    hfi_frame_put_text(frame, text);
-}
-
-void
-hfi_frame_add_bytes(hfi_frame *frame, const char *key, hfi_part bytes) {
-    put_key(frame, key);
-    hfi_frame_put_bytes(frame, bytes);
-}
-
-void
-hfi_frame_add_integer(hfi_frame *frame, const char *key, int64_t value) {
-    put_key(frame, key);
-    check(frame, msgpack_pack_int64(&frame->packer, value));
-}
-
-void
-hfi_frame_add_flag(hfi_frame *frame, const char *key, int value) {
-    put_key(frame, key);
-    check(frame, value ? msgpack_pack_true(&frame->packer)
-                       : msgpack_pack_false(&frame->packer));
-}
-
-void
-hfi_frame_add_array(hfi_frame *frame, const char *key, size_t count) {
-    put_key(frame, key);
-    check(frame, msgpack_pack_array(&frame->packer, count));
-}
-
-void
-hfi_frame_add_map(hfi_frame *frame, const char *key, size_t count) {
-    put_key(frame, key);
-    check(frame, msgpack_pack_map(&frame->packer, count));
-}
-
-void
-hfi_frame_put_object(hfi_frame *frame, const char *key, const msgpack_object *value) {
-    put_key(frame, key);
-    check(frame, msgpack_pack_object(&frame->packer, *value));
+static int
+pack_shape(msgpack_packer *packer, const hfi_shape *shape, const void *self,
+           const char *op) {
+    const char *members = self;
+    size_t count = op != NULL;
+    for (const hfi_field *at = shape->fields; at->name != NULL; at++)
+        count += at->is_always || !is_zero(at->type, members + at->offset);
+    int failed = msgpack_pack_map(packer, count);
+    if (op != NULL)
+        failed |= pack_part(packer, hfi_part_text("op"), HFI_STR) |
+                  pack_part(packer, hfi_part_text(op), HFI_STR);
+    for (const hfi_field *at = shape->fields; at->name != NULL && !failed; at++)
+        if (at->is_always || !is_zero(at->type, members + at->offset))
+            failed = pack_part(packer, hfi_part_of(at->name, at->name_size), HFI_STR) |
+                     pack_member(packer, at->type, members + at->offset);
+    return failed;
 }
 
 hf_status
-hfi_frame_finish(hfi_frame *frame, hf_error *reterr) {
-    size_t size = frame->buffer.size;
-    if (frame->failed)
-        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
-    if (size - 4 > HFI_FRAME_SIZE_MAX)
-        return hf_error_set(reterr, HF_E_LIMIT, "a frame of %zu bytes is too large",
-                            size);
-    for (size_t i = 0; i < 4; i++)
-        frame->buffer.data[i] = (char)((size - 4) >> (24 - 8 * i));
-    return HF_OK;
+hfi_frame_write(const hfi_frame *frame, msgpack_sbuffer *ret_buffer, hf_error *reterr) {
+    msgpack_packer packer;
+    msgpack_sbuffer_init(ret_buffer);
+    msgpack_packer_init(&packer, ret_buffer, msgpack_sbuffer_write);
+    int failed = msgpack_sbuffer_write(ret_buffer, "\0\0\0\0", 4) |
+                 pack_shape(&packer, frame->row->shape(), frame, frame->row->op);
+    size_t size = ret_buffer->size - 4;
+    if (!failed && size <= HFI_FRAME_SIZE_MAX) {
+        for (size_t i = 0; i < 4; i++)
+            ret_buffer->data[i] = (char)(size >> (24 - 8 * i));
+        return HF_OK;
+    }
+    msgpack_sbuffer_destroy(ret_buffer);
+    msgpack_sbuffer_init(ret_buffer);
+    return failed ? hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame")
+                  : hf_error_set(reterr, HF_E_LIMIT,
+                                 "a frame of %zu bytes is too large", size);
 }
 
 /* ---- checking ----------------------------------------------------------------- */
@@ -217,81 +343,217 @@ hfi_frame_is_valid(const void *data, size_t size) {
 /* ---- reading ------------------------------------------------------------------ */
 
 hf_status
-hfi_map_read(hfi_map *map, const void *data, size_t size, hf_error *reterr) {
+hfi_received_parse(hfi_received *received, const void *data, size_t size,
+                   hf_error *reterr) {
     size_t offset = 0;
-    hfi_map_fini(map);
+    hfi_received_fini(received);
     if (!hfi_frame_is_valid(data, size))
         return hf_error_set(reterr, HF_E_PROTOCOL, "a frame is not one msgpack value");
-    msgpack_unpacked_init(&map->unpacked);
+    msgpack_unpacked_init(&received->unpacked);
     msgpack_unpack_return result =
-        msgpack_unpack_next(&map->unpacked, data, size, &offset);
+        msgpack_unpack_next(&received->unpacked, data, size, &offset);
     if (result == MSGPACK_UNPACK_NOMEM_ERROR)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
     if (result != MSGPACK_UNPACK_SUCCESS ||
-        map->unpacked.data.type != MSGPACK_OBJECT_MAP) {
-        msgpack_unpacked_destroy(&map->unpacked);
+        received->unpacked.data.type != MSGPACK_OBJECT_MAP) {
+        msgpack_unpacked_destroy(&received->unpacked);
         return hf_error_set(reterr, HF_E_PROTOCOL, "a frame is not a map");
     }
-    map->object = &map->unpacked.data;
+    received->object = &received->unpacked.data;
     return HF_OK;
 }
 
 void
-hfi_map_fini(hfi_map *map) {
-    if (map->object != NULL)
-        msgpack_unpacked_destroy(&map->unpacked);
-    map->object = NULL;
+hfi_received_fini(hfi_received *received) {
+    if (received->object != NULL)
+        msgpack_unpacked_destroy(&received->unpacked);
+    received->object = NULL;
 }
 
-hfi_part
-hfi_object_part(const msgpack_object *object) {
-    if (object != NULL && object->type == MSGPACK_OBJECT_STR)
-        return hfi_part_of(object->via.str.ptr, object->via.str.size);
-    if (object != NULL && object->type == MSGPACK_OBJECT_BIN)
-        return hfi_part_of(object->via.bin.ptr, object->via.bin.size);
-    return hfi_part_of("", 0);
+static bool
+is_key(const msgpack_object *key, const char *name, size_t size) {
+    return key->type == MSGPACK_OBJECT_STR && key->via.str.size == size &&
+           memcmp(key->via.str.ptr, name, size) == 0;
 }
 
 const msgpack_object *
 hfi_map_get(const msgpack_object *map, const char *key) {
-    if (map == NULL || map->type != MSGPACK_OBJECT_MAP)
-        return NULL;
-    for (uint32_t i = 0; i < map->via.map.size; i++) {
-        const msgpack_object_kv *pair = &map->via.map.ptr[i];
-        if (hfi_part_equal(hfi_object_part(&pair->key), hfi_part_text(key)))
-            return &pair->val;
-    }
+    for (uint32_t i = 0; i < map->via.map.size; i++)
+        if (is_key(&map->via.map.ptr[i].key, key, strlen(key)))
+            return &map->via.map.ptr[i].val;
     return NULL;
 }
 
+static bool read_part(const msgpack_object *value, hfi_kind kind, hfi_part *ret_part);
+
 hfi_part
-hfi_map_part(const msgpack_object *map, const char *key) {
-    return hfi_object_part(hfi_map_get(map, key));
+hfi_received_op(const hfi_received *received) {
+    hfi_part op = {"", 0};
+    const msgpack_object *value = hfi_map_get(received->object, "op");
+    return value != NULL && read_part(value, HFI_STR, &op) ? op : hfi_part_of("", 0);
 }
 
-int64_t
-hfi_map_integer(const msgpack_object *map, const char *key, int64_t fallback) {
-    const msgpack_object *value = hfi_map_get(map, key);
-    if (value == NULL)
-        return fallback;
-    if (value->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
-        return value->via.i64;
-    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 <= INT64_MAX)
-        return (int64_t)value->via.u64;
-    return fallback;
+static hf_status read_shape(const hfi_shape *shape, const msgpack_object *map,
+                            msgpack_zone *zone, void *ret_self, hf_error *reterr);
+
+/* Each returns whether the value is of that kind. */
+static bool
+read_int(const msgpack_object *value, int64_t *ret_number) {
+    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 > INT64_MAX)
+        return false;
+    *ret_number = value->via.i64;
+    return value->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
+           value->type == MSGPACK_OBJECT_POSITIVE_INTEGER;
 }
 
-int
-hfi_map_flag(const msgpack_object *map, const char *key) {
-    const msgpack_object *value = hfi_map_get(map, key);
-    return value != NULL && value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
+static bool
+read_real(const msgpack_object *value, double *ret_number) {
+    int64_t number = 0;
+    bool is_int = read_int(value, &number);
+    *ret_number = is_int ? (double)number : value->via.f64;
+    return is_int || value->type == MSGPACK_OBJECT_FLOAT32 ||
+           value->type == MSGPACK_OBJECT_FLOAT64;
 }
 
-double
-hfi_map_real(const msgpack_object *map, const char *key, double fallback) {
-    const msgpack_object *value = hfi_map_get(map, key);
-    if (value != NULL && (value->type == MSGPACK_OBJECT_FLOAT32 ||
-                          value->type == MSGPACK_OBJECT_FLOAT64))
-        return value->via.f64;
-    return (double)hfi_map_integer(map, key, (int64_t)fallback);
+static bool
+read_bool(const msgpack_object *value, bool *ret_flag) {
+    if (value->type != MSGPACK_OBJECT_BOOLEAN)
+        return false;
+    *ret_flag = value->via.boolean;
+    return true;
+}
+
+static bool
+read_part(const msgpack_object *value, hfi_kind kind, hfi_part *ret_part) {
+    if (kind == HFI_STR)
+        *ret_part = hfi_part_of(value->via.str.ptr, value->via.str.size);
+    else
+        *ret_part = hfi_part_of(value->via.bin.ptr, value->via.bin.size);
+    return value->type == (kind == HFI_STR ? MSGPACK_OBJECT_STR : MSGPACK_OBJECT_BIN);
+}
+
+static hf_status
+check_type(bool is_right, const char *words, hf_error *reterr) {
+    return is_right ? HF_OK
+                    : hf_error_set(reterr, HF_E_PROTOCOL, "its type isn't %s", words);
+}
+
+/* One value into its place: a member, or one of a list. */
+static hf_status
+read_value(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
+           void *ret_value, hf_error *reterr) {
+    switch (type->kind) {
+    case HFI_INT:
+        return check_type(read_int(value, ret_value), type->words, reterr);
+    case HFI_REAL:
+        return check_type(read_real(value, ret_value), type->words, reterr);
+    case HFI_BOOL:
+        return check_type(read_bool(value, ret_value), type->words, reterr);
+    case HFI_MAP:
+        memcpy(ret_value, &value, sizeof value); /* its `source` */
+        return read_shape(type->map(), value, zone, ret_value, reterr);
+    default:
+        return check_type(read_part(value, type->kind, ret_value), type->words, reterr);
+    }
+}
+
+/* Zeroed; one byte for nothing, since NULL means that the field is missing. */
+static void *
+allocate(msgpack_zone *zone, size_t count, size_t size) {
+    void *memory = NULL;
+    if (zone != NULL && count < SIZE_MAX / 2 / size)
+        memory = msgpack_zone_malloc(zone, count > 0 ? count * size : 1);
+    if (memory != NULL)
+        memset(memory, 0, count > 0 ? count * size : 1);
+    return memory;
+}
+
+static hf_status
+read_list(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
+          void *ret_list, hf_error *reterr) {
+    bool is_keyed = type->many == HFI_KEYED;
+    size_t key_size = is_keyed ? sizeof(hfi_part) : 0;
+    size_t size = key_size + value_size(type);
+    hf_status status = check_type(
+        value->type == (is_keyed ? MSGPACK_OBJECT_MAP : MSGPACK_OBJECT_ARRAY),
+        type->words, reterr);
+    if (status != HF_OK)
+        return status;
+    size_t count = is_keyed ? value->via.map.size : value->via.array.size;
+    char *items = allocate(zone, count, size);
+    if (items == NULL)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
+    for (size_t i = 0; i < count && status == HF_OK; i++) {
+        char *item = items + i * size;
+        if (is_keyed)
+            status = check_type(read_part(&value->via.map.ptr[i].key, HFI_STR,
+                                          (hfi_part *)(void *)item),
+                                type->words, reterr);
+        if (status == HF_OK)
+            status = read_value(
+                type, is_keyed ? &value->via.map.ptr[i].val : &value->via.array.ptr[i],
+                zone, item + key_size, reterr);
+    }
+    memcpy(ret_list, &(list){items, count}, sizeof(list));
+    return status;
+}
+
+static hf_status
+read_member(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
+            void *ret_member, hf_error *reterr) {
+    if (type->many != HFI_ONE)
+        return read_list(type, value, zone, ret_member, reterr);
+    if (type->kind != HFI_MAP)
+        return read_value(type, value, zone, ret_member, reterr);
+    void *map = allocate(zone, 1, type->map()->size);
+    if (map == NULL)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
+    memcpy(ret_member, &map, sizeof map);
+    return read_value(type, value, zone, map, reterr);
+}
+
+/* The field of a key: as a rule the one after the last that was found. */
+static const hfi_field *
+find_field(const hfi_shape *shape, const hfi_field *likely, const msgpack_object *key) {
+    if (likely->name != NULL && is_key(key, likely->name, likely->name_size))
+        return likely;
+    for (const hfi_field *at = shape->fields; at->name != NULL; at++)
+        if (is_key(key, at->name, at->name_size))
+            return at;
+    return NULL;
+}
+
+static hf_status
+read_shape(const hfi_shape *shape, const msgpack_object *map, msgpack_zone *zone,
+           void *ret_self, hf_error *reterr) {
+    const hfi_field *likely = shape->fields;
+    uint64_t found = 0;
+    hf_status status = check_type(map->type == MSGPACK_OBJECT_MAP, "a map", reterr);
+    for (uint32_t i = 0; status == HF_OK && i < map->via.map.size; i++) {
+        const hfi_field *field = find_field(shape, likely, &map->via.map.ptr[i].key);
+        if (field == NULL)
+            continue;
+        found |= UINT64_C(1) << (field - shape->fields);
+        status = read_member(field->type, &map->via.map.ptr[i].val, zone,
+                             (char *)ret_self + field->offset, reterr);
+        if (status != HF_OK)
+            hf_error_prefix(reterr, "%s", field->name);
+        likely = field + 1;
+    }
+    for (const hfi_field *at = shape->fields; status == HF_OK && at->name != NULL; at++)
+        if (at->is_always && (found >> (at - shape->fields) & 1) == 0)
+            status = hf_error_set(reterr, HF_E_PROTOCOL, "%s is missing", at->name);
+    return status;
+}
+
+hf_status
+hfi_frame_read(const hfi_received *received, const hfi_row *row, hfi_frame *ret_frame,
+               hf_error *reterr) {
+    memset(ret_frame, 0, row->shape()->size);
+    ret_frame->row = row;
+    hf_status status = read_shape(row->shape(), received->object,
+                                  received->unpacked.zone, ret_frame, reterr);
+    if (status != HF_OK)
+        hf_error_prefix(reterr, "%s", row->op);
+    return status;
 }

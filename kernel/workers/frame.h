@@ -1,68 +1,217 @@
-/* frame.h - one message of the control channel as bytes: a msgpack map.
+/* frame.h - the frames of the control channel, as structs and as bytes.
  *
- * Additions to a frame remember a failure; hfi_frame_finish returns it. A map that was
- * read is untrusted: lookups check the type of each value.
+ * The table of workers/protocol.h gives each frame a struct, hfi_from_SENDER_OP or
+ * hfi_to_RECEIVER_OP, each map hfi_map_NAME, and each field a member. In a frame that was
+ * read, a field that was missing is zero: NULL, 0, false. A field that may be missing
+ * isn't written if it is zero; a list of nothing is not: its items aren't NULL. So
+ * nobody counts fields.
  *
- * Threads: a frame or map belongs to one thread at a time.
+ * A frame that was read is untrusted, but has the types of the table and every field that
+ * is always there. Its texts and lists lie in the hfi_received.
+ *
+ * Threads: a frame belongs to one thread at a time.
  */
 #ifndef HFI_FRAME_H
 #define HFI_FRAME_H
 
 #include <msgpack.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "holdfast/error.h"
 #include "wire/textbuf.h"
+#include "workers/protocol.h"
 
 #define HFI_FRAME_SIZE_MAX  0x7fffffffu
 #define HFI_FRAME_DEPTH_MAX 16 /* nested maps and arrays */
+#define HFI_FRAME_FDS_MAX   3
 
-/* A frame being written: the length's four bytes, then the map. */
+/* ---- what the table says --------------------------------------------------------- */
+
+typedef enum hfi_kind {
+    HFI_INT,
+    HFI_REAL,
+    HFI_BOOL,
+    HFI_STR,
+    HFI_BIN,
+    HFI_MAP
+} hfi_kind;
+typedef enum hfi_many { HFI_ONE, HFI_LIST, HFI_KEYED } hfi_many;
+
+typedef struct hfi_field hfi_field;
+
+/* A frame's body, or a map. */
+typedef struct hfi_shape {
+    size_t size;             /* of its struct */
+    const hfi_field *fields; /* up to one without name */
+} hfi_shape;
+
+typedef struct hfi_type {
+    const char *words;
+    hfi_kind kind;
+    hfi_many many;
+    const hfi_shape *(*map)(void); /* HFI_MAP */
+} hfi_type;
+
+struct hfi_field {
+    const char *name; /* at most 64 in a shape */
+    size_t name_size;
+    const hfi_type *type;
+    size_t offset; /* of its member */
+    bool is_always;
+};
+
+/* A frame or map of the table. */
+typedef struct hfi_row {
+    const char *peer, *op, *text;
+    int fds;      /* how many descriptors, or HFI_FDS_IF_FOUND */
+    bool changes; /* of HFI_FRAMES_OUT */
+    const hfi_shape *(*shape)(void);
+} hfi_row;
+
+/* ---- structs --------------------------------------------------------------------- */
+
+/* What each frame begins with. */
 typedef struct hfi_frame {
-    msgpack_sbuffer buffer;
-    msgpack_packer packer;
-    int failed;
+    const hfi_row *row;
+    int fds
+        [HFI_FRAME_FDS_MAX]; /* as many as its row says; of a frame that was read, the
+                                 * reader's from then on, and -1 if it got lost */
 } hfi_frame;
 
-/* `op` and `pairs` further pairs, each added by one call. */
-void hfi_frame_init(hfi_frame *frame, const char *op, uint32_t pairs);
-void hfi_frame_fini(hfi_frame *frame);
-void hfi_frame_add_text(hfi_frame *frame, const char *key, hfi_part text);
-void hfi_frame_add_bytes(hfi_frame *frame, const char *key, hfi_part bytes);
-void hfi_frame_add_integer(hfi_frame *frame, const char *key, int64_t value);
-void hfi_frame_add_flag(hfi_frame *frame, const char *key, int value);
-/* Begin an array or a map as value; its members follow by hfi_frame_put_* or, in a map,
- * by hfi_frame_add_*. */
-void hfi_frame_add_array(hfi_frame *frame, const char *key, size_t count);
-void hfi_frame_add_map(hfi_frame *frame, const char *key, size_t count);
-void hfi_frame_put_text(hfi_frame *frame, hfi_part text);
-void hfi_frame_put_bytes(hfi_frame *frame, hfi_part bytes);
-void hfi_frame_put_object(hfi_frame *frame, const char *key,
-                          const msgpack_object *value);
-/* Write the length. HF_E_NOMEM, HF_E_LIMIT. */
-HF_CHECK hf_status hfi_frame_finish(hfi_frame *frame, hf_error *reterr);
+typedef struct hfi_ints {
+    const int64_t *items;
+    size_t count;
+} hfi_ints;
 
-/* A frame that was read. Its strings point into the bytes it was read from. */
-typedef struct hfi_map {
+typedef struct hfi_parts {
+    const hfi_part *items;
+    size_t count;
+} hfi_parts;
+
+typedef struct hfi_texts {
+    const struct hfi_text { hfi_part key, value; } * items;
+    size_t count;
+} hfi_texts;
+
+typedef struct hfi_steps {
+    const struct hfi_keyed_step *items;
+    size_t count;
+} hfi_steps;
+
+/* hfi_type_int and so on: the members' types */
+#define HFI_TYPE(name, c_type, kind, many, map, words) typedef c_type hfi_type_##name;
+HFI_PROTOCOL_TYPES(HFI_TYPE)
+#undef HFI_TYPE
+
+#define HFI_MEMBER(name, type) hfi_type_##type name;
+#define HFI_NOTHING(name, type)
+
+#define HFI_MAP_TYPE(name, fields, text)                                               \
+    typedef const struct hfi_map_##name *hfi_type_##name;
+HFI_PROTOCOL_MAPS(HFI_MAP_TYPE, HFI_NOTHING, HFI_NOTHING)
+#undef HFI_MAP_TYPE
+
+/* `source` is the whole map, if it was read: also what the table doesn't list. It is
+ * written as it came. */
+#define HFI_MAP_STRUCT(name, fields, text)                                             \
+    typedef struct hfi_map_##name {                                                    \
+        const msgpack_object *source;                                                  \
+        fields                                                                         \
+    } hfi_map_##name;                                                                  \
+    extern const hfi_row hfi_row_map_##name;
+HFI_PROTOCOL_MAPS(HFI_MAP_STRUCT, HFI_MEMBER, HFI_MEMBER)
+#undef HFI_MAP_STRUCT
+
+typedef struct hfi_keyed_step {
+    hfi_part key;
+    hfi_map_step value;
+} hfi_keyed_step;
+
+/* `raw` is how much had been written to the worker's pipes by then. */
+#define HFI_FRAME_STRUCT(sender, op, handler, fds, fields, text)                       \
+    typedef struct hfi_from_##sender##_##op {                                          \
+        hfi_frame head;                                                                \
+        hfi_ints raw;                                                                  \
+        fields                                                                         \
+    } hfi_from_##sender##_##op;                                                        \
+    extern const hfi_row hfi_row_from_##sender##_##op;
+HFI_FRAMES_IN(HFI_FRAME_STRUCT, HFI_MEMBER, HFI_MEMBER)
+#undef HFI_FRAME_STRUCT
+
+#define HFI_FRAME_STRUCT(receiver, op, fds, changes, fields, text)                     \
+    typedef struct hfi_to_##receiver##_##op {                                          \
+        hfi_frame head;                                                                \
+        fields                                                                         \
+    } hfi_to_##receiver##_##op;                                                        \
+    extern const hfi_row hfi_row_to_##receiver##_##op;
+HFI_FRAMES_OUT(HFI_FRAME_STRUCT, HFI_MEMBER, HFI_MEMBER)
+#undef HFI_FRAME_STRUCT
+
+/* Room for any, of each direction. */
+typedef union hfi_from_any {
+    hfi_frame head;
+    struct {
+        hfi_frame head;
+        hfi_ints raw;
+    } common;
+#define HFI_EACH(sender, op, handler, fds, fields, text)                               \
+    hfi_from_##sender##_##op sender##_##op;
+    HFI_FRAMES_IN(HFI_EACH, HFI_NOTHING, HFI_NOTHING)
+#undef HFI_EACH
+} hfi_from_any;
+
+typedef union hfi_to_any {
+    hfi_frame head;
+#define HFI_EACH(receiver, op, fds, changes, fields, text)                             \
+    hfi_to_##receiver##_##op receiver##_##op;
+    HFI_FRAMES_OUT(HFI_EACH, HFI_NOTHING, HFI_NOTHING)
+#undef HFI_EACH
+} hfi_to_any;
+
+/* All rows of each kind, up to NULL. */
+extern const hfi_row *const hfi_rows_from[];
+extern const hfi_row *const hfi_rows_to[];
+extern const hfi_row *const hfi_rows_map[];
+
+/* A frame to send: HFI_FRAME(to_main_ran, .run = text, .listed = true). */
+#define HFI_FRAME(name, ...)                                                           \
+    (&(hfi_##name){.head.row = &hfi_row_##name, __VA_ARGS__}.head)
+#define HFI_FRAME_BARE(name) (&(hfi_##name){.head.row = &hfi_row_##name}.head)
+
+/* ---- writing --------------------------------------------------------------------- */
+
+/* The length's four bytes, then the map. The buffer is the caller's, and empty on
+ * failure. HF_E_NOMEM, HF_E_LIMIT. */
+HF_CHECK hf_status hfi_frame_write(const hfi_frame *frame, msgpack_sbuffer *ret_buffer,
+                                   hf_error *reterr);
+/* How many descriptors it has, by its row. */
+size_t hfi_frame_fd_count(const hfi_frame *frame);
+
+/* ---- reading --------------------------------------------------------------------- */
+
+/* A frame that came, and the memory of its lists. Texts point into the bytes it was
+ * read from. */
+typedef struct hfi_received {
     msgpack_unpacked unpacked;
-    const msgpack_object *object; /* a map; NULL: nothing read */
-} hfi_map;
+    const msgpack_object *object; /* a map; NULL: nothing came */
+} hfi_received;
 
 /* Whether `size` bytes are one well-formed msgpack value whose counts and lengths fit
  * in them, at most HFI_FRAME_DEPTH_MAX deep. */
 int hfi_frame_is_valid(const void *data, size_t size);
 /* The bytes after the length. HF_E_PROTOCOL, HF_E_NOMEM. */
-HF_CHECK hf_status hfi_map_read(hfi_map *map, const void *data, size_t size,
-                                hf_error *reterr);
-void hfi_map_fini(hfi_map *map);
+HF_CHECK hf_status hfi_received_parse(hfi_received *received, const void *data,
+                                      size_t size, hf_error *reterr);
+void hfi_received_fini(hfi_received *received);
+/* Empty if it has none. */
+hfi_part hfi_received_op(const hfi_received *received);
+/* Read it into the struct of the row, which `ret_frame` begins; without descriptors.
+ * HF_E_PROTOCOL names the field that is missing or of another type; HF_E_NOMEM. */
+HF_CHECK hf_status hfi_frame_read(const hfi_received *received, const hfi_row *row,
+                                  hfi_frame *ret_frame, hf_error *reterr);
 
-/* Lookups in a map object; NULL is an empty map. Missing or of another type: the
- * fallback, or an empty part. */
+/* The value in a map that came; NULL: it has none. */
 const msgpack_object *hfi_map_get(const msgpack_object *map, const char *key);
-hfi_part hfi_map_part(const msgpack_object *map, const char *key); /* str or bin */
-int hfi_map_flag(const msgpack_object *map, const char *key);      /* 0 if absent */
-int64_t hfi_map_integer(const msgpack_object *map, const char *key, int64_t fallback);
-double hfi_map_real(const msgpack_object *map, const char *key, double fallback);
-hfi_part hfi_object_part(const msgpack_object *object);
 
 #endif

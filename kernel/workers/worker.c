@@ -179,17 +179,6 @@ hfi_fork_server_start(hfi_fork_server *server, const char *const *argv, int sess
     return status;
 }
 
-hf_status
-hfi_fork_server_import(hfi_fork_server *server, const hfi_part *modules, size_t count,
-                       hf_error *reterr) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "import", 1);
-    hfi_frame_add_array(&frame, "modules", count);
-    for (size_t i = 0; i < count; i++)
-        hfi_frame_put_text(&frame, modules[i]);
-    return hfi_control_send_consume(server->control, &frame, NULL, 0, reterr);
-}
-
 /* With all that the notebook's code has started in it. While the worker isn't waited
  * for, the group's number is no other one's. */
 static void
@@ -250,11 +239,10 @@ make_tally(hfi_worker *worker, hf_error *reterr) {
 
 hf_status
 hfi_worker_begin(hfi_worker *worker, hf_error *reterr) {
-    hfi_frame frame;
     int fd = worker->tally_fd;
     worker->tally_fd = -1;
-    hfi_frame_init(&frame, "output", 0);
-    return hfi_control_send_consume(worker->control, &frame, &fd, 1, reterr);
+    return hfi_control_send(worker->control,
+                            HFI_FRAME(to_worker_output, .head.fds = {fd}), reterr);
 }
 
 /* The far ends of channel and pipes go into `ret_far`. */
@@ -303,14 +291,11 @@ hfi_role_name(hfi_role role) {
 
 /* Send the frame, with the far ends of a new worker's descriptors. */
 static hf_status
-ask_consume(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
-            hfi_role role, pid_t group, hfi_worker **ret_worker, hf_error *reterr) {
-    int far[3];
+ask(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame, hfi_role role,
+    pid_t group, hfi_worker **ret_worker, hf_error *reterr) {
     hfi_worker *worker = calloc(1, sizeof *worker);
-    if (worker == NULL) {
-        hfi_frame_fini(frame);
+    if (worker == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a worker");
-    }
     worker->role = role;
     worker->group = group;
     worker->owned = 1;
@@ -319,20 +304,18 @@ ask_consume(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
     server->workers = worker;
     hf_status status = make_tally(worker, reterr);
     if (status == HF_OK)
-        status = open_worker(worker, far, reterr);
+        status = open_worker(worker, frame->fds, reterr);
     if (status != HF_OK) {
-        hfi_frame_fini(frame);
         hfi_worker_forget(server, worker);
         return status;
     }
     if (role != HFI_SLEEPER) /* which a frame would wake */
         status = hfi_worker_begin(worker, reterr);
     if (status == HF_OK) {
-        status = hfi_control_send_consume(asked, frame, far, 3, reterr);
+        status = hfi_control_send(asked, frame, reterr);
     } else {
-        hfi_frame_fini(frame);
         for (int i = 0; i < 3; i++)
-            close(far[i]);
+            close(frame->fds[i]);
     }
     if (status != HF_OK) {
         hfi_worker_forget(server, worker);
@@ -345,25 +328,20 @@ ask_consume(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
 hf_status
 hfi_worker_fork(hfi_fork_server *server, hfi_role role, int is_bare,
                 hfi_worker **ret_worker, hf_error *reterr) {
-    hfi_frame frame;
     if (server->control == NULL)
         return hf_error_set(reterr, HF_E_GONE, "the fork server is not running");
-    hfi_frame_init(&frame, "fork", is_bare ? 2 : 1);
-    if (is_bare)
-        hfi_frame_add_flag(&frame, "bare", 1);
-    hfi_frame_add_text(&frame, "role", hfi_part_text(hfi_role_name(role)));
-    return ask_consume(server, server->control, &frame, role, server->pid, ret_worker,
-                       reterr);
+    hfi_frame *frame =
+        HFI_FRAME(to_fork_server_fork, .role = hfi_part_text(hfi_role_name(role)),
+                  .bare = is_bare != 0);
+    return ask(server, server->control, frame, role, server->pid, ret_worker, reterr);
 }
 
 hf_status
 hfi_worker_split(hfi_fork_server *server, hfi_worker *worker, hfi_role role,
                  long long id, hfi_worker **ret_fork, hf_error *reterr) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, role == HFI_SLEEPER ? "protect" : "fork", 1);
-    hfi_frame_add_integer(&frame, "id", id);
-    return ask_consume(server, worker->control, &frame, role, worker->group, ret_fork,
-                       reterr);
+    hfi_frame *frame = role == HFI_SLEEPER ? HFI_FRAME(to_main_protect, .id = id)
+                                           : HFI_FRAME(to_main_fork, .id = id);
+    return ask(server, worker->control, frame, role, worker->group, ret_fork, reterr);
 }
 
 hfi_worker *

@@ -147,10 +147,6 @@ typedef struct hfi_fork_server {
 HF_CHECK hf_status hfi_fork_server_start(hfi_fork_server *server,
                                          const char *const *argv, int session_fd,
                                          hf_error *reterr);
-/* Ask it to import modules for later forks. As hfi_control_send_consume. */
-HF_CHECK hf_status hfi_fork_server_import(hfi_fork_server *server,
-                                          const hfi_part *modules, size_t count,
-                                          hf_error *reterr);
 /* Close its channel, wait, kill the rest of its process group and of its workers', wait
  * for the workers that were killed before, and forget all of them. Its raw wait status;
  * -1 if it wasn't running, or other code has waited for it already. */

@@ -93,108 +93,98 @@ typedef struct text {
 } text;
 
 static void
-add(text *input, unsigned who, hfi_frame *frame) {
-    CHECK(hfi_frame_finish(frame, NULL) == HF_OK);
-    size_t size = frame->buffer.size - 4;
+add(text *input, unsigned who, const hfi_frame *frame) {
+    msgpack_sbuffer buffer;
+    CHECK(hfi_frame_write(frame, &buffer, NULL) == HF_OK);
+    size_t size = buffer.size - 4;
     CHECK(input->size + size + 2 <= FUZZ_INPUT_MAX);
     input->bytes[input->size++] = (uint8_t)who;
-    memcpy(input->bytes + input->size, frame->buffer.data + 4, size);
+    memcpy(input->bytes + input->size, buffer.data + 4, size);
     input->size += size;
     input->bytes[input->size++] = 0xc1;
-    hfi_frame_fini(frame);
+    msgpack_sbuffer_destroy(&buffer);
 }
+
+enum { PID = 1 << 30 };
 
 static void
 add_ready(text *input) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "ready", 3);
-    hfi_frame_add_integer(&frame, "version", HFI_CONTROL_VERSION);
-    hfi_frame_add_integer(&frame, "pid", 1 << 30);
-    hfi_frame_add_array(&frame, "modules", 1);
-    hfi_frame_put_text(&frame, hfi_part_text("numpy"));
-    add(input, FORK_SERVER, &frame);
-    hfi_frame_init(&frame, "forked", 2);
-    hfi_frame_add_integer(&frame, "pid", (1 << 30) + 1);
-    hfi_frame_add_text(&frame, "role", hfi_part_text("main"));
-    add(input, FORK_SERVER, &frame);
-    hfi_frame_init(&frame, "ready", 2);
-    hfi_frame_add_integer(&frame, "version", HFI_CONTROL_VERSION);
-    hfi_frame_add_integer(&frame, "pid", (1 << 30) + 1);
-    add(input, MAIN, &frame);
-    hfi_frame_init(&frame, "x", 0);
-    add(input, NOBODY, &frame);
+    const hfi_part module = hfi_part_text("numpy");
+    add(input, FORK_SERVER,
+        HFI_FRAME(from_fork_server_ready, .version = HFI_CONTROL_VERSION, .pid = PID,
+                  .modules = {&module, 1}));
+    add(input, FORK_SERVER,
+        HFI_FRAME(from_fork_server_forked, .pid = PID + 1,
+                  .role = hfi_part_text("main")));
+    add(input, MAIN,
+        HFI_FRAME(from_worker_ready, .version = HFI_CONTROL_VERSION, .pid = PID + 1));
+    add(input, NOBODY, HFI_FRAME(from_main_settled, .generation = 0));
 }
 
 static void
 add_reply(text *input, unsigned who, long long id, const char *status) {
     char content[64];
-    hfi_frame frame;
-    hfi_frame_init(&frame, "reply", 4);
     snprintf(content, sizeof content, "{\"status\":\"%s\"}", status);
-    hfi_frame_add_integer(&frame, "id", id);
-    hfi_frame_add_bytes(&frame, "content", hfi_part_text(content));
-    hfi_frame_add_text(&frame, "run", hfi_part_text("in-process"));
-    hfi_frame_add_map(&frame, "report", 3);
-    hfi_frame_add_integer(&frame, "bytes_copied", 10);
-    hfi_frame_add_text(&frame, "reason", hfi_part_text(""));
-    hfi_frame_add_integer(&frame, "seconds", 1);
-    add(input, who, &frame);
+    add(input, who,
+        HFI_FRAME(from_worker_reply, .id = id, .content = hfi_part_text(content),
+                  .run = hfi_part_text("in-process"),
+                  .report = &(hfi_map_report){
+                      .bytes_copied = 10, .seconds = 1, .reason = hfi_part_text("")}));
 }
 
 static void
 add_cell(text *input, unsigned who, long long id) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "started", 3);
-    hfi_frame_add_integer(&frame, "id", id);
-    hfi_frame_add_text(&frame, "trace", hfi_part_text("/tmp/none"));
-    hfi_frame_add_map(&frame, "begin", 1);
-    hfi_frame_add_integer(&frame, "time_ns", 5);
-    add(input, who, &frame);
-    hfi_frame_init(&frame, "stream", 3);
-    hfi_frame_add_text(&frame, "name", hfi_part_text("stdout"));
-    hfi_frame_add_text(&frame, "text", hfi_part_text("a line\nanother"));
-    hfi_frame_add_array(&frame, "raw", 2);
-    msgpack_pack_int(&frame.packer, 0);
-    msgpack_pack_int(&frame.packer, 0);
-    add(input, who, &frame);
-    hfi_frame_init(&frame, "message", 5);
-    hfi_frame_add_text(&frame, "channel", hfi_part_text("iopub"));
-    hfi_frame_add_text(&frame, "type", hfi_part_text("comm_open"));
-    hfi_frame_add_bytes(&frame, "content", hfi_part_text("{\"comm_id\":\"1\"}"));
-    hfi_frame_add_bytes(&frame, "metadata", hfi_part_text("{}"));
-    hfi_frame_add_array(&frame, "buffers", 1);
-    hfi_frame_put_bytes(&frame, hfi_part_text("bytes"));
-    add(input, who, &frame);
-    hfi_frame_init(&frame, "input_request", 2);
-    hfi_frame_add_text(&frame, "prompt", hfi_part_text("?"));
-    hfi_frame_add_flag(&frame, "password", 1);
-    add(input, who, &frame);
+    static const int64_t raw[] = {0, 0};
+    const hfi_part buffer = hfi_part_text("bytes");
+    add(input, who,
+        HFI_FRAME(from_worker_started, .id = id, .trace = hfi_part_text("/tmp/none"),
+                  .begin = &(hfi_map_moment){.time_ns = 5}));
+    add(input, who,
+        HFI_FRAME(from_worker_stream, .raw = {raw, 2}, .name = hfi_part_text("stdout"),
+                  .text = hfi_part_text("a line\nanother")));
+    add(input, who,
+        HFI_FRAME(from_worker_message, .channel = hfi_part_text("iopub"),
+                  .type = hfi_part_text("comm_open"),
+                  .content = hfi_part_text("{\"comm_id\":\"1\"}"),
+                  .metadata = hfi_part_text("{}"), .buffers = {&buffer, 1}));
+    add(input, who,
+        HFI_FRAME(from_worker_input_request, .prompt = hfi_part_text("?"),
+                  .password = true));
 }
 
-/* Each of the other frames, from whom it may come. */
+/* Some of the other frames, from whom each may come. */
 static void
 add_others(text *input, uint32_t number) {
-    static const struct {
+    const hfi_part module = hfi_part_text("numpy");
+    const struct {
         unsigned who;
-        const char *op, *key;
+        const hfi_frame *frame;
     } others[] = {
-        {MAIN, "settled", "generation"},  {MAIN, "owes", "id"},
-        {MAIN, "protected", "pid"},       {MAIN, "importing", "modules"},
-        {MAIN, "monitor", "interval_ns"}, {MAIN, "interrupted", "id"},
-        {MAIN, "want_handle", "handle"},  {MAIN, "handle", "handle"},
-        {MAIN, "perfreports", "on"},      {CELL, "want_handle", "handle"},
-        {CELL, "handle", "handle"},       {ASSISTANT, "debug", "waits"},
-        {ASSISTANT, "ready", "pid"},      {ASSISTANT, "debugging", "active"},
-        {FORK_SERVER, "exited", "pid"},   {FORK_SERVER, "imported", "modules"},
-        {SLEEPER, "ready", "pid"},        {SILENCE, "stream", "text"},
-        {STANDBY, "ready", "pid"},        {NOBODY, "x", "id"}};
+        {MAIN, HFI_FRAME(from_main_settled, .generation = 1)},
+        {MAIN, HFI_FRAME_BARE(from_main_owes)},
+        {MAIN, HFI_FRAME(from_main_protected, .id = 1, .pid = PID + 1)},
+        {MAIN, HFI_FRAME(from_main_forked, .id = 1, .pid = PID + 1)},
+        {MAIN, HFI_FRAME(from_worker_importing, .modules = {&module, 1})},
+        {MAIN, HFI_FRAME(from_worker_monitor, .action = hfi_part_text("open"))},
+        {MAIN, HFI_FRAME(from_worker_interrupted, .id = 1)},
+        {MAIN, HFI_FRAME(from_worker_want_handle, .handle = PID)},
+        {MAIN, HFI_FRAME(from_worker_handle, .handle = PID)},
+        {MAIN, HFI_FRAME(from_worker_perfreports, .on = true)},
+        {CELL, HFI_FRAME(from_worker_want_handle, .handle = PID)},
+        {CELL, HFI_FRAME(from_worker_handle, .handle = PID)},
+        {CELL, HFI_FRAME(from_cell_refused, .reason = module)},
+        {ASSISTANT, HFI_FRAME(from_assistant_debug, .waits = 1)},
+        {ASSISTANT, HFI_FRAME(from_worker_ready, .pid = PID + 1)},
+        {ASSISTANT, HFI_FRAME(from_assistant_debugging, .active = 1)},
+        {FORK_SERVER, HFI_FRAME(from_fork_server_exited, .pid = PID + 1)},
+        {FORK_SERVER, HFI_FRAME(from_fork_server_imported, .modules = {&module, 1})},
+        {SLEEPER, HFI_FRAME(from_worker_ready, .pid = PID + 1)},
+        {SILENCE, HFI_FRAME(from_worker_stream, .text = module)},
+        {STANDBY, HFI_FRAME(from_worker_ready, .pid = PID + 1)},
+        {NOBODY, HFI_FRAME(from_main_settled, .generation = 1)}};
     for (uint32_t i = 0; i < 3; i++) {
         size_t which = (number + i * 7) % (sizeof others / sizeof *others);
-        hfi_frame frame;
-        hfi_frame_init(&frame, others[which].op, 2);
-        hfi_frame_add_integer(&frame, others[which].key, (1 << 30) + 1);
-        hfi_frame_add_text(&frame, "action", hfi_part_text("open"));
-        add(input, others[which].who, &frame);
+        add(input, others[which].who, others[which].frame);
     }
 }
 

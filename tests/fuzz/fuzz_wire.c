@@ -153,14 +153,13 @@ try_connection(const uint8_t *data, size_t size) {
 
 static void
 try_frame(const uint8_t *data, size_t size) {
-    hfi_map map = {0};
-    if (hfi_map_read(&map, data, size, NULL) == HF_OK) {
+    hfi_received received = {0};
+    if (hfi_received_parse(&received, data, size, NULL) == HF_OK) {
         if (!hfi_frame_is_valid(data, size))
             abort();
-        (void)hfi_map_part(map.object, "op");
-        (void)hfi_map_integer(map.object, "id", 0);
+        (void)hfi_received_op(&received);
     }
-    hfi_map_fini(&map);
+    hfi_received_fini(&received);
 }
 
 int

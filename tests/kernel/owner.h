@@ -33,24 +33,14 @@ owner_end(hf_kernel *kernel, hfi_worker *main_worker, hfi_control *peer) {
     hfi_owner_close(kernel, &hfi_workers_owner);
 }
 
-/* The next frame that the main worker was sent; its op has to be this one. */
-static inline const msgpack_object *
-owner_read(hfi_control *peer, hfi_map *map, const char *op) {
-    CHECK(hfi_control_fill(peer, NULL) == HF_OK);
-    CHECK(hfi_control_next(peer, map, NULL) == HF_OK);
-    CHECK(hfi_part_equal(hfi_map_part(map->object, "op"), hfi_part_text(op)));
-    return map->object;
-}
-
-/* A frame of one number, as if a worker had said it; the map points into it. */
+/* The next frame that the main worker was sent, which has to be of this row. */
 static inline void
-owner_say(hfi_frame *frame, hfi_map *map, const char *op, const char *key,
-          long long value) {
-    hfi_frame_init(frame, op, 1);
-    hfi_frame_add_integer(frame, key, value);
-    CHECK(hfi_frame_finish(frame, NULL) == HF_OK);
-    CHECK(hfi_map_read(map, frame->buffer.data + 4, frame->buffer.size - 4, NULL) ==
-          HF_OK);
+owner_read(hfi_control *peer, hfi_received *received, const hfi_row *row,
+           hfi_frame *ret_frame) {
+    CHECK(hfi_control_fill(peer, NULL) == HF_OK);
+    CHECK(hfi_control_next(peer, received, NULL) == HF_OK);
+    CHECK(hfi_part_is(hfi_received_op(received), row->op));
+    CHECK(hfi_control_read(peer, received, row, ret_frame, NULL) == HF_OK);
 }
 
 #endif

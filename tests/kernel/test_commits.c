@@ -5,32 +5,30 @@
 
 static void
 test_an_idle_commit_is_durable(hf_kernel *kernel, hfi_control *peer) {
-    hfi_frame said;
-    hfi_map map = {0}, owes = {0};
+    hfi_received received = {0};
+    hfi_to_main_commit frame;
     CHECK(!hfi_commits_is_due(kernel));
     hfi_commits_ran(kernel);
     hfi_commits_ran(kernel);
     CHECK(hfi_commits_is_due(kernel) && hfi_commits_missing(kernel) == 2);
     hfi_commits_ask(kernel, hfi_clock_ns());
-    const msgpack_object *frame = owner_read(peer, &map, "commit");
-    CHECK(hfi_map_flag(frame, "durable"));
-    CHECK(!hfi_map_get(frame, "code")); /* no cell waits */
-    CHECK(hfi_map_integer(frame, "id", 0) == hfi_commits_pending(kernel));
+    owner_read(peer, &received, &hfi_row_to_main_commit, &frame.head);
+    CHECK(frame.durable);
+    CHECK(!frame.code.data); /* no cell waits */
+    CHECK(frame.id == hfi_commits_pending(kernel));
     CHECK(hfi_commits_pending(kernel) != 0);
     CHECK(hfi_commits_end(kernel) >= 0 && hfi_commits_pending(kernel) == 0);
     hfi_commits_have_all(kernel);
     CHECK(!hfi_commits_is_due(kernel));
-    owner_say(&said, &owes, "owes", "x", 0);
-    hfi_commits_owe(kernel, NULL, owes.object);
+    hfi_commits_owe(kernel, NULL, &(hfi_from_main_owes){.raw = {NULL, 0}});
     CHECK(hfi_commits_is_due(kernel) && hfi_commits_missing(kernel) == 0);
-    hfi_map_fini(&owes);
-    hfi_frame_fini(&said);
-    hfi_map_fini(&map);
+    hfi_received_fini(&received);
 }
 
 static void
 test_a_cell_asks_where_it_runs(hf_kernel *kernel, hfi_control *peer) {
-    hfi_map map = {0};
+    hfi_received received = {0};
+    hfi_to_main_commit frame;
     hfi_request request = {.id = 3};
     char code[] = "x = 1", run_mode[] = "isolated";
     kernel->run_mode = "auto";
@@ -42,13 +40,13 @@ test_a_cell_asks_where_it_runs(hf_kernel *kernel, hfi_control *peer) {
                                              .run_mode = run_mode};
     hfi_cell_move(&kernel->cell, HFI_CELL_COMMITTING);
     hfi_commits_ask(kernel, hfi_clock_ns());
-    const msgpack_object *frame = owner_read(peer, &map, "commit");
-    CHECK(!hfi_map_flag(frame, "durable"));
-    CHECK(hfi_part_equal(hfi_map_part(frame, "code"), hfi_part_text(code)));
-    CHECK(hfi_part_equal(hfi_map_part(frame, "cell_run"), hfi_part_text(run_mode)));
-    CHECK(hfi_part_equal(hfi_map_part(frame, "run"), hfi_part_text("auto")));
+    owner_read(peer, &received, &hfi_row_to_main_commit, &frame.head);
+    CHECK(!frame.durable);
+    CHECK(hfi_part_is(frame.code, code));
+    CHECK(hfi_part_is(frame.cell_run, run_mode));
+    CHECK(hfi_part_is(frame.run, "auto"));
     CHECK(hfi_commits_is_due(kernel)); /* what it owes is still owed */
-    hfi_map_fini(&map);
+    hfi_received_fini(&received);
 }
 
 static void
@@ -62,21 +60,12 @@ test_a_main_worker_is_lost(hf_kernel *kernel) {
 
 static void
 test_what_the_commit_lacks(hf_kernel *kernel) {
-    hfi_frame frame;
-    hfi_map map = {0};
-    hfi_frame_init(&frame, "reply", 1);
-    hfi_frame_add_map(&frame, "unserializable", 1);
-    hfi_frame_add_text(&frame, "lock", hfi_part_text("it is a lock"));
-    CHECK(hfi_frame_finish(&frame, NULL) == HF_OK);
-    CHECK(hfi_map_read(&map, frame.buffer.data + 4, frame.buffer.size - 4, NULL) ==
-          HF_OK);
-    hfi_commits_keep_unserializable(kernel, hfi_map_get(map.object, "unserializable"));
+    const struct hfi_text lock = {hfi_part_text("lock"), hfi_part_text("it is a lock")};
+    hfi_commits_keep_unserializable(kernel, (hfi_texts){&lock, 1});
     json_t *reason = json_object_get(hfi_commits_unserializable(kernel), "lock");
     CHECK_TEXT(json_string_value(reason), "it is a lock");
-    hfi_commits_keep_unserializable(kernel, NULL);
+    hfi_commits_keep_unserializable(kernel, (hfi_texts){NULL, 0});
     CHECK(json_object_size(hfi_commits_unserializable(kernel)) == 0);
-    hfi_map_fini(&map);
-    hfi_frame_fini(&frame);
 }
 
 /* A commit of one value, prepared in a process of its own, as far as the store knows. */
@@ -98,17 +87,8 @@ prepare(hf_session *session, const char *key) {
 
 static hf_status
 publish(hf_kernel *kernel, const hf_prepared *token, uint64_t *ret_generation) {
-    hfi_frame frame;
-    hfi_map map = {0};
-    hfi_frame_init(&frame, "reply", 1);
-    hfi_frame_add_bytes(&frame, "prepared", hfi_part_of(token, sizeof *token));
-    CHECK(hfi_frame_finish(&frame, NULL) == HF_OK);
-    CHECK(hfi_map_read(&map, frame.buffer.data + 4, frame.buffer.size - 4, NULL) ==
-          HF_OK);
-    hf_status status = hfi_commits_publish(kernel, map.object, ret_generation, NULL);
-    hfi_map_fini(&map);
-    hfi_frame_fini(&frame);
-    return status;
+    hfi_from_worker_reply reply = {.prepared = hfi_part_of(token, sizeof *token)};
+    return hfi_commits_publish(kernel, &reply, ret_generation, NULL);
 }
 
 /* Nobody has looked since: neither a commit upon a foreign generation is published, nor

@@ -62,12 +62,8 @@ emit(setting *at, hfi_event_kind kind) {
 
 static void
 take(setting *at, long long id) {
-    hfi_frame frame;
-    hfi_map map = {0};
-    owner_say(&frame, &map, "interrupted", "id", id);
-    hfi_escalate_taken(&at->kernel, &at->worker, map.object);
-    hfi_map_fini(&map);
-    hfi_frame_fini(&frame);
+    hfi_escalate_taken(&at->kernel, &at->worker,
+                       &(hfi_from_worker_interrupted){.id = id});
 }
 
 static void

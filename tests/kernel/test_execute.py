@@ -59,7 +59,7 @@ def test_an_instrumented_cell_runs_elsewhere(plain_kernel):
     assert cell.cost["bytes_mapped"] == 7
     shown = "os = 1; {key: one for key, one in frame['instrument'].items() if key != 'name'}"
     assert kernel.run("%%execute_with_scorep\n" + shown).result == (
-        "{'arguments': [], 'isolated': False, 'run_reason': '', 'unserializable': {'gen': 'a generator'}}"
+        "{'arguments': [], 'unserializable': {'gen': 'a generator'}, 'isolated': False, 'run_reason': ''}"
     )
 
 

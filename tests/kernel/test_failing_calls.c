@@ -59,30 +59,25 @@ static int version, next_pid, dies_in_cell;
 static const char *run_mode;
 
 static void
-tell(hfi_control *control, hfi_frame *frame) {
-    (void)!hfi_control_send_consume(control, frame, NULL, 0,
-                                    NULL); /* or it is closed */
+tell(hfi_control *control, const hfi_frame *frame) {
+    (void)!hfi_control_send(control, frame, NULL); /* or it is closed */
 }
 
+/* With the descriptors that came for it. */
 static fake *
-add_fake(hfi_control *from, hfi_role role, int sleeps) {
+add_fake(const hfi_frame *asked, hfi_role role, int sleeps) {
     CHECK(fake_count < FAKES_MAX);
     fake *at = &fakes[fake_count++];
     *at = (fake){.role = role, .pid = FIRST_PID + ++next_pid, .sleeps = sleeps};
-    CHECK(hfi_control_create_consume(hfi_control_take_fd(from), &at->control, NULL) ==
-          HF_OK);
-    for (int i = 0; i < 2; i++) /* its output */
-        close(hfi_control_take_fd(from));
+    CHECK(hfi_control_create_consume(asked->fds[0], &at->control, NULL) == HF_OK);
+    for (int i = 1; i < 3; i++) /* its output */
+        close(asked->fds[i]);
     return at;
 }
 
 static void
 say_exited(pid_t pid) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "exited", 2);
-    hfi_frame_add_integer(&frame, "pid", pid);
-    hfi_frame_add_integer(&frame, "status", 0);
-    tell(server_channel, &frame);
+    tell(server_channel, HFI_FRAME(from_fork_server_exited, .pid = pid));
 }
 
 static void
@@ -94,11 +89,8 @@ end_fake(fake *at) {
 
 static void
 say_ready(hfi_control *control, pid_t pid) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "ready", 2);
-    hfi_frame_add_integer(&frame, "version", HFI_CONTROL_VERSION);
-    hfi_frame_add_integer(&frame, "pid", pid);
-    tell(control, &frame);
+    tell(control,
+         HFI_FRAME(from_worker_ready, .version = HFI_CONTROL_VERSION, .pid = pid));
 }
 
 /* Both values have the version. */
@@ -123,135 +115,121 @@ prepare_commit(void) {
 }
 
 static void
-answer(fake *at, const msgpack_object *map, int is_commit) {
-    hfi_frame frame;
-    int prepares =
-        is_commit ? strcmp(run_mode, "in-process") != 0 : at->role == HFI_CELL;
-    hfi_frame_init(&frame, "reply", is_commit ? 4u + prepares : 3u + prepares);
-    hfi_frame_add_integer(&frame, "id", hfi_map_integer(map, "id", 0));
-    if (prepares) {
-        hf_prepared token = prepare_commit();
-        hfi_frame_add_bytes(&frame, "prepared",
-                            hfi_part_of((const char *)&token, sizeof token));
+answer(fake *at, long long id, int is_commit) {
+    hf_prepared token;
+    hfi_map_report report = {.bytes_copied = 10};
+    hfi_from_worker_reply reply = {
+        .head.row = &hfi_row_from_worker_reply, .id = id, .report = &report};
+    if (is_commit ? strcmp(run_mode, "in-process") != 0 : at->role == HFI_CELL) {
+        token = prepare_commit();
+        reply.prepared = hfi_part_of(&token, sizeof token);
     }
-    hfi_frame_add_map(&frame, "report", 1);
-    hfi_frame_add_integer(&frame, "bytes_copied", 10);
     if (is_commit) {
-        hfi_frame_add_map(&frame, "unserializable", 0);
-        hfi_frame_add_text(&frame, "run", hfi_part_text(run_mode));
+        reply.unserializable = (hfi_texts){&(struct hfi_text){.key.size = 0}, 0};
+        reply.run = hfi_part_text(run_mode);
     } else {
-        hfi_frame_add_bytes(&frame, "content", hfi_part_text("{\"status\":\"ok\"}"));
+        reply.content = hfi_part_text("{\"status\":\"ok\"}");
     }
-    tell(at->control, &frame);
+    tell(at->control, &reply.head);
 }
 
 static void
-run_cell(fake *at, const msgpack_object *map) {
-    hfi_frame frame;
-    hfi_frame_init(&frame, "started", 1);
-    hfi_frame_add_integer(&frame, "id", hfi_map_integer(map, "id", 0));
-    tell(at->control, &frame);
+run_cell(fake *at, long long id) {
+    const hfi_map_moment begin = {.time_ns = 0};
+    tell(at->control, HFI_FRAME(from_worker_started, .id = id, .begin = &begin));
     if (dies_in_cell && at->role == HFI_MAIN) {
         dies_in_cell = 0;
         end_fake(at);
         return;
     }
-    answer(at, map, 0);
+    answer(at, id, 0);
 }
 
 static void
-protect(fake *at, const msgpack_object *map) {
-    fake *fork = add_fake(at->control, HFI_SLEEPER, 1);
-    hfi_frame frame;
-    hfi_frame_init(&frame, "protected", 2);
-    hfi_frame_add_integer(&frame, "id", hfi_map_integer(map, "id", 0));
-    hfi_frame_add_integer(&frame, "pid", fork->pid);
-    tell(at->control, &frame);
-}
-
-static void
-split(fake *at, const msgpack_object *map) {
-    fake *fork = add_fake(at->control, HFI_CELL, 0);
-    hfi_frame frame;
+split(fake *at, const hfi_to_main_fork *asked) {
+    fake *fork = add_fake(&asked->head, HFI_CELL, 0);
     if (dies_in_cell) { /* before it can report */
         dies_in_cell = 0;
         end_fake(at);
         return;
     }
-    hfi_frame_init(&frame, "forked", 2);
-    hfi_frame_add_integer(&frame, "id", hfi_map_integer(map, "id", 0));
-    hfi_frame_add_integer(&frame, "pid", fork->pid);
-    tell(at->control, &frame);
+    tell(at->control, HFI_FRAME(from_main_forked, .id = asked->id, .pid = fork->pid));
 }
 
 static void
-react(fake *at, const msgpack_object *map) {
-    hfi_part op = hfi_map_part(map, "op");
-    hfi_frame frame;
-    if (hfi_part_equal(op, hfi_part_text("commit"))) {
-        answer(at, map, 1);
-    } else if (hfi_part_equal(op, hfi_part_text("request"))) {
-        run_cell(at, map);
-    } else if (hfi_part_equal(op, hfi_part_text("protect"))) {
-        protect(at, map);
-    } else if (hfi_part_equal(op, hfi_part_text("fork"))) {
-        split(at, map);
-    } else if (hfi_part_equal(op, hfi_part_text("published"))) {
-        hfi_frame_init(&frame, "settled", 1);
-        hfi_frame_add_integer(&frame, "generation",
-                              hfi_map_integer(map, "generation", 0));
-        tell(at->control, &frame);
-    } else if (hfi_part_equal(op, hfi_part_text("adopt"))) {
-        if (hfi_map_integer(map, "id", 0) != 0)
-            answer(at, map, 0);
-    } else if (hfi_part_equal(op, hfi_part_text("wake"))) {
+react(fake *at, const hfi_to_any *frame) {
+    const hfi_row *row = frame->head.row;
+    if (row == &hfi_row_to_main_commit) {
+        answer(at, frame->main_commit.id, 1);
+    } else if (row == &hfi_row_to_worker_request) {
+        run_cell(at, frame->worker_request.id);
+    } else if (row == &hfi_row_to_main_protect) {
+        pid_t pid = add_fake(&frame->head, HFI_SLEEPER, 1)->pid;
+        tell(at->control,
+             HFI_FRAME(from_main_protected, .id = frame->main_protect.id, .pid = pid));
+    } else if (row == &hfi_row_to_main_fork) {
+        split(at, &frame->main_fork);
+    } else if (row == &hfi_row_to_main_published) {
+        tell(at->control, HFI_FRAME(from_main_settled,
+                                    .generation = frame->main_published.generation));
+    } else if (row == &hfi_row_to_main_adopt) {
+        if (frame->main_adopt.id != 0)
+            answer(at, frame->main_adopt.id, 0);
+    } else if (row == &hfi_row_to_sleeper_wake) {
         at->role = HFI_MAIN;
         say_ready(at->control, at->pid);
-    } else if (hfi_part_equal(op, hfi_part_text("output"))) {
-        int fd = hfi_control_take_fd(at->control);
-        if (fd >= 0)
-            close(fd);
-    } else if (hfi_part_equal(op, hfi_part_text("exit"))) {
+    } else if (row == &hfi_row_to_main_exit) {
         end_fake(at);
+    } else {
+        for (size_t i = 0; i < hfi_frame_fd_count(&frame->head); i++)
+            close(frame->head.fds[i]);
     }
 }
 
 static void
-fork_fake(const msgpack_object *map) {
-    hfi_frame frame;
-    hfi_part role = hfi_map_part(map, "role");
-    int is_main = hfi_part_equal(role, hfi_part_text("main"));
-    fake *at = add_fake(server_channel, is_main ? HFI_MAIN : HFI_CELL, 0);
-    hfi_frame_init(&frame, "forked", 2);
-    hfi_frame_add_integer(&frame, "pid", at->pid);
-    hfi_frame_add_text(&frame, "role", role);
-    tell(server_channel, &frame);
+fork_fake(const hfi_to_fork_server_fork *asked) {
+    int is_main = hfi_part_is(asked->role, "main");
+    fake *at = add_fake(&asked->head, is_main ? HFI_MAIN : HFI_CELL, 0);
+    tell(server_channel,
+         HFI_FRAME(from_fork_server_forked, .pid = at->pid, .role = asked->role));
     say_ready(at->control, at->pid);
+}
+
+/* The next frame that the frontend has sent. */
+static int
+hear(hfi_control *control, int is_server, hfi_received *received,
+     hfi_to_any *ret_frame) {
+    const hfi_row *const *row = hfi_rows_to;
+    if (!control || hfi_control_next(control, received, NULL) != HF_OK)
+        return 0;
+    while (!hfi_part_is(hfi_received_op(received), (*row)->op) ||
+           (strcmp((*row)->peer, "fork_server") == 0) != is_server)
+        row++;
+    return hfi_control_read(control, received, *row, &ret_frame->head, NULL) == HF_OK;
 }
 
 /* All read what was sent to them. */
 static void
 play_workers(void) {
-    hfi_map map = {0};
+    hfi_received received = {0};
+    hfi_to_any frame;
     if (server_channel) {
         (void)!hfi_control_fill(server_channel, NULL);
-        while (hfi_control_next(server_channel, &map, NULL) == HF_OK) {
-            if (hfi_part_equal(hfi_map_part(map.object, "op"), hfi_part_text("fork")))
-                fork_fake(map.object);
-        }
+        while (hear(server_channel, 1, &received, &frame))
+            if (frame.head.row == &hfi_row_to_fork_server_fork)
+                fork_fake(&frame.fork_server_fork);
     }
     while (server_channel && killed_count > 0)
         say_exited(killed[--killed_count]);
     for (int i = 0; i < fake_count; i++) {
         fake *at = &fakes[i];
         hf_status status = at->control ? hfi_control_fill(at->control, NULL) : HF_OK;
-        while (at->control && hfi_control_next(at->control, &map, NULL) == HF_OK) {
-            react(at, map.object);
-        }
+        while (hear(at->control, 0, &received, &frame))
+            react(at, &frame);
         if (at->control && status == HF_E_GONE)
             end_fake(at);
     }
-    hfi_map_fini(&map);
+    hfi_received_fini(&received);
 }
 
 int __real_kill(pid_t pid, int number);

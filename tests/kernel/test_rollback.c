@@ -87,18 +87,12 @@ test_cells_in_a_row_are_expected_to_go_on(hf_kernel *kernel) {
 /* The main worker's word about the fork that it was asked for last. */
 static void
 main_says(hf_kernel *kernel, long long id, long long pid, const char *key) {
-    hfi_frame frame;
-    hfi_map map;
-    hfi_frame_init(&frame, "protected", 3);
-    hfi_frame_add_integer(&frame, "id", id);
-    hfi_frame_add_integer(&frame, "pid", pid);
-    hfi_frame_add_text(&frame, key, hfi_part_text("why"));
-    CHECK(hfi_frame_finish(&frame, NULL) == HF_OK);
-    CHECK(hfi_map_read(&map, frame.buffer.data + 4, frame.buffer.size - 4, NULL) ==
-          HF_OK);
-    hfi_rollback_made(kernel, NULL, map.object);
-    hfi_map_fini(&map);
-    hfi_frame_fini(&frame);
+    hfi_from_main_protected frame = {.id = id, .pid = pid};
+    if (strcmp(key, "error") == 0)
+        frame.error = hfi_part_text("why");
+    else if (strcmp(key, "obstacle") == 0)
+        frame.obstacle = hfi_part_text("why");
+    hfi_rollback_made(kernel, NULL, &frame);
 }
 
 enum { WHOLE = 1 << 29, PARTIAL, LATER }; /* pids of no process */

@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 
 import msgpack
@@ -133,7 +134,8 @@ class Worker:
         try:
             guardian = os.environ.get("PLAIN_WORKER_GUARDIAN")
             more = {"trace": os.getcwd(), "guardian": guardian} if guardian else {}
-            self.channel.send("started", id=frame["id"], **more)
+            begin = {"time_ns": time.monotonic_ns(), "cpu_ns": 0, "children_ns": 0}
+            self.channel.send("started", id=frame["id"], begin=begin, **more)
             value = self.run_code(frame["code"])
         except BaseException as error:
             found = {
@@ -204,7 +206,7 @@ def reap(channel, children):
             return
         children.discard(pid)
         with contextlib.suppress(BrokenPipeError):
-            channel.send("exited", pid=pid, status=status)
+            channel.send("exited", pid=pid, status=status, cpu_seconds=0.0, io=b"")
 
 
 def end(children):

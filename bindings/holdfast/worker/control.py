@@ -33,7 +33,6 @@ import msgpack
 
 from holdfast import _store
 
-VERSION = 1
 _HEAD = struct.Struct(">I")
 _LENGTH_MAX = 2**31 - 1
 _ANCILLARY_SIZE = socket.CMSG_SPACE(8 * 4)  # eight descriptors
@@ -42,7 +41,8 @@ _RECEIVE_SIZE = 1 << 16
 _LARGE = 1 << 16  # bytes or characters that are not copied into a frame
 _TALLY_SIZE = 24  # hfi_tally
 _DESCRIPTORS = "descriptors"  # key of a received frame; none that is sent has it
-_COUNTS: dict[t.Any, int] = {"fork": 3, "protect": 3, "output": 1, "debug": 1, "subshells": 1}
+# By op: how many descriptors come with a frame, or -1; whether it may change the notebook.
+VERSION, _FRAMES = _store._control_protocol()
 
 Frame = dict[str, t.Any]
 
@@ -53,10 +53,14 @@ class ChannelClosed(Exception):
 
 def _announced(frame: Frame) -> int:
     """How many descriptors come with a frame."""
-    op = frame.get("op")
-    if op in ("handle", "monitor"):
-        return int(bool(frame.get("found")))
-    return _COUNTS.get(op, 0)
+    count, _ = _FRAMES.get(frame.get("op", ""), (0, True))
+    return count if count >= 0 else int(bool(frame.get("found")))
+
+
+def changes_nothing(frame: Frame) -> bool:
+    """Whether the notebook is the same after a frame; a commit looks itself."""
+    _, changes = _FRAMES.get(frame.get("op", ""), (0, True))
+    return not changes
 
 
 def _checked(length: int) -> int:

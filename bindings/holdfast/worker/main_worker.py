@@ -35,7 +35,7 @@ from .addresses import Addresses
 from .analysis.reach import remake
 from .analysis.touched import Touched
 from .bound import unstorable, with_traceback
-from .control import VERSION, Frame
+from .control import VERSION, Frame, changes_nothing
 from .forked import Forked
 from .imports import ImportReporter
 from .ipython import results
@@ -62,8 +62,6 @@ _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
 _CHEAP_SECONDS = 0.05  # the last commit
 _CHEAP_BLOCKS = 8_000  # that were allocated since
-# Frames; a commit looks itself.
-_CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest", "shown"}
 
 
 class MainWorker(Worker):
@@ -198,7 +196,7 @@ class MainWorker(Worker):
 
     async def _handle(self, frame: Frame) -> None:
         """As any worker; whatever isn't a request of Jupyter's, with the subshells still."""
-        if frame.get("op") not in _CHANGING_NOTHING:
+        if not changes_nothing(frame):
             self.rollback.outdate()
         if frame.get("op") == "request":
             self._requested = True
