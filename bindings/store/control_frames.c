@@ -14,7 +14,7 @@ static const struct {
     const char *op;
     int fds, changes;
 } frames[] = {
-#define FRAME(receiver, op, fds, changes, fields, text) {#op, fds, changes},
+#define FRAME(way, receiver, op, changes, fds, fields, text) {#op, fds, changes},
     HFI_FRAMES_OUT(FRAME, , )
 #undef FRAME
 };

@@ -207,7 +207,7 @@ typedef struct incoming {
     void (*handle)(hf_kernel *kernel, hfi_worker *worker, const void *frame);
 } incoming;
 
-#define FRAME(sender, op, handler, fds, fields, text)                                  \
+#define FRAME(way, sender, op, handler, fds, fields, text)                             \
     static void handle_##sender##_##op(hf_kernel *kernel, hfi_worker *worker,          \
                                        const void *frame) {                            \
         handler(kernel, worker, frame);                                                \
@@ -216,7 +216,7 @@ HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
 #undef FRAME
 
 static const incoming table[] = {
-#define FRAME(sender, op, handler, fds, fields, text)                                  \
+#define FRAME(way, sender, op, handler, fds, fields, text)                             \
     {&hfi_row_from_##sender##_##op, SENDER_##sender, handle_##sender##_##op},
     HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
 #undef FRAME
@@ -255,7 +255,7 @@ find(const hf_kernel *kernel, const hfi_worker *worker, const hfi_received *rece
 
 static hf_status
 read_frame(hfi_control *control, const hfi_received *received, const incoming *place,
-           hfi_from_any *ret_frame, hf_error *reterr) {
+           hfi_any_frame *ret_frame, hf_error *reterr) {
     hfi_part op = hfi_received_op(received);
     if (place == NULL)
         return hf_error_set(reterr, HF_E_PROTOCOL, "its op %.*s is unknown",
@@ -267,7 +267,7 @@ read_frame(hfi_control *control, const hfi_received *received, const incoming *p
 static void
 handle_server(hf_kernel *kernel, const hfi_received *received) {
     hf_error error = HF_ERROR_INIT;
-    hfi_from_any frame;
+    hfi_any_frame frame;
     const incoming *place = find(kernel, NULL, received);
     if (read_frame(hfi_workers_server(kernel)->control, received, place, &frame,
                    &error) == HF_OK)
@@ -294,10 +294,10 @@ hfi_inbox_read_fork_server(hf_kernel *kernel) {
 
 /* Read the text that was written to the pipes before a frame was sent. */
 static void
-drain_before(hf_kernel *kernel, hfi_worker *worker, const hfi_from_any *frame) {
+drain_before(hf_kernel *kernel, hfi_worker *worker, const hfi_any_frame *frame) {
     static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
     const hfi_row *row = frame->head.row;
-    hfi_ints raw = frame->common.raw;
+    hfi_ints raw = frame->head.raw;
     hfi_part parent = hfi_workers_parent(kernel, worker);
     if (row == &hfi_row_from_worker_reply || row == &hfi_row_from_worker_input_request)
         hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
@@ -312,7 +312,7 @@ static hf_status
 handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
               hf_error *reterr) {
     hfi_received received = {0};
-    hfi_from_any frame;
+    hfi_any_frame frame;
     hf_status status = HF_AGAIN;
     size_t count = 0;
     int only_text = 1;

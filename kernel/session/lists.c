@@ -41,24 +41,24 @@ hfi_list_of_strings(char *const *texts) {
 
 hfi_texts
 hfi_list_of_object(json_t *object) {
-    struct hfi_text *items = calloc(json_object_size(object) + 1, sizeof *items);
+    hfi_text *items = calloc(json_object_size(object) + 1, sizeof *items);
     const char *name;
     json_t *value;
     size_t count = 0;
     if (items == NULL)
         return (hfi_texts){NULL, 1};
     json_object_foreach(object, name, value) items[count++] =
-        (struct hfi_text){hfi_part_text(name), text_of(value)};
+        (hfi_text){hfi_part_text(name), text_of(value)};
     return (hfi_texts){items, count};
 }
 
 hfi_texts
 hfi_list_of_pairs(char *const *texts) {
     size_t count = count_of(texts) / 2;
-    struct hfi_text *items = calloc(count + 1, sizeof *items);
+    hfi_text *items = calloc(count + 1, sizeof *items);
     for (size_t i = 0; items != NULL && i < count; i++)
-        items[i] = (struct hfi_text){hfi_part_text(texts[2 * i]),
-                                     hfi_part_text(texts[2 * i + 1])};
+        items[i] =
+            (hfi_text){hfi_part_text(texts[2 * i]), hfi_part_text(texts[2 * i + 1])};
     return (hfi_texts){items, items != NULL ? count : 1};
 }
 

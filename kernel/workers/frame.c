@@ -38,50 +38,33 @@ HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING)
 #undef MAP
 
 /* `self` is the struct that has the members. */
-#define ALWAYS(name, type)                                                             \
-    {#name, sizeof #name - 1, &type_##type, offsetof(self, name), true},
-#define MAYBE(name, type)                                                              \
-    {#name, sizeof #name - 1, &type_##type, offsetof(self, name), false},
-#define SHAPE(function, struct_name, ...)                                              \
-    static const hfi_shape *function(void) {                                           \
-        typedef struct_name self;                                                      \
+#define FIELD(name, member, type, is_always)                                           \
+    {#name, sizeof #name - 1, &type, offsetof(self, member), is_always},
+#define HAS(name, type) FIELD(name, name, type_##type, true)
+#define MAY(name, type) FIELD(name, name, type_##type, false)
+#define SHAPE(name, ...)                                                               \
+    static const hfi_shape *shape_##name(void) {                                       \
+        typedef hfi_##name self;                                                       \
         static const hfi_field fields[] = {__VA_ARGS__{0}};                            \
         static const hfi_shape shape = {sizeof(self), fields};                         \
         return &shape;                                                                 \
     }
 
 #define MAP(name, fields, text)                                                        \
-    SHAPE(shape_map_##name, hfi_map_##name, fields)                                    \
-    const hfi_row hfi_row_map_##name = {"", #name, text, 0, true, shape_map_##name};
-HFI_PROTOCOL_MAPS(MAP, ALWAYS, MAYBE)
+    SHAPE(map_##name, fields)                                                          \
+    const hfi_row hfi_row_map_##name = {"", "", #name, text, 0, shape_map_##name};
+HFI_PROTOCOL_MAPS(MAP, HAS, MAY)
 #undef MAP
 
-#define FRAME(sender, op, handler, fds, fields, text)                                  \
-    SHAPE(shape_from_##sender##_##op, hfi_from_##sender##_##op,                        \
-          MAYBE(raw, ints) fields)                                                     \
-    const hfi_row hfi_row_from_##sender##_##op = {                                     \
-        #sender, #op, text, fds, true, shape_from_##sender##_##op};
-HFI_FRAMES_IN(FRAME, ALWAYS, MAYBE)
+#define FRAME(way, peer, op, extra, fds, fields, text)                                 \
+    SHAPE(way##_##peer##_##op, FIELD(raw, head.raw, type_ints, false) fields)          \
+    const hfi_row hfi_row_##way##_##peer##_##op = {                                    \
+        #way, #peer, #op, text, fds, shape_##way##_##peer##_##op};
+HFI_FRAMES(FRAME, HAS, MAY)
 #undef FRAME
 
-#define FRAME(receiver, op, fds, changes, fields, text)                                \
-    SHAPE(shape_to_##receiver##_##op, hfi_to_##receiver##_##op, fields)                \
-    const hfi_row hfi_row_to_##receiver##_##op = {                                     \
-        #receiver, #op, text, fds, changes, shape_to_##receiver##_##op};
-HFI_FRAMES_OUT(FRAME, ALWAYS, MAYBE)
-#undef FRAME
-
-#define MAP(name, fields, text) &hfi_row_map_##name,
-const hfi_row *const hfi_rows_map[] = {
-    HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING) NULL};
-#undef MAP
-#define FRAME(sender, op, handler, fds, fields, text) &hfi_row_from_##sender##_##op,
-const hfi_row *const hfi_rows_from[] = {
-    HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING) NULL};
-#undef FRAME
-#define FRAME(receiver, op, fds, changes, fields, text) &hfi_row_to_##receiver##_##op,
-const hfi_row *const hfi_rows_to[] = {
-    HFI_FRAMES_OUT(FRAME, HFI_NOTHING, HFI_NOTHING) NULL};
+#define FRAME(way, peer, op, extra, fds, fields, text) &hfi_row_##way##_##peer##_##op,
+const hfi_row *const hfi_rows[] = {HFI_FRAMES(FRAME, HFI_NOTHING, HFI_NOTHING) NULL};
 #undef FRAME
 
 /* All lists are alike, and all pointers to maps. */
@@ -104,12 +87,15 @@ map_of(const void *member) {
     return map;
 }
 
-/* Of one in a list. */
+/* Of a value in a list. */
 static size_t
 value_size(const hfi_type *type) {
-    return type->kind == HFI_INT   ? sizeof(int64_t)
-           : type->kind == HFI_MAP ? type->map()->size
-                                   : sizeof(hfi_part);
+    static const size_t sizes[] = {[HFI_INT] = sizeof(int64_t),
+                                   [HFI_REAL] = sizeof(double),
+                                   [HFI_BOOL] = sizeof(bool),
+                                   [HFI_STR] = sizeof(hfi_part),
+                                   [HFI_BIN] = sizeof(hfi_part)};
+    return type->kind == HFI_MAP ? type->map()->size : sizes[type->kind];
 }
 
 size_t
@@ -138,86 +124,78 @@ pack_part(msgpack_packer *packer, hfi_part part, hfi_kind kind) {
 }
 
 static int
-pack_map(msgpack_packer *packer, const hfi_shape *shape, const void *self) {
-    const msgpack_object *source = map_of(self); /* its first member */
-    return source != NULL ? msgpack_pack_object(packer, *source)
-                          : pack_shape(packer, shape, self, NULL);
+pack_value(msgpack_packer *packer, const hfi_type *type, const void *value) {
+    switch (type->kind) {
+    case HFI_INT:
+        return msgpack_pack_int64(packer, *(const int64_t *)value);
+    case HFI_REAL:
+        return msgpack_pack_double(packer, *(const double *)value);
+    case HFI_BOOL:
+        return *(const bool *)value ? msgpack_pack_true(packer)
+                                    : msgpack_pack_false(packer);
+    case HFI_MAP: /* its first member is `source` */
+        return map_of(value) != NULL
+                   ? msgpack_pack_object(packer, *(const msgpack_object *)map_of(value))
+                   : pack_shape(packer, type->map(), value, NULL);
+    default:
+        return pack_part(packer, *(const hfi_part *)value, type->kind);
+    }
 }
 
 static int
 pack_list(msgpack_packer *packer, const hfi_type *type, list values) {
     const char *at = values.items;
-    size_t size = value_size(type);
     if (at == NULL && values.count > 0)
         return -1; /* there was no memory for it */
     int failed = type->many == HFI_LIST ? msgpack_pack_array(packer, values.count)
                                         : msgpack_pack_map(packer, values.count);
-    for (size_t i = 0; i < values.count && !failed; i++, at += size) {
+    for (size_t i = 0; i < values.count && !failed; i++) {
         if (type->many == HFI_KEYED) {
             failed = pack_part(packer, *(const hfi_part *)(const void *)at, HFI_STR);
             at += sizeof(hfi_part);
         }
-        if (type->kind == HFI_INT)
-            failed |= msgpack_pack_int64(packer, *(const int64_t *)(const void *)at);
-        else if (type->kind == HFI_MAP)
-            failed |= pack_map(packer, type->map(), at);
-        else
-            failed |=
-                pack_part(packer, *(const hfi_part *)(const void *)at, type->kind);
+        failed |= pack_value(packer, type, at);
+        at += value_size(type);
     }
     return failed;
 }
 
 static int
 pack_member(msgpack_packer *packer, const hfi_type *type, const void *member) {
-    if (type->many != HFI_ONE)
-        return pack_list(packer, type, list_of(member));
-    switch (type->kind) {
-    case HFI_INT:
-        return msgpack_pack_int64(packer, *(const int64_t *)member);
-    case HFI_REAL:
-        return msgpack_pack_double(packer, *(const double *)member);
-    case HFI_BOOL:
-        return *(const bool *)member ? msgpack_pack_true(packer)
-                                     : msgpack_pack_false(packer);
-    case HFI_MAP:
-        return pack_map(packer, type->map(), map_of(member));
-    default:
-        return pack_part(packer, *(const hfi_part *)member, type->kind);
-    }
+    return type->many != HFI_ONE   ? pack_list(packer, type, list_of(member))
+           : type->kind == HFI_MAP ? pack_value(packer, type, map_of(member))
+                                   : pack_value(packer, type, member);
 }
 
 static bool
-is_zero(const hfi_type *type, const void *member) {
-    if (type->many != HFI_ONE)
-        return list_of(member).items == NULL && list_of(member).count == 0;
-    switch (type->kind) {
-    case HFI_INT:
-        return *(const int64_t *)member == 0;
-    case HFI_REAL:
-        return !(*(const double *)member < 0 || *(const double *)member > 0);
-    case HFI_BOOL:
-        return !*(const bool *)member;
-    case HFI_MAP:
-        return map_of(member) == NULL;
-    default:
-        return ((const hfi_part *)member)->data == NULL;
-    }
+is_written(const hfi_field *field, const char *members) {
+    static const char zero[sizeof(list) + sizeof(hfi_part)];
+    const hfi_type *type = field->type;
+    if (field->is_always)
+        return true;
+    size_t size = type->many != HFI_ONE   ? sizeof(list)
+                  : type->kind == HFI_MAP ? sizeof(void *)
+                                          : value_size(type);
+    return memcmp(members + field->offset, zero, size) != 0;
 }
 
 static int
 pack_shape(msgpack_packer *packer, const hfi_shape *shape, const void *self,
            const char *op) {
     const char *members = self;
+    uint64_t written = 0;
     size_t count = op != NULL;
     for (const hfi_field *at = shape->fields; at->name != NULL; at++)
-        count += at->is_always || !is_zero(at->type, members + at->offset);
+        if (is_written(at, members)) {
+            written |= UINT64_C(1) << (at - shape->fields);
+            count++;
+        }
     int failed = msgpack_pack_map(packer, count);
     if (op != NULL)
         failed |= pack_part(packer, hfi_part_text("op"), HFI_STR) |
                   pack_part(packer, hfi_part_text(op), HFI_STR);
     for (const hfi_field *at = shape->fields; at->name != NULL && !failed; at++)
-        if (at->is_always || !is_zero(at->type, members + at->offset))
+        if (written >> (at - shape->fields) & 1)
             failed = pack_part(packer, hfi_part_of(at->name, at->name_size), HFI_STR) |
                      pack_member(packer, at->type, members + at->offset);
     return failed;
@@ -384,77 +362,62 @@ hfi_map_get(const msgpack_object *map, const char *key) {
     return NULL;
 }
 
-static bool read_part(const msgpack_object *value, hfi_kind kind, hfi_part *ret_part);
-
 hfi_part
 hfi_received_op(const hfi_received *received) {
-    hfi_part op = {"", 0};
-    const msgpack_object *value = hfi_map_get(received->object, "op");
-    return value != NULL && read_part(value, HFI_STR, &op) ? op : hfi_part_of("", 0);
+    const msgpack_object *op = hfi_map_get(received->object, "op");
+    return op != NULL && op->type == MSGPACK_OBJECT_STR
+               ? hfi_part_of(op->via.str.ptr, op->via.str.size)
+               : hfi_part_text("");
 }
 
 static hf_status read_shape(const hfi_shape *shape, const msgpack_object *map,
                             msgpack_zone *zone, void *ret_self, hf_error *reterr);
 
-/* Each returns whether the value is of that kind. */
-static bool
-read_int(const msgpack_object *value, int64_t *ret_number) {
-    if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 > INT64_MAX)
-        return false;
-    *ret_number = value->via.i64;
-    return value->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
-           value->type == MSGPACK_OBJECT_POSITIVE_INTEGER;
-}
-
-static bool
-read_real(const msgpack_object *value, double *ret_number) {
-    int64_t number = 0;
-    bool is_int = read_int(value, &number);
-    *ret_number = is_int ? (double)number : value->via.f64;
-    return is_int || value->type == MSGPACK_OBJECT_FLOAT32 ||
-           value->type == MSGPACK_OBJECT_FLOAT64;
-}
-
-static bool
-read_bool(const msgpack_object *value, bool *ret_flag) {
-    if (value->type != MSGPACK_OBJECT_BOOLEAN)
-        return false;
-    *ret_flag = value->via.boolean;
-    return true;
-}
-
-static bool
-read_part(const msgpack_object *value, hfi_kind kind, hfi_part *ret_part) {
-    if (kind == HFI_STR)
-        *ret_part = hfi_part_of(value->via.str.ptr, value->via.str.size);
-    else
-        *ret_part = hfi_part_of(value->via.bin.ptr, value->via.bin.size);
-    return value->type == (kind == HFI_STR ? MSGPACK_OBJECT_STR : MSGPACK_OBJECT_BIN);
-}
-
 static hf_status
-check_type(bool is_right, const char *words, hf_error *reterr) {
-    return is_right ? HF_OK
-                    : hf_error_set(reterr, HF_E_PROTOCOL, "its type isn't %s", words);
+check_type(bool fits, const char *words, hf_error *reterr) {
+    return fits ? HF_OK
+                : hf_error_set(reterr, HF_E_PROTOCOL, "its type isn't %s", words);
+}
+
+static bool
+is_int(const msgpack_object *value) {
+    return value->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
+           (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER &&
+            value->via.u64 <= INT64_MAX);
 }
 
 /* One value into its place: a member, or one of a list. */
 static hf_status
 read_value(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
            void *ret_value, hf_error *reterr) {
+    bool fits = false;
     switch (type->kind) {
     case HFI_INT:
-        return check_type(read_int(value, ret_value), type->words, reterr);
+        fits = is_int(value);
+        *(int64_t *)ret_value = value->via.i64;
+        break;
     case HFI_REAL:
-        return check_type(read_real(value, ret_value), type->words, reterr);
+        fits = is_int(value) || value->type == MSGPACK_OBJECT_FLOAT32 ||
+               value->type == MSGPACK_OBJECT_FLOAT64;
+        *(double *)ret_value = is_int(value) ? (double)value->via.i64 : value->via.f64;
+        break;
     case HFI_BOOL:
-        return check_type(read_bool(value, ret_value), type->words, reterr);
+        fits = value->type == MSGPACK_OBJECT_BOOLEAN;
+        *(bool *)ret_value = fits && value->via.boolean;
+        break;
+    case HFI_STR:
+        fits = value->type == MSGPACK_OBJECT_STR;
+        *(hfi_part *)ret_value = hfi_part_of(value->via.str.ptr, value->via.str.size);
+        break;
+    case HFI_BIN:
+        fits = value->type == MSGPACK_OBJECT_BIN;
+        *(hfi_part *)ret_value = hfi_part_of(value->via.bin.ptr, value->via.bin.size);
+        break;
     case HFI_MAP:
         memcpy(ret_value, &value, sizeof value); /* its `source` */
         return read_shape(type->map(), value, zone, ret_value, reterr);
-    default:
-        return check_type(read_part(value, type->kind, ret_value), type->words, reterr);
     }
+    return check_type(fits, type->words, reterr);
 }
 
 /* Zeroed; one byte for nothing, since NULL means that the field is missing. */
@@ -471,6 +434,8 @@ allocate(msgpack_zone *zone, size_t count, size_t size) {
 static hf_status
 read_list(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
           void *ret_list, hf_error *reterr) {
+    static const hfi_type key_type = {"a map with texts as keys", HFI_STR, HFI_ONE,
+                                      NULL};
     bool is_keyed = type->many == HFI_KEYED;
     size_t key_size = is_keyed ? sizeof(hfi_part) : 0;
     size_t size = key_size + value_size(type);
@@ -480,21 +445,19 @@ read_list(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
     if (status != HF_OK)
         return status;
     size_t count = is_keyed ? value->via.map.size : value->via.array.size;
-    char *items = allocate(zone, count, size);
-    if (items == NULL)
+    char *item = allocate(zone, count, size);
+    if (item == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
-    for (size_t i = 0; i < count && status == HF_OK; i++) {
-        char *item = items + i * size;
+    memcpy(ret_list, &(list){item, count}, sizeof(list));
+    for (size_t i = 0; i < count && status == HF_OK; i++, item += size) {
+        const msgpack_object *at =
+            is_keyed ? &value->via.map.ptr[i].val : &value->via.array.ptr[i];
         if (is_keyed)
-            status = check_type(read_part(&value->via.map.ptr[i].key, HFI_STR,
-                                          (hfi_part *)(void *)item),
-                                type->words, reterr);
+            status =
+                read_value(&key_type, &value->via.map.ptr[i].key, zone, item, reterr);
         if (status == HF_OK)
-            status = read_value(
-                type, is_keyed ? &value->via.map.ptr[i].val : &value->via.array.ptr[i],
-                zone, item + key_size, reterr);
+            status = read_value(type, at, zone, item + key_size, reterr);
     }
-    memcpy(ret_list, &(list){items, count}, sizeof(list));
     return status;
 }
 

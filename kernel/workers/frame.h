@@ -28,56 +28,43 @@
 
 /* ---- what the table says --------------------------------------------------------- */
 
-typedef enum hfi_kind {
-    HFI_INT,
-    HFI_REAL,
-    HFI_BOOL,
-    HFI_STR,
-    HFI_BIN,
-    HFI_MAP
-} hfi_kind;
+/* clang-format off */
+typedef enum hfi_kind { HFI_INT, HFI_REAL, HFI_BOOL, HFI_STR, HFI_BIN, HFI_MAP } hfi_kind;
+/* clang-format on */
 typedef enum hfi_many { HFI_ONE, HFI_LIST, HFI_KEYED } hfi_many;
-
-typedef struct hfi_field hfi_field;
-
-/* A frame's body, or a map. */
-typedef struct hfi_shape {
-    size_t size;             /* of its struct */
-    const hfi_field *fields; /* up to one without name */
-} hfi_shape;
 
 typedef struct hfi_type {
     const char *words;
     hfi_kind kind;
     hfi_many many;
-    const hfi_shape *(*map)(void); /* HFI_MAP */
+    const struct hfi_shape *(*map)(void); /* of an HFI_MAP */
 } hfi_type;
 
-struct hfi_field {
-    const char *name; /* at most 64 in a shape */
+typedef struct hfi_field {
+    const char *name; /* NULL: the end of the fields */
     size_t name_size;
     const hfi_type *type;
     size_t offset; /* of its member */
     bool is_always;
-};
+} hfi_field;
+
+/* The body of a frame, or a map: the size of its struct, and at most 64 fields. */
+typedef struct hfi_shape {
+    size_t size;
+    const hfi_field *fields;
+} hfi_shape;
 
 /* A frame or map of the table. */
 typedef struct hfi_row {
-    const char *peer, *op, *text;
-    int fds;      /* how many descriptors, or HFI_FDS_IF_FOUND */
-    bool changes; /* of HFI_FRAMES_OUT */
+    const char *way, *peer, *op, *text; /* "from" a sender, "to" a receiver */
+    int fds;                            /* how many, or HFI_FDS_IF_FOUND */
     const hfi_shape *(*shape)(void);
 } hfi_row;
 
-/* ---- structs --------------------------------------------------------------------- */
+/* All frames, up to NULL. */
+extern const hfi_row *const hfi_rows[];
 
-/* What each frame begins with. */
-typedef struct hfi_frame {
-    const hfi_row *row;
-    int fds
-        [HFI_FRAME_FDS_MAX]; /* as many as its row says; of a frame that was read, the
-                                 * reader's from then on, and -1 if it got lost */
-} hfi_frame;
+/* ---- structs --------------------------------------------------------------------- */
 
 typedef struct hfi_ints {
     const int64_t *items;
@@ -89,8 +76,12 @@ typedef struct hfi_parts {
     size_t count;
 } hfi_parts;
 
+typedef struct hfi_text {
+    hfi_part key, value;
+} hfi_text;
+
 typedef struct hfi_texts {
-    const struct hfi_text { hfi_part key, value; } * items;
+    const hfi_text *items;
     size_t count;
 } hfi_texts;
 
@@ -99,7 +90,16 @@ typedef struct hfi_steps {
     size_t count;
 } hfi_steps;
 
-/* hfi_type_int and so on: the members' types */
+/* What each frame begins with. The descriptors are as many as the row says. Those of a
+ * frame that was read are the reader's; -1: it got lost, since there was no room. `raw` is
+ * how much had been written to a worker's pipes by then. */
+typedef struct hfi_frame {
+    const hfi_row *row;
+    int fds[HFI_FRAME_FDS_MAX];
+    hfi_ints raw;
+} hfi_frame;
+
+/* hfi_type_int and so on are the members' types. */
 #define HFI_TYPE(name, c_type, kind, many, map, words) typedef c_type hfi_type_##name;
 HFI_PROTOCOL_TYPES(HFI_TYPE)
 #undef HFI_TYPE
@@ -128,51 +128,23 @@ typedef struct hfi_keyed_step {
     hfi_map_step value;
 } hfi_keyed_step;
 
-/* `raw` is how much had been written to the worker's pipes by then. */
-#define HFI_FRAME_STRUCT(sender, op, handler, fds, fields, text)                       \
-    typedef struct hfi_from_##sender##_##op {                                          \
-        hfi_frame head;                                                                \
-        hfi_ints raw;                                                                  \
-        fields                                                                         \
-    } hfi_from_##sender##_##op;                                                        \
-    extern const hfi_row hfi_row_from_##sender##_##op;
-HFI_FRAMES_IN(HFI_FRAME_STRUCT, HFI_MEMBER, HFI_MEMBER)
-#undef HFI_FRAME_STRUCT
-
-#define HFI_FRAME_STRUCT(receiver, op, fds, changes, fields, text)                     \
-    typedef struct hfi_to_##receiver##_##op {                                          \
+#define HFI_FRAME_STRUCT(way, peer, op, extra, fds, fields, text)                      \
+    typedef struct hfi_##way##_##peer##_##op {                                         \
         hfi_frame head;                                                                \
         fields                                                                         \
-    } hfi_to_##receiver##_##op;                                                        \
-    extern const hfi_row hfi_row_to_##receiver##_##op;
-HFI_FRAMES_OUT(HFI_FRAME_STRUCT, HFI_MEMBER, HFI_MEMBER)
+    } hfi_##way##_##peer##_##op;                                                       \
+    extern const hfi_row hfi_row_##way##_##peer##_##op;
+HFI_FRAMES(HFI_FRAME_STRUCT, HFI_MEMBER, HFI_MEMBER)
 #undef HFI_FRAME_STRUCT
 
-/* Room for any, of each direction. */
-typedef union hfi_from_any {
+/* Room for any. */
+typedef union hfi_any_frame {
     hfi_frame head;
-    struct {
-        hfi_frame head;
-        hfi_ints raw;
-    } common;
-#define HFI_EACH(sender, op, handler, fds, fields, text)                               \
-    hfi_from_##sender##_##op sender##_##op;
-    HFI_FRAMES_IN(HFI_EACH, HFI_NOTHING, HFI_NOTHING)
+#define HFI_EACH(way, peer, op, extra, fds, fields, text)                              \
+    hfi_##way##_##peer##_##op way##_##peer##_##op;
+    HFI_FRAMES(HFI_EACH, HFI_NOTHING, HFI_NOTHING)
 #undef HFI_EACH
-} hfi_from_any;
-
-typedef union hfi_to_any {
-    hfi_frame head;
-#define HFI_EACH(receiver, op, fds, changes, fields, text)                             \
-    hfi_to_##receiver##_##op receiver##_##op;
-    HFI_FRAMES_OUT(HFI_EACH, HFI_NOTHING, HFI_NOTHING)
-#undef HFI_EACH
-} hfi_to_any;
-
-/* All rows of each kind, up to NULL. */
-extern const hfi_row *const hfi_rows_from[];
-extern const hfi_row *const hfi_rows_to[];
-extern const hfi_row *const hfi_rows_map[];
+} hfi_any_frame;
 
 /* A frame to send: HFI_FRAME(to_main_ran, .run = text, .listed = true). */
 #define HFI_FRAME(name, ...)                                                           \

@@ -8,7 +8,7 @@
  * worker against that page. It also has the rules for all frames, and the life of a
  * worker.
  *
- * A field is always there, or may be missing: ALWAYS(name, type), MAYBE(name, type).
+ * A field is always there, or may be missing: HAS(name, type), MAY(name, type).
  * Types are those of HFI_PROTOCOL_TYPES, and the maps of HFI_PROTOCOL_MAPS.
  *
  * To add a frame: write its row here, the handler that the row names, and what sends
@@ -47,31 +47,30 @@
 
 #define HFI_NO_FIELDS
 
-/* It would break the fields like stairs. */
-/* clang-format off */
-
 /* A descriptor comes if the frame says `found`. */
 #define HFI_FDS_IF_FOUND (-1)
 
-/* Frames to the frontend: X(sender, op, handler, fds, fields, text). The handler is in
- * session/inbox.c, or the file that its name begins with. */
-#define HFI_FRAMES_IN(X, ALWAYS, MAYBE)                                                \
-    X(worker, stream, on_stream, 0,                                                    \
-      ALWAYS(name, str) ALWAYS(text, str) MAYBE(parent, bin),                          \
+/* It would break the fields like stairs. */
+/* clang-format off */
+
+/* Frames to the frontend: X(from, sender, op, handler, fds, fields, text). The handler is
+ * in session/inbox.c, or the file that its name begins with. */
+#define HFI_FRAMES_IN(X, HAS, MAY)                                                     \
+    X(from, worker, stream, on_stream, 0,                                              \
+      HAS(name, str) HAS(text, str) MAY(parent, bin),                                  \
       "Output: `name` is `stdout` or `stderr`. The frontend joins neighbours, and "    \
       "publishes them before any other frame of the worker, and 10 ms after the "      \
       "first (50 if the line has no end yet) at the latest.")                          \
-    X(worker, message, on_message, 0,                                                  \
-      ALWAYS(channel, str) ALWAYS(type, str) ALWAYS(content, bin)                      \
-      ALWAYS(metadata, bin) MAYBE(parent, bin) ALWAYS(buffers, bins),                  \
+    X(from, worker, message, on_message, 0,                                            \
+      HAS(channel, str) HAS(type, str) HAS(content, bin) HAS(metadata, bin)            \
+      MAY(parent, bin) HAS(buffers, bins),                                             \
       "A Jupyter message, which is published as it is; `channel` is `iopub`. "         \
       "Without `parent` it belongs to the request that the worker runs.")              \
-    X(worker, reply, hfi_execute_replied, 0,                                           \
-      ALWAYS(id, int) MAYBE(content, bin) MAYBE(metadata, bin) MAYBE(buffers, bins)    \
-      MAYBE(report, report) MAYBE(prepared, bin) MAYBE(changed, strs)                  \
-      MAYBE(looked, ints) MAYBE(trace, str) MAYBE(automatic, bool)                     \
-      MAYBE(unserializable, texts) MAYBE(run, str) MAYBE(run_reason, str)              \
-      MAYBE(protected, bool) MAYBE(main, bool),                                        \
+    X(from, worker, reply, hfi_execute_replied, 0,                                     \
+      HAS(id, int) MAY(content, bin) MAY(metadata, bin) MAY(buffers, bins)             \
+      MAY(report, report) MAY(prepared, bin) MAY(changed, strs) MAY(looked, ints)      \
+      MAY(trace, str) MAY(automatic, bool) MAY(unserializable, texts) MAY(run, str)    \
+      MAY(run_reason, str) MAY(protected, bool) MAY(main, bool),                       \
       "Ends the request under `id`. For a request, `content` is that of Jupyter's "    \
       "reply. `prepared` is the token of a prepared commit, which the frontend "       \
       "publishes before the client sees the reply. `changed` names the variables "     \
@@ -87,77 +86,77 @@
       "`protected`: nothing has run since the last `protect`, so the cell needs no "   \
       "other. `main: true` of the assistant: only the main worker can answer this "    \
       "debug_request.")                                                                \
-    X(worker, input_request, on_input_request, 0,                                      \
-      ALWAYS(prompt, str) ALWAYS(password, bool) MAYBE(subshell, str),                 \
+    X(from, worker, input_request, on_input_request, 0,                                \
+      HAS(prompt, str) HAS(password, bool) MAY(subshell, str),                         \
       "The worker waits for input() until `input_reply` or SIGINT comes. Only while "  \
       "an execute_request with allow_stdin runs.")                                     \
-    X(worker, ready, on_ready, 0, ALWAYS(version, int) ALWAYS(pid, int),               \
+    X(from, worker, ready, on_ready, 0, HAS(version, int) HAS(pid, int),               \
       "The worker can serve requests. A fork that runs one cell doesn't send it.")     \
-    X(worker, started, hfi_execute_started, 0,                                         \
-      ALWAYS(id, int) ALWAYS(begin, moment) MAYBE(trace, str) MAYBE(guardian, str)     \
-      MAYBE(recover, str) MAYBE(automatic, bool),                                      \
+    X(from, worker, started, hfi_execute_started, 0,                                   \
+      HAS(id, int) HAS(begin, moment) MAY(trace, str) MAY(guardian, str)               \
+      MAY(recover, str) MAY(automatic, bool),                                          \
       "An execute_request has begun, and SIGINT belongs to the cell from now on: "     \
       "the frontend sends none before. A recording lies in the directory `trace`; "    \
       "`automatic`: nobody has named it. The program `guardian` makes a trace of it "  \
       "if the process dies. If that fails, the cell's error names the command "        \
       "`recover`, which makes it from the directory.")                                 \
-    X(worker, began, hfi_observe_began, 0, ALWAYS(id, int) ALWAYS(begin, moment),      \
+    X(from, worker, began, hfi_observe_began, 0, HAS(id, int) HAS(begin, moment),      \
       "The code of the cell begins, after IPython's own work before it. Sent by a "    \
       "process that may not come to the cell's end.")                                  \
-    X(worker, ended, hfi_execute_ended, 0,                                             \
-      ALWAYS(id, int) MAYBE(begin, moment) ALWAYS(end, moment),                        \
+    X(from, worker, ended, hfi_execute_ended, 0,                                       \
+      HAS(id, int) MAY(begin, moment) HAS(end, moment),                                \
       "The code of the cell has ended; saving its changes comes after it.")            \
-    X(worker, interrupted, hfi_escalate_taken, 0, ALWAYS(id, int),                     \
+    X(from, worker, interrupted, hfi_escalate_taken, 0, HAS(id, int),                  \
       "A SIGINT has become an exception in this request. A worker that doesn't send "  \
       "it is ended after the interrupt's grace period (session/escalate.c).")          \
-    X(worker, importing, hfi_standby_import, 0, ALWAYS(modules, strs),                 \
+    X(from, worker, importing, hfi_standby_import, 0, HAS(modules, strs),              \
       "The code has begun to import these modules: the fork server imports the "       \
       "same, so that later cells find it done.")                                       \
-    X(worker, want_handle, hfi_handles_want, 0, ALWAYS(handle, int),                   \
+    X(from, worker, want_handle, hfi_handles_want, 0, HAS(handle, int),                \
       "A cell decodes an open file, socket or pipe, and waits for its `handle`.")      \
-    X(worker, handle, hfi_handles_take, HFI_FDS_IF_FOUND,                              \
-      ALWAYS(handle, int) ALWAYS(found, bool),                                         \
+    X(from, worker, handle, hfi_handles_take, HFI_FDS_IF_FOUND,                        \
+      HAS(handle, int) HAS(found, bool),                                               \
       "An open file, socket or pipe by its number: the answer to `want_handle`, or "   \
       "one that a cell made, sent before its reply.")                                  \
-    X(worker, monitor, hfi_observe_asked, 0,                                           \
-      ALWAYS(action, str) MAYBE(interval_ns, int) MAYBE(weigh, bool),                  \
+    X(from, worker, monitor, hfi_observe_asked, 0,                                     \
+      HAS(action, str) MAY(interval_ns, int) MAY(weigh, bool),                         \
       "`open`, `start` or `stop` the samples of the monitor, with PSS and USS if "     \
       "`weigh`. Answered by `monitor`.")                                               \
-    X(worker, perfreports, hfi_ends_want_reports, 0,                                   \
-      ALWAYS(on, bool) MAYBE(level, str) MAYBE(text, bool),                            \
+    X(from, worker, perfreports, hfi_ends_want_reports, 0,                             \
+      HAS(on, bool) MAY(level, str) MAY(text, bool),                                   \
       "Show a report of its use after each cell from now on, or stop that.")           \
-    X(main, settled, hfi_handover_settled, 0, ALWAYS(generation, int),                 \
+    X(from, main, settled, hfi_handover_settled, 0, HAS(generation, int),              \
       "The main worker has made the published generation its own, or couldn't. "       \
       "Until then the frontend doesn't read the cell worker's channel.")               \
-    X(main, owes, hfi_commits_owe, 0, HFI_NO_FIELDS,                                   \
+    X(from, main, owes, hfi_commits_owe, 0, HFI_NO_FIELDS,                             \
       "A commit or an adoption left out bytes of lent memory: a durable commit is "    \
       "to write them.")                                                                \
-    X(main, protected, hfi_rollback_made, 0,                                           \
-      ALWAYS(id, int) ALWAYS(pid, int) MAYBE(seconds, real) MAYBE(obstacle, str)       \
-      MAYBE(error, str),                                                               \
+    X(from, main, protected, hfi_rollback_made, 0,                                     \
+      HAS(id, int) HAS(pid, int) MAY(seconds, real) MAY(obstacle, str)                 \
+      MAY(error, str),                                                                 \
       "Answers `protect`. With an obstacle the fork can't be the main worker, and "    \
       "will commit instead. `pid` 0: there is none, because of `error`.")              \
-    X(main, forked, hfi_handover_forked, 0,                                            \
-      ALWAYS(id, int) ALWAYS(pid, int) MAYBE(error, str),                              \
+    X(from, main, forked, hfi_handover_forked, 0,                                      \
+      HAS(id, int) HAS(pid, int) MAY(error, str),                                      \
       "Answers `fork`. `pid` 0: a cell worker has to run the cell, because of "        \
       "`error`.")                                                                      \
-    X(cell, refused, hfi_handover_refused, 0, ALWAYS(reason, str),                     \
+    X(from, cell, refused, hfi_handover_refused, 0, HAS(reason, str),                  \
       "Instead of `started`: only a process that starts anew can run this cell.")      \
-    X(assistant, debug, hfi_assistant_connect, 0, ALWAYS(waits, int),                  \
+    X(from, assistant, debug, hfi_assistant_connect, 0, HAS(waits, int),               \
       "Connect the debugger with the main worker.")                                    \
-    X(assistant, debugging, hfi_assistant_debugging, 0, ALWAYS(active, int),           \
+    X(from, assistant, debugging, hfi_assistant_debugging, 0, HAS(active, int),        \
       "A client has begun to debug, or has ended that: in between each cell worker "   \
       "gets `debug`.")                                                                 \
-    X(fork_server, ready, on_server_ready, 0,                                          \
-      ALWAYS(version, int) ALWAYS(pid, int) ALWAYS(modules, strs),                     \
+    X(from, fork_server, ready, on_server_ready, 0,                                    \
+      HAS(version, int) HAS(pid, int) HAS(modules, strs),                              \
       "Once, when it can fork; with the modules that it has imported.")                \
-    X(fork_server, forked, on_forked, 0, ALWAYS(pid, int) ALWAYS(role, str),           \
+    X(from, fork_server, forked, on_forked, 0, HAS(pid, int) HAS(role, str),           \
       "In the order of the `fork` frames.")                                            \
-    X(fork_server, exited, on_exited, 0,                                               \
-      ALWAYS(pid, int) ALWAYS(status, int) ALWAYS(cpu_seconds, real) ALWAYS(io, bin),  \
+    X(from, fork_server, exited, on_exited, 0,                                         \
+      HAS(pid, int) HAS(status, int) HAS(cpu_seconds, real) HAS(io, bin),              \
       "The wait status of a child, the processor time that it and its children had "   \
       "used, and the text of its file io in /proc, if there is one.")                  \
-    X(fork_server, imported, on_imported, 0, ALWAYS(modules, strs),                    \
+    X(from, fork_server, imported, on_imported, 0, HAS(modules, strs),                 \
       "The modules imported since the last frame, sent when no request has come for "  \
       "a moment.")
 
@@ -166,49 +165,48 @@
 #define HFI_CHANGES 1
 #define HFI_KEEPS   0
 
-/* Frames of the frontend: X(receiver, op, fds, changes, fields, text). */
-#define HFI_FRAMES_OUT(X, ALWAYS, MAYBE)                                               \
-    X(fork_server, fork, 3, HFI_CHANGES, ALWAYS(role, str) MAYBE(bare, bool),          \
+/* Frames of the frontend: X(to, receiver, op, changes, fds, fields, text). */
+#define HFI_FRAMES_OUT(X, HAS, MAY)                                                    \
+    X(to, fork_server, fork, HFI_CHANGES, 3, HAS(role, str) MAY(bare, bool),           \
       "Fork a worker of the role `main` (the main worker), `cell` or `assistant`. "    \
       "The descriptors are its end of its own channel, and the pipes that become "     \
       "its fds 1 and 2; it closes every other one of the fork server. A bare main "    \
       "worker binds no variable.")                                                     \
-    X(fork_server, import, 0, HFI_CHANGES, ALWAYS(modules, strs),                      \
+    X(to, fork_server, import, HFI_CHANGES, 0, HAS(modules, strs),                     \
       "Import these for later forks, if they are of the standard library or of "       \
       "site-packages.")                                                                \
-    X(worker, output, 1, HFI_KEEPS, HFI_NO_FIELDS,                                     \
+    X(to, worker, output, HFI_KEEPS, 1, HFI_NO_FIELDS,                                 \
       "The first frame: shared memory with the numbers of bytes that the frontend "    \
       "has read of its fds 1 and 2 (hfi_tally in workers/worker.h).")                  \
-    X(worker, request, 0, HFI_CHANGES,                                                 \
-      ALWAYS(id, int) ALWAYS(type, str) ALWAYS(header, bin) ALWAYS(parent, bin)        \
-      ALWAYS(metadata, bin) ALWAYS(content, bin) ALWAYS(buffers, bins)                 \
-      MAYBE(code, str) MAYBE(execution_count, int) MAYBE(instrument, instrument)       \
-      MAYBE(history, history),                                                         \
+    X(to, worker, request, HFI_CHANGES, 0,                                             \
+      HAS(id, int) HAS(type, str) HAS(header, bin) HAS(parent, bin)                    \
+      HAS(metadata, bin) HAS(content, bin) HAS(buffers, bins) MAY(code, str)           \
+      MAY(execution_count, int) MAY(instrument, instrument) MAY(history, history),     \
       "A Jupyter request: execute_request (with `code`, in which the frontend's own "  \
       "magics are blanked, and `execution_count`), complete_request, "                 \
       "inspect_request, is_complete_request, history_request, comm_info_request, "     \
       "comm_open, comm_msg, comm_close or debug_request. Answered by `reply`; the "    \
       "three comm messages without content. With `instrument` the cell is recorded "   \
       "or isolated.")                                                                  \
-    X(worker, input_reply, 0, HFI_CHANGES, ALWAYS(value, str),                         \
+    X(to, worker, input_reply, HFI_CHANGES, 0, HAS(value, str),                        \
       "Answers `input_request`.")                                                      \
-    X(worker, debug, 1, HFI_CHANGES, ALWAYS(target, str) ALWAYS(waits, bool),          \
+    X(to, worker, debug, HFI_CHANGES, 1, HAS(target, str) HAS(waits, bool),            \
       "One end of a socket pair, on which the debug adapter protocol is spoken; the "  \
       "assistant and the debugged process (`target`: `main` or `cell`) get one "       \
       "each. With `waits` the process does nothing more until its breakpoints are "    \
       "set.")                                                                          \
-    X(worker, monitor, HFI_FDS_IF_FOUND, HFI_CHANGES,                                  \
-      ALWAYS(found, bool) ALWAYS(error, str),                                          \
+    X(to, worker, monitor, HFI_CHANGES, HFI_FDS_IF_FOUND,                              \
+      HAS(found, bool) HAS(error, str),                                                \
       "Answers `monitor`, with the monitor's shared memory (holdfast/monitor.h).")     \
-    X(worker, handle, HFI_FDS_IF_FOUND, HFI_CHANGES,                                   \
-      ALWAYS(handle, int) ALWAYS(found, bool),                                         \
+    X(to, worker, handle, HFI_CHANGES, HFI_FDS_IF_FOUND,                               \
+      HAS(handle, int) HAS(found, bool),                                               \
       "The answer to `want_handle`; the main worker also gets those that a cell "      \
       "made, right before its `adopt`.")                                               \
-    X(main, exit, 0, HFI_CHANGES, HFI_NO_FIELDS,                                       \
+    X(to, main, exit, HFI_CHANGES, 0, HFI_NO_FIELDS,                                   \
       "Leave in an orderly way, with exit handlers.")                                  \
-    X(main, commit, 0, HFI_KEEPS,                                                      \
-      ALWAYS(id, int) ALWAYS(durable, bool) MAYBE(code, str) MAYBE(cell_run, str)      \
-      MAYBE(run, str) MAYBE(isolated, bool),                                           \
+    X(to, main, commit, HFI_KEEPS, 0,                                                  \
+      HAS(id, int) HAS(durable, bool) MAY(code, str) MAY(cell_run, str) MAY(run, str)  \
+      MAY(isolated, bool),                                                             \
       "Put every changed variable into the store, and answer by `reply` with "         \
       "`prepared` if something changed. A durable commit has the bytes of "            \
       "everything; any other may leave out lent memory. With `code`, the code of "     \
@@ -217,116 +215,116 @@
       "option; both are `auto`, `in-process`, `forked` or `isolated`. With "           \
       "`isolated` nothing is recorded, and the cell is for a clean process if "        \
       "`cell_run` is empty.")                                                          \
-    X(main, published, 0, HFI_CHANGES, ALWAYS(generation, int) ALWAYS(name, bin),      \
+    X(to, main, published, HFI_CHANGES, 0, HAS(generation, int) HAS(name, bin),        \
       "The commit was published. Hold it, make its mapped memory private, and "        \
       "answer by `settled`. Here and in other frames, `name` is that under which "     \
       "the frontend leases the generation (hf_generation): the worker takes that "     \
       "one, even if another one is current. Empty: the current one.")                  \
-    X(main, adopt, 0, HFI_CHANGES,                                                     \
-      ALWAYS(generation, int) ALWAYS(name, bin) ALWAYS(execution_count, int)           \
-      ALWAYS(code, str) ALWAYS(store_history, bool) MAYBE(report, report)              \
-      MAYBE(id, int) MAYBE(header, bin),                                               \
+    X(to, main, adopt, HFI_CHANGES, 0,                                                 \
+      HAS(generation, int) HAS(name, bin) HAS(execution_count, int) HAS(code, str)     \
+      HAS(store_history, bool) MAY(report, report) MAY(id, int) MAY(header, bin),      \
       "A cell worker's commit was published: bind the changed variables, take its "    \
       "process state, and add the cell to the history. With an `id`: what is to be "   \
       "said of it is output of the request with this header, whose end waits for "     \
       "the answer by `reply`.")                                                        \
-    X(main, checkout, 0, HFI_CHANGES,                                                  \
-      ALWAYS(generation, int) ALWAYS(name, bin) ALWAYS(state, bool)                    \
-      MAYBE(changed, strs),                                                            \
+    X(to, main, checkout, HFI_CHANGES, 0,                                              \
+      HAS(generation, int) HAS(name, bin) HAS(state, bool) MAY(changed, strs),         \
       "An older generation, or one that a load prepared, was published: bind the "     \
       "variables that differ, and take the process state if `state`. Only those in "   \
       "`changed` have other values: others stay the objects that they are.")           \
-    X(main, protect, 3, HFI_KEEPS, ALWAYS(id, int),                                    \
+    X(to, main, protect, HFI_KEEPS, 3, HAS(id, int),                                   \
       "Make a fork that sleeps, and holds the notebook as it is now; the "             \
       "descriptors are its channel and pipes. Answered by `protected`.")               \
-    X(main, fork, 3, HFI_CHANGES, ALWAYS(id, int),                                     \
+    X(to, main, fork, HFI_CHANGES, 3, HAS(id, int),                                    \
       "Make a fork that runs the cell whose commit was published. Answered by "        \
       "`forked`.")                                                                     \
-    X(main, want_handle, 0, HFI_CHANGES, ALWAYS(handle, int),                          \
+    X(to, main, want_handle, HFI_CHANGES, 0, HAS(handle, int),                         \
       "A cell waits for this open file. Answered by `handle`.")                        \
-    X(main, rest, 0, HFI_KEEPS, HFI_NO_FIELDS,                                         \
+    X(to, main, rest, HFI_KEEPS, 0, HFI_NO_FIELDS,                                     \
       "Nobody uses the notebook: free spare memory.")                                  \
-    X(main, ran, 0, HFI_KEEPS, ALWAYS(run, str) ALWAYS(listed, bool),                  \
+    X(to, main, ran, HFI_KEEPS, 0, HAS(run, str) HAS(listed, bool),                    \
       "A recorded cell has ended, in any process. JSON: number, code, trace (a "       \
       "directory), outcome (`ok`, `error` or `died`), multicell, automatic (the "      \
       "trace's name is the recorder's own), begin_ns, end_ns, wall and cost. Those "   \
       "with a trace are `listed`, and a new main worker gets all of these.")           \
-    X(main, shown, 0, HFI_KEEPS, ALWAYS(number, int) ALWAYS(terms, strs),              \
+    X(to, main, shown, HFI_KEEPS, 0, HAS(number, int) HAS(terms, strs),                \
       "The line below a recorded cell was shown: the number of the cell, and each "    \
       "term of the line, followed by its meaning.")                                    \
-    X(main, perfreport, 0, HFI_CHANGES,                                                \
-      ALWAYS(id, int) ALWAYS(header, bin) ALWAYS(level, str) ALWAYS(text, bool),       \
+    X(to, main, perfreport, HFI_CHANGES, 0,                                            \
+      HAS(id, int) HAS(header, bin) HAS(level, str) HAS(text, bool),                   \
       "Show the use of the last cell, as output of the request with this header, "     \
       "and answer by `reply`.")                                                        \
-    X(main, environment, 0, HFI_CHANGES, ALWAYS(values, texts),                        \
+    X(to, main, environment, HFI_CHANGES, 0, HAS(values, texts),                       \
       "Set these in os.environ.")                                                      \
-    X(main, subshells, 1, HFI_CHANGES, HFI_NO_FIELDS,                                  \
+    X(to, main, subshells, HFI_CHANGES, 1, HFI_NO_FIELDS,                              \
       "A second channel, which comes before any request if kernel_info has the "       \
       "feature `kernel subshells`. A thread reads it, also while a cell runs; the "    \
       "answers go by the worker's own channel.")                                       \
-    X(subshells, request, 0, HFI_CHANGES,                                              \
-      ALWAYS(id, int) ALWAYS(type, str) ALWAYS(header, bin) ALWAYS(parent, bin)        \
-      ALWAYS(metadata, bin) ALWAYS(content, bin) ALWAYS(buffers, bins)                 \
-      ALWAYS(subshell, str) MAYBE(code, str) MAYBE(execution_count, int),              \
+    X(to, subshells, request, HFI_CHANGES, 0,                                          \
+      HAS(id, int) HAS(type, str) HAS(header, bin) HAS(parent, bin)                    \
+      HAS(metadata, bin) HAS(content, bin) HAS(buffers, bins) HAS(subshell, str)       \
+      MAY(code, str) MAY(execution_count, int),                                        \
       "For the thread of this subshell, which is made with its first request.")        \
-    X(subshells, input_reply, 0, HFI_CHANGES,                                          \
-      ALWAYS(subshell, str) ALWAYS(value, str),                                        \
+    X(to, subshells, input_reply, HFI_CHANGES, 0,                                      \
+      HAS(subshell, str) HAS(value, str),                                              \
       "Answers its `input_request`.")                                                  \
-    X(subshells, delete, 0, HFI_CHANGES, ALWAYS(subshell, str),                        \
+    X(to, subshells, delete, HFI_CHANGES, 0, HAS(subshell, str),                       \
       "The thread ends when it has done its requests.")                                \
-    X(subshells, interrupt, 0, HFI_CHANGES, HFI_NO_FIELDS,                             \
+    X(to, subshells, interrupt, HFI_CHANGES, 0, HFI_NO_FIELDS,                         \
       "A KeyboardInterrupt for each cell in a subshell.")                              \
-    X(sleeper, wake, 0, HFI_CHANGES, ALWAYS(id, int) ALWAYS(execution_count, int),     \
+    X(to, sleeper, wake, HFI_CHANGES, 0, HAS(id, int) HAS(execution_count, int),       \
       "The main worker is dead. A fork that can take its place sends `ready`, and "    \
       "is the main worker from then on; any other answers as to a durable `commit`, "  \
       "and leaves when its channel ends.")
 
+#define HFI_FRAMES(X, HAS, MAY)                                                   \
+    HFI_FRAMES_IN(X, HAS, MAY)                                                    \
+    HFI_FRAMES_OUT(X, HAS, MAY)
+
 /* X(name, fields, text) */
-#define HFI_PROTOCOL_MAPS(X, ALWAYS, MAYBE)                                            \
+#define HFI_PROTOCOL_MAPS(X, HAS, MAY)                                                 \
     X(moment,                                                                          \
-      ALWAYS(time_ns, int) ALWAYS(cpu_ns, int) ALWAYS(children_ns, int)                \
-      MAYBE(io, bin) MAYBE(memory, int) MAYBE(peak, int),                              \
+      HAS(time_ns, int) HAS(cpu_ns, int) HAS(children_ns, int) MAY(io, bin)            \
+      MAY(memory, int) MAY(peak, int),                                                 \
       "A moment of the monotonic clock, the processor time that the worker and the "   \
       "children that it had waited for had used by then, the text of its file io in "  \
       "/proc, its resident bytes, and the most of these since the last recorded "      \
       "cell began. Memory that it keeps only for later isn't counted.")                \
     X(instrument,                                                                      \
-      ALWAYS(arguments, strs) ALWAYS(unserializable, texts) ALWAYS(isolated, bool)     \
-      ALWAYS(run_reason, str) ALWAYS(name, bin),                                       \
+      HAS(arguments, strs) HAS(unserializable, texts) HAS(isolated, bool)              \
+      HAS(run_reason, str) HAS(name, bin),                                             \
       "How to record a cell: the arguments of the Score-P bindings, the names that "   \
       "the commit doesn't have with the reasons, whether nothing is recorded, the "    \
       "reason for its run mode, and the name of the generation that it begins with.")  \
     X(history,                                                                         \
-      ALWAYS(kind, str) ALWAYS(from, int) ALWAYS(to, int) ALWAYS(target, int)          \
-      ALWAYS(undone, str) ALWAYS(unserializable, texts) ALWAYS(pending, str)           \
-      ALWAYS(kept_bytes, int) ALWAYS(limit_bytes, int) ALWAYS(dropped, int)            \
-      ALWAYS(steps, steps),                                                            \
+      HAS(kind, str) HAS(from, int) HAS(to, int) HAS(target, int) HAS(undone, str)     \
+      HAS(unserializable, texts) HAS(pending, str) HAS(kept_bytes, int)                \
+      HAS(limit_bytes, int) HAS(dropped, int) HAS(steps, steps),                       \
       "A line of %holdfast for which the frontend has done its part. `kind` is "       \
       "show, undo, checkout, diff, save, load or limit; `from` and `to` are "          \
       "generations, or -1; `target` is the step that was returned to, or 0; "          \
       "`undone` and `pending` are numbers of cells. The steps, oldest first, are "     \
       "held until the reply.")                                                         \
     X(step,                                                                            \
-      ALWAYS(unix_ns, int) ALWAYS(origin, int) ALWAYS(cells, str)                      \
-      MAYBE(changed, strs) ALWAYS(name, bin),                                          \
+      HAS(unix_ns, int) HAS(origin, int) HAS(cells, str) MAY(changed, strs)            \
+      HAS(name, bin),                                                                  \
       "When it was published, the step whose variables it has again or 0, its "        \
       "cells, what they changed, and the name under which its generation is leased "   \
       "(hf_generation).")                                                              \
     X(report,                                                                          \
-      MAYBE(error, str) MAYBE(reason, str) MAYBE(seconds, real)                        \
-      MAYBE(seconds_in, real) MAYBE(seconds_run, real) MAYBE(seconds_out, real)        \
-      MAYBE(seconds_trace, real) MAYBE(seconds_prepared, real)                         \
-      MAYBE(seconds_flushed, real) MAYBE(seconds_cpu, real)                            \
-      MAYBE(seconds_recorder, real) MAYBE(bytes_mapped, int) MAYBE(bytes_copied, int)  \
-      MAYBE(bytes_shared, int) MAYBE(bytes_prepared, int) MAYBE(bytes_populated, int)  \
-      MAYBE(bytes_preallocated, int) MAYBE(bytes_peak, int) MAYBE(bytes_grown, int)    \
-      MAYBE(bytes_read, int) MAYBE(bytes_written, int) MAYBE(copy_faults, int)         \
-      MAYBE(names_bound, int) MAYBE(names_decoded, int) MAYBE(names_skipped, int)      \
-      MAYBE(names_saved, int) MAYBE(names_unserializable, int)                         \
-      MAYBE(names_examined, int) MAYBE(names_encoded, int) MAYBE(events, int)          \
-      MAYBE(events_lost, int) MAYBE(events_rewound, int) MAYBE(events_others, int)     \
-      MAYBE(flushes, int) MAYBE(summary, bool) MAYBE(written, strs)                    \
-      MAYBE(names_lost, texts) MAYBE(names_gone, strs) MAYBE(settings, bin),           \
+      MAY(error, str) MAY(reason, str) MAY(seconds, real) MAY(seconds_in, real)        \
+      MAY(seconds_run, real) MAY(seconds_out, real) MAY(seconds_trace, real)           \
+      MAY(seconds_prepared, real) MAY(seconds_flushed, real) MAY(seconds_cpu, real)    \
+      MAY(seconds_recorder, real) MAY(bytes_mapped, int) MAY(bytes_copied, int)        \
+      MAY(bytes_shared, int) MAY(bytes_prepared, int) MAY(bytes_populated, int)        \
+      MAY(bytes_preallocated, int) MAY(bytes_peak, int) MAY(bytes_grown, int)          \
+      MAY(bytes_read, int) MAY(bytes_written, int) MAY(copy_faults, int)               \
+      MAY(names_bound, int) MAY(names_decoded, int) MAY(names_skipped, int)            \
+      MAY(names_saved, int) MAY(names_unserializable, int) MAY(names_examined, int)    \
+      MAY(names_encoded, int) MAY(events, int) MAY(events_lost, int)                   \
+      MAY(events_rewound, int) MAY(events_others, int) MAY(flushes, int)               \
+      MAY(summary, bool) MAY(written, strs) MAY(names_lost, texts)                     \
+      MAY(names_gone, strs) MAY(settings, bin),                                        \
       "The work and the cost of a commit or a cell. `error` is `NAME: text` if it "    \
       "could not be saved; then nothing was prepared, and a NAME of NoSpaceError "     \
       "means a full store, of ConflictError another generation than the worker has. "  \

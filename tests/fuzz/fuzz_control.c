@@ -33,7 +33,7 @@ size_t
 fuzz_seed(uint32_t number, uint8_t *ret_input) {
     static const int64_t raw[] = {7, 0};
     const hfi_part bytes = hfi_part_text("bytes");
-    const struct hfi_text reason = {hfi_part_text("lock"), hfi_part_text("why")};
+    const hfi_text reason = {hfi_part_text("lock"), hfi_part_text("why")};
     const hfi_map_moment moment = {.time_ns = 5, .io = bytes};
     const hfi_map_report report = {.reason = hfi_part_text(""), .seconds = 0.5};
     const hfi_keyed_step step = {hfi_part_text("4"), {.changed = {&bytes, 1}}};
@@ -43,7 +43,7 @@ fuzz_seed(uint32_t number, uint8_t *ret_input) {
         ret_input, &size,
         HFI_FRAME(from_worker_ready, .version = HFI_CONTROL_VERSION, .pid = 4711));
     add_frame(ret_input, &size,
-              HFI_FRAME(from_worker_stream, .raw = {raw, 2},
+              HFI_FRAME(from_worker_stream, .head.raw = {raw, 2},
                         .name = hfi_part_text("stdout"),
                         .text = hfi_part_text("a line\n")));
     if (number % 3 == 0)
@@ -88,24 +88,19 @@ read_object(const msgpack_object *object) {
     }
 }
 
-typedef union any_frame {
-    hfi_from_any from;
-    hfi_to_any to;
-} any_frame;
-
 /* Read it as this row, and what is written of that again. */
 static void
 read_as(const hfi_received *received, const hfi_row *row) {
-    any_frame frame, again;
+    hfi_any_frame frame, again;
     hfi_received second = {0};
     msgpack_sbuffer once, twice;
-    if (hfi_frame_read(received, row, &frame.from.head, NULL) != HF_OK)
+    if (hfi_frame_read(received, row, &frame.head, NULL) != HF_OK)
         return;
-    CHECK(hfi_frame_write(&frame.from.head, &once, NULL) == HF_OK);
+    CHECK(hfi_frame_write(&frame.head, &once, NULL) == HF_OK);
     read_bytes(once.data, once.size);
     CHECK(hfi_received_parse(&second, once.data + 4, once.size - 4, NULL) == HF_OK);
-    CHECK(hfi_frame_read(&second, row, &again.from.head, NULL) == HF_OK);
-    CHECK(hfi_frame_write(&again.from.head, &twice, NULL) == HF_OK);
+    CHECK(hfi_frame_read(&second, row, &again.head, NULL) == HF_OK);
+    CHECK(hfi_frame_write(&again.head, &twice, NULL) == HF_OK);
     CHECK(once.size == twice.size && memcmp(once.data, twice.data, once.size) == 0);
     msgpack_sbuffer_destroy(&once);
     msgpack_sbuffer_destroy(&twice);
@@ -116,9 +111,7 @@ static void
 read_frame(const hfi_received *received) {
     CHECK(received->object && received->object->type == MSGPACK_OBJECT_MAP);
     read_object(received->object);
-    for (const hfi_row *const *row = hfi_rows_from; *row; row++)
-        read_as(received, *row);
-    for (const hfi_row *const *row = hfi_rows_to; *row; row++)
+    for (const hfi_row *const *row = hfi_rows; *row; row++)
         read_as(received, *row);
 }
 

@@ -140,7 +140,8 @@ add_cell(text *input, unsigned who, long long id) {
         HFI_FRAME(from_worker_started, .id = id, .trace = hfi_part_text("/tmp/none"),
                   .begin = &(hfi_map_moment){.time_ns = 5}));
     add(input, who,
-        HFI_FRAME(from_worker_stream, .raw = {raw, 2}, .name = hfi_part_text("stdout"),
+        HFI_FRAME(from_worker_stream, .head.raw = {raw, 2},
+                  .name = hfi_part_text("stdout"),
                   .text = hfi_part_text("a line\nanother")));
     add(input, who,
         HFI_FRAME(from_worker_message, .channel = hfi_part_text("iopub"),

@@ -20,7 +20,7 @@ test_an_idle_commit_is_durable(hf_kernel *kernel, hfi_control *peer) {
     CHECK(hfi_commits_end(kernel) >= 0 && hfi_commits_pending(kernel) == 0);
     hfi_commits_have_all(kernel);
     CHECK(!hfi_commits_is_due(kernel));
-    hfi_commits_owe(kernel, NULL, &(hfi_from_main_owes){.raw = {NULL, 0}});
+    hfi_commits_owe(kernel, NULL, &(hfi_from_main_owes){.head.row = NULL});
     CHECK(hfi_commits_is_due(kernel) && hfi_commits_missing(kernel) == 0);
     hfi_received_fini(&received);
 }
@@ -60,7 +60,7 @@ test_a_main_worker_is_lost(hf_kernel *kernel) {
 
 static void
 test_what_the_commit_lacks(hf_kernel *kernel) {
-    const struct hfi_text lock = {hfi_part_text("lock"), hfi_part_text("it is a lock")};
+    const hfi_text lock = {hfi_part_text("lock"), hfi_part_text("it is a lock")};
     hfi_commits_keep_unserializable(kernel, (hfi_texts){&lock, 1});
     json_t *reason = json_object_get(hfi_commits_unserializable(kernel), "lock");
     CHECK_TEXT(json_string_value(reason), "it is a lock");

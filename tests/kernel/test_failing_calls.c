@@ -125,7 +125,7 @@ answer(fake *at, long long id, int is_commit) {
         reply.prepared = hfi_part_of(&token, sizeof token);
     }
     if (is_commit) {
-        reply.unserializable = (hfi_texts){&(struct hfi_text){.key.size = 0}, 0};
+        reply.unserializable = (hfi_texts){&(hfi_text){.key.size = 0}, 0};
         reply.run = hfi_part_text(run_mode);
     } else {
         reply.content = hfi_part_text("{\"status\":\"ok\"}");
@@ -157,24 +157,24 @@ split(fake *at, const hfi_to_main_fork *asked) {
 }
 
 static void
-react(fake *at, const hfi_to_any *frame) {
+react(fake *at, const hfi_any_frame *frame) {
     const hfi_row *row = frame->head.row;
     if (row == &hfi_row_to_main_commit) {
-        answer(at, frame->main_commit.id, 1);
+        answer(at, frame->to_main_commit.id, 1);
     } else if (row == &hfi_row_to_worker_request) {
-        run_cell(at, frame->worker_request.id);
+        run_cell(at, frame->to_worker_request.id);
     } else if (row == &hfi_row_to_main_protect) {
         pid_t pid = add_fake(&frame->head, HFI_SLEEPER, 1)->pid;
-        tell(at->control,
-             HFI_FRAME(from_main_protected, .id = frame->main_protect.id, .pid = pid));
+        tell(at->control, HFI_FRAME(from_main_protected,
+                                    .id = frame->to_main_protect.id, .pid = pid));
     } else if (row == &hfi_row_to_main_fork) {
-        split(at, &frame->main_fork);
+        split(at, &frame->to_main_fork);
     } else if (row == &hfi_row_to_main_published) {
         tell(at->control, HFI_FRAME(from_main_settled,
-                                    .generation = frame->main_published.generation));
+                                    .generation = frame->to_main_published.generation));
     } else if (row == &hfi_row_to_main_adopt) {
-        if (frame->main_adopt.id != 0)
-            answer(at, frame->main_adopt.id, 0);
+        if (frame->to_main_adopt.id != 0)
+            answer(at, frame->to_main_adopt.id, 0);
     } else if (row == &hfi_row_to_sleeper_wake) {
         at->role = HFI_MAIN;
         say_ready(at->control, at->pid);
@@ -198,11 +198,12 @@ fork_fake(const hfi_to_fork_server_fork *asked) {
 /* The next frame that the frontend has sent. */
 static int
 hear(hfi_control *control, int is_server, hfi_received *received,
-     hfi_to_any *ret_frame) {
-    const hfi_row *const *row = hfi_rows_to;
+     hfi_any_frame *ret_frame) {
+    const hfi_row *const *row = hfi_rows;
     if (!control || hfi_control_next(control, received, NULL) != HF_OK)
         return 0;
-    while (!hfi_part_is(hfi_received_op(received), (*row)->op) ||
+    while (strcmp((*row)->way, "to") != 0 ||
+           !hfi_part_is(hfi_received_op(received), (*row)->op) ||
            (strcmp((*row)->peer, "fork_server") == 0) != is_server)
         row++;
     return hfi_control_read(control, received, *row, &ret_frame->head, NULL) == HF_OK;
@@ -212,12 +213,12 @@ hear(hfi_control *control, int is_server, hfi_received *received,
 static void
 play_workers(void) {
     hfi_received received = {0};
-    hfi_to_any frame;
+    hfi_any_frame frame;
     if (server_channel) {
         (void)!hfi_control_fill(server_channel, NULL);
         while (hear(server_channel, 1, &received, &frame))
             if (frame.head.row == &hfi_row_to_fork_server_fork)
-                fork_fake(&frame.fork_server_fork);
+                fork_fake(&frame.to_fork_server_fork);
     }
     while (server_channel && killed_count > 0)
         say_exited(killed[--killed_count]);

@@ -40,6 +40,16 @@ add_fields(const hfi_row *row) {
     add(*before == ',' ? "}`" : "");
 }
 
+static int
+changes(const hfi_row *row) {
+#define FRAME(way, receiver, op, changes, fds, fields, text)                           \
+    if (row == &hfi_row_##way##_##receiver##_##op)                                     \
+        return changes;
+    HFI_FRAMES_OUT(FRAME, HFI_NOTHING, HFI_NOTHING)
+#undef FRAME
+    return 1;
+}
+
 static void
 add_row(const hfi_row *row) {
     add("- **");
@@ -50,18 +60,19 @@ add_row(const hfi_row *row) {
         : row->fds == 1              ? ", 1 descriptor"
         : row->fds == 3              ? ", 3 descriptors"
                                      : "");
-    add(row->changes ? "" : ", changes nothing");
+    add(changes(row) ? "" : ", changes nothing");
     add(": ");
     add(row->text);
     add("\n");
 }
 
 static void
-add_rows(const char *words, const hfi_row *const *rows) {
+add_rows(const char *words, const char *way) {
     for (size_t peer = 0; peer < sizeof peers / sizeof *peers; peer++) {
         int first = 1;
-        for (const hfi_row *const *row = rows; *row; row++) {
-            if (strcmp((*row)->peer, peers[peer].name) != 0)
+        for (const hfi_row *const *row = hfi_rows; *row; row++) {
+            if (strcmp((*row)->way, way) != 0 ||
+                strcmp((*row)->peer, peers[peer].name) != 0)
                 continue;
             if (first) {
                 add(words);
@@ -78,12 +89,13 @@ add_rows(const char *words, const hfi_row *const *rows) {
 static void
 write_page(void) {
     add("## Frames to the frontend\n\n");
-    add_rows("### Of ", hfi_rows_from);
+    add_rows("### Of ", "from");
     add("## Frames of the frontend\n\n");
-    add_rows("### To ", hfi_rows_to);
+    add_rows("### To ", "to");
     add("## Maps in frames\n\n");
-    for (const hfi_row *const *row = hfi_rows_map; *row; row++)
-        add_row(*row);
+#define MAP(name, fields, text) add_row(&hfi_row_map_##name);
+    HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING)
+#undef MAP
 }
 
 static void
@@ -100,26 +112,22 @@ check_page(const char *path) {
 
 /* ---- the table ---- */
 
-/* Whether Python knows a frame by its op alone (bindings/store/control_frames.c). */
-static int
-are_alike(const hfi_row *row, const hfi_row *other) {
-    return row->fds == other->fds && row->changes == other->changes;
-}
-
+/* Frames of an op and a way are of different peers, and for Python alike: it knows them
+ * by their op alone (bindings/store/control_frames.c). */
 static void
-test_rows(const hfi_row *const *rows) {
-    for (const hfi_row *const *row = rows; *row; row++) {
+test_rows(void) {
+    for (const hfi_row *const *row = hfi_rows; *row; row++) {
         size_t fields = 0;
         while ((*row)->shape()->fields[fields].name)
             fields++;
-        CHECK(fields <= 64); /* read_shape() has a bit for each */
+        CHECK(fields <= 64);
         CHECK((*row)->text[strlen((*row)->text) - 1] == '.');
-        for (const hfi_row *const *other = rows; other != row; other++) {
-            if (strcmp((*row)->op, (*other)->op) != 0)
-                continue;
-            CHECK(strcmp((*row)->peer, (*other)->peer) != 0);
-            CHECK(are_alike(*row, *other));
-        }
+        for (const hfi_row *const *other = hfi_rows; other != row; other++)
+            if (strcmp((*row)->way, (*other)->way) == 0 &&
+                strcmp((*row)->op, (*other)->op) == 0) {
+                CHECK(strcmp((*row)->peer, (*other)->peer) != 0);
+                CHECK((*row)->fds == (*other)->fds && changes(*row) == changes(*other));
+            }
     }
 }
 
@@ -130,9 +138,7 @@ main(int argc, char **argv) {
         fputs(page, stdout);
         return 0;
     }
-    test_rows(hfi_rows_from);
-    test_rows(hfi_rows_to);
-    test_rows(hfi_rows_map);
+    test_rows();
     if (argc == 2)
         check_page(argv[1]);
     return 0;
