@@ -200,31 +200,11 @@ typedef enum sender {
 #undef PEER
 } sender;
 
-/* A frame of the protocol, and its handler. */
-typedef struct incoming {
-    const hfi_row *row;
-    sender from;
-    void (*handle)(hf_kernel *kernel, hfi_worker *worker, const void *frame);
-} incoming;
-
-#define FRAME(way, sender, op, handler, fds, fields, text)                             \
-    static void handle_##sender##_##op(hf_kernel *kernel, hfi_worker *worker,          \
-                                       const void *frame) {                            \
-        handler(kernel, worker, frame);                                                \
-    }
-HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
-#undef FRAME
-
-static const incoming table[] = {
-#define FRAME(way, sender, op, handler, fds, fields, text)                             \
-    {&hfi_row_from_##sender##_##op, SENDER_##sender, handle_##sender##_##op},
-    HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
-#undef FRAME
-};
-
-/* Whether this worker may send what the row says. */
+/* Whether it may send what the row says; `worker` NULL: the fork server. */
 static int
 may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
+    if (worker == NULL)
+        return from == SENDER_fork_server;
     switch (from) {
     case SENDER_worker:
         return 1;
@@ -239,52 +219,53 @@ may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
     }
 }
 
-/* The frame's place in the table; `worker` NULL: the fork server sent it. NULL: it sends
- * no such one. */
-static const incoming *
-find(const hf_kernel *kernel, const hfi_worker *worker, const hfi_received *received) {
-    hfi_part op = hfi_received_op(received);
-    for (const incoming *at = table; at < table + sizeof table / sizeof *table; at++) {
-        int fits = worker == NULL ? at->from == SENDER_fork_server
-                                  : may_send(kernel, worker, at->from);
-        if (fits && hfi_part_is(op, at->row->op))
-            return at;
-    }
+/* NULL: it sends no such frame. */
+static const hfi_row *
+row_of(const hf_kernel *kernel, const hfi_worker *worker, hfi_part name) {
+#define FRAME(way, sender, op, handler, fds, fields, text)                             \
+    if (may_send(kernel, worker, SENDER_##sender) && hfi_part_is(name, #op))           \
+        return &hfi_row_from_##sender##_##op;
+    HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
+#undef FRAME
     return NULL;
 }
 
-static hf_status
-read_frame(hfi_control *control, const hfi_received *received, const incoming *place,
-           hfi_any_frame *ret_frame, hf_error *reterr) {
-    hfi_part op = hfi_received_op(received);
-    if (place == NULL)
-        return hf_error_set(reterr, HF_E_PROTOCOL, "its op %.*s is unknown",
-                            (int)(op.size < 60 ? op.size : 60), op.data);
-    return hfi_control_read(control, received, place->row, &ret_frame->head, reterr);
-}
-
-/* A wrong frame of the fork server is ignored: it forks all the same. */
 static void
-handle_server(hf_kernel *kernel, const hfi_received *received) {
-    hf_error error = HF_ERROR_INIT;
-    hfi_any_frame frame;
-    const incoming *place = find(kernel, NULL, received);
-    if (read_frame(hfi_workers_server(kernel)->control, received, place, &frame,
-                   &error) == HF_OK)
-        place->handle(kernel, NULL, &frame);
-    else
-        hfi_log("fork server: %s", error.message);
+handle(hf_kernel *kernel, hfi_worker *worker, const hfi_any_frame *frame) {
+#define FRAME(way, sender, op, handler, fds, fields, text)                             \
+    if (frame->head.row == &hfi_row_from_##sender##_##op)                              \
+        handler(kernel, worker, &frame->from_##sender##_##op);
+    HFI_FRAMES_IN(FRAME, HFI_NOTHING, HFI_NOTHING)
+#undef FRAME
 }
 
+/* HF_E_PROTOCOL if it isn't as the table has it; HF_E_NOMEM. */
+static hf_status
+read_frame(const hf_kernel *kernel, const hfi_worker *worker, hfi_control *control,
+           const hfi_received *received, hfi_any_frame *ret_frame, hf_error *reterr) {
+    hfi_part op = hfi_received_op(received);
+    const hfi_row *row = row_of(kernel, worker, op);
+    if (row != NULL)
+        return hfi_control_read(control, received, row, &ret_frame->head, reterr);
+    return hf_error_set(reterr, HF_E_PROTOCOL, "its op %.*s is unknown",
+                        (int)(op.size < 60 ? op.size : 60), op.data);
+}
+
+/* A wrong frame is ignored: it forks all the same. */
 void
 hfi_inbox_read_fork_server(hf_kernel *kernel) {
+    const hfi_fork_server *server = hfi_workers_server(kernel);
     hfi_received received = {0};
+    hfi_any_frame frame;
     hf_error error = HF_ERROR_INIT;
-    hf_status end = hfi_control_fill(hfi_workers_server(kernel)->control, &error);
+    hf_status end = hfi_control_fill(server->control, &error);
     hf_status status;
-    while ((status = hfi_control_next(hfi_workers_server(kernel)->control, &received,
-                                      &error)) == HF_OK)
-        handle_server(kernel, &received);
+    while ((status = hfi_control_next(server->control, &received, &error)) == HF_OK)
+        if (read_frame(kernel, NULL, server->control, &received, &frame, &error) ==
+            HF_OK)
+            handle(kernel, NULL, &frame);
+        else
+            hfi_log("fork server: %s", error.message);
     hfi_received_fini(&received);
     if (status != HF_AGAIN)
         hfi_log("fork server: %s", error.message);
@@ -319,17 +300,16 @@ handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
     /* A reply may release the worker: then what it said afterwards is not read. */
     while (worker->control != NULL &&
            (status = hfi_control_next(worker->control, &received, reterr)) == HF_OK) {
-        const incoming *place = find(kernel, worker, &received);
-        status = read_frame(worker->control, &received, place, &frame, reterr);
+        status = read_frame(kernel, worker, worker->control, &received, &frame, reterr);
         if (status != HF_OK)
             break;
-        int is_text = place->row == &hfi_row_from_worker_stream;
+        int is_text = frame.head.row == &hfi_row_from_worker_stream;
         only_text &= is_text;
         count++;
         drain_before(kernel, worker, &frame);
         if (!is_text)
             hfi_stream_flush(&worker->stream);
-        place->handle(kernel, worker, &frame);
+        handle(kernel, worker, &frame);
     }
     hfi_received_fini(&received);
     *ret_only_text = only_text && count > 0;

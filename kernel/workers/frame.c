@@ -37,7 +37,8 @@ HFI_PROTOCOL_TYPES(TYPE)
 HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING)
 #undef MAP
 
-/* `self` is the struct that has the members. */
+/* `self` is the struct that has the members. A shape is a function, since only a block
+ * can give each struct that same name. */
 #define FIELD(name, member, type, is_always)                                           \
     {#name, sizeof #name - 1, &type, offsetof(self, member), is_always},
 #define HAS(name, type) FIELD(name, name, type_##type, true)

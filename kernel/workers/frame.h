@@ -28,10 +28,8 @@
 
 /* ---- what the table says --------------------------------------------------------- */
 
-/* clang-format off */
-typedef enum hfi_kind { HFI_INT, HFI_REAL, HFI_BOOL, HFI_STR, HFI_BIN, HFI_MAP } hfi_kind;
-/* clang-format on */
-typedef enum hfi_many { HFI_ONE, HFI_LIST, HFI_KEYED } hfi_many;
+typedef enum { HFI_INT, HFI_REAL, HFI_BOOL, HFI_STR, HFI_BIN, HFI_MAP } hfi_kind;
+typedef enum { HFI_ONE, HFI_LIST, HFI_KEYED } hfi_many;
 
 typedef struct hfi_type {
     const char *words;

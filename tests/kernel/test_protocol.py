@@ -16,7 +16,8 @@ from holdfast.worker import control
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "bindings" / "holdfast"
 ROW = re.compile(
-    r"- \*\*(\w+)\*\*(?: `\{(.*)\}`)?(?:, (\w+) descriptors?( if found)?)?(, changes nothing)?: ", re.ASCII
+    r"- \*\*(\w+)\*\*(?: `\{(.*)\}`)?(?:, (\w+) descriptors?( if found)?)?(, changes nothing)?: ",
+    re.ASCII,
 )
 OWN = {"passed"}  # the main worker's note to itself
 
