@@ -93,3 +93,19 @@ def test_a_client_that_leaves_while_it_is_asked(kernel, head):
             status = message["content"].get("execution_state")
     assert kernel.run(head + "1").result == "1"
     assert kernel.run(head + "input('you? ')", answers=["me"]).result == "'me'"
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ("'ended', id='one', end={}", "ended: id: its type isn't int"),
+        ("'started', id=1", "started: begin is missing"),
+        ("'handle', handle=1, found=True", "handle: 1 descriptors were announced, and 0 came"),
+    ],
+    ids=["type", "missing", "descriptor"],
+)
+def test_a_wrong_frame_ends_its_worker_and_is_named(plain_kernel, tmp_path, sent, words):
+    outcome = plain_kernel.run(f"channel.send({sent})\nchannel.receive()")
+    assert outcome.content["ename"] == "CellDied"
+    assert f"a worker broke the protocol: {words}" in (tmp_path / "stderr").read_text()
+    assert plain_kernel.run("1").result == "1"
