@@ -231,11 +231,11 @@ hfi_assistant_debug(hf_kernel *kernel, hfi_request *request) {
 static void
 hand_end(hfi_worker *worker, const char *target, int waits, int fd) {
     hf_error error = HF_ERROR_INIT;
-    if (hfi_control_send(worker->control,
-                         HFI_FRAME(to_worker_debug, .head.fds = {fd},
-                                   .target = hfi_part_text(target),
-                                   .waits = waits != 0),
-                         &error) != HF_OK)
+    if (hfi_control_send_consume(worker->control,
+                                 HFI_FRAME(to_worker_debug, .head.fds = {fd},
+                                           .target = hfi_part_text(target),
+                                           .waits = waits != 0),
+                                 &error) != HF_OK)
         hfi_log("debug: %s", error.message);
 }
 

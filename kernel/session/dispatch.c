@@ -114,11 +114,12 @@ pass_input(hf_kernel *kernel, const hfi_request *reply) {
         return;
     }
     hfi_cell_input(&kernel->cell, 0);
-    if (hfi_control_send(worker->control,
-                         HFI_FRAME(to_worker_input_reply,
-                                   .value = hfi_part_of(json_string_value(value),
-                                                        json_string_length(value))),
-                         &error) != HF_OK)
+    if (hfi_control_send_consume(
+            worker->control,
+            HFI_FRAME(to_worker_input_reply,
+                      .value = hfi_part_of(json_string_value(value),
+                                           json_string_length(value))),
+            &error) != HF_OK)
         hfi_log("input_reply: %s", error.message);
 }
 

@@ -45,10 +45,10 @@ const hfi_owner hfi_handles_owner = {offsetof(hf_kernel, handles),
 static void
 send_consume(hfi_worker *worker, long long number, int fd) {
     hf_error error = HF_ERROR_INIT;
-    if (hfi_control_send(worker->control,
-                         HFI_FRAME(to_worker_handle, .head.fds = {fd}, .handle = number,
-                                   .found = fd >= 0),
-                         &error) != HF_OK)
+    if (hfi_control_send_consume(worker->control,
+                                 HFI_FRAME(to_worker_handle, .head.fds = {fd},
+                                           .handle = number, .found = fd >= 0),
+                                 &error) != HF_OK)
         hfi_log("handle: %s", error.message);
 }
 

@@ -230,10 +230,10 @@ hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
         (void)hf_error_set(&error, HF_E_GONE, "this kernel has no monitor");
     if (status == HF_OK)
         fd = fcntl(hfi_sampler_fd(kernel->observe->sampler), F_DUPFD_CLOEXEC, 3);
-    if (hfi_control_send(worker->control,
-                         HFI_FRAME(to_worker_monitor, .head.fds = {fd},
-                                   .found = fd >= 0,
-                                   .error = hfi_part_text(error.message)),
-                         &error) != HF_OK)
+    if (hfi_control_send_consume(worker->control,
+                                 HFI_FRAME(to_worker_monitor, .head.fds = {fd},
+                                           .found = fd >= 0,
+                                           .error = hfi_part_text(error.message)),
+                                 &error) != HF_OK)
         hfi_log("monitor: %s", error.message);
 }

@@ -30,7 +30,7 @@
 static void
 send_frame(hfi_control *channel, const hfi_frame *frame, const char *type) {
     hf_error error = HF_ERROR_INIT;
-    if (hfi_control_send(channel, frame, &error) != HF_OK) {
+    if (hfi_control_send_consume(channel, frame, &error) != HF_OK) {
         hfi_log("%s: %s", type, error.message);
         hfi_control_end(channel); /* nobody would answer it */
     }

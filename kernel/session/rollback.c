@@ -270,10 +270,11 @@ send_wake(hf_kernel *kernel, hfi_worker *worker, hf_error *reterr) {
     if (status != HF_OK)
         return status;
     kernel->rollback->id = ++kernel->next_id;
-    return hfi_control_send(worker->control,
-                            HFI_FRAME(to_sleeper_wake, .id = kernel->rollback->id,
-                                      .execution_count = kernel->count),
-                            reterr);
+    return hfi_control_send_consume(worker->control,
+                                    HFI_FRAME(to_sleeper_wake,
+                                              .id = kernel->rollback->id,
+                                              .execution_count = kernel->count),
+                                    reterr);
 }
 
 static void

@@ -241,9 +241,9 @@ hfi_standby_import_awaited(hf_kernel *kernel) {
     if (!hfi_standby_awaits_import(kernel))
         return;
     hfi_parts names = hfi_list_of_json(kernel->standby->awaited);
-    if (hfi_control_send(hfi_workers_server(kernel)->control,
-                         HFI_FRAME(to_fork_server_import, .modules = names),
-                         &error) != HF_OK)
+    if (hfi_control_send_consume(hfi_workers_server(kernel)->control,
+                                 HFI_FRAME(to_fork_server_import, .modules = names),
+                                 &error) != HF_OK)
         hfi_log("import: %s", error.message);
     hfi_list_free(names.items);
     json_array_clear(kernel->standby->awaited);

@@ -185,7 +185,7 @@ answer_delete(hf_kernel *kernel, const hfi_request *request) {
         refuse_consume(kernel, waiting);
     subshell->deleted = 1;
     if (kernel->subshell->aside != NULL &&
-        hfi_control_send(
+        hfi_control_send_consume(
             kernel->subshell->aside,
             HFI_FRAME(to_subshells_delete, .subshell = hfi_part_text(subshell->id)),
             &error) != HF_OK)
@@ -329,7 +329,7 @@ open_aside(hf_kernel *kernel) {
     if (status == HF_OK) {
         status = hfi_control_create_consume(fds[0], &kernel->subshell->aside, &error);
         if (status == HF_OK)
-            status = hfi_control_send(
+            status = hfi_control_send_consume(
                 hfi_workers_main(kernel)->control,
                 HFI_FRAME(to_main_subshells, .head.fds = {fds[1]}), &error);
         else
@@ -368,12 +368,12 @@ hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
         !json_is_string(value) || strcmp(reply->message.type, "input_reply") != 0)
         return 0;
     at->input_wanted = 0;
-    if (hfi_control_send(kernel->subshell->aside,
-                         HFI_FRAME(to_subshells_input_reply,
-                                   .subshell = hfi_part_text(at->id),
-                                   .value = hfi_part_of(json_string_value(value),
-                                                        json_string_length(value))),
-                         &error) != HF_OK)
+    if (hfi_control_send_consume(
+            kernel->subshell->aside,
+            HFI_FRAME(to_subshells_input_reply, .subshell = hfi_part_text(at->id),
+                      .value = hfi_part_of(json_string_value(value),
+                                           json_string_length(value))),
+            &error) != HF_OK)
         hfi_log("input_reply: %s", error.message);
     return 1;
 }
@@ -386,8 +386,9 @@ hfi_subshell_interrupt(hf_kernel *kernel) {
         runs |= at->running != NULL && is_cell(at->running);
     if (!runs || kernel->subshell->aside == NULL)
         return;
-    if (hfi_control_send(kernel->subshell->aside,
-                         HFI_FRAME_BARE(to_subshells_interrupt), &error) != HF_OK)
+    if (hfi_control_send_consume(kernel->subshell->aside,
+                                 HFI_FRAME_BARE(to_subshells_interrupt),
+                                 &error) != HF_OK)
         hfi_log("interrupt: %s", error.message);
 }
 

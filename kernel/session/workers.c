@@ -209,7 +209,7 @@ hfi_workers_send_main(hf_kernel *kernel, const hfi_frame *frame) {
     hf_error error = HF_ERROR_INIT;
     hfi_worker *main = kernel->workers->main;
     if (main == NULL || main->control == NULL ||
-        hfi_control_send(main->control, frame, &error) == HF_OK)
+        hfi_control_send_consume(main->control, frame, &error) == HF_OK)
         return;
     hfi_log("main worker: %s", error.message);
     hfi_control_end(main->control);

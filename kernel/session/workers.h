@@ -36,7 +36,7 @@ HF_CHECK hf_status hfi_workers_split(hf_kernel *kernel, hfi_role role, long long
 void hfi_workers_forked(hfi_worker *worker, pid_t pid);
 /* How long a worker may take from its fork until it is ready. */
 long long hfi_workers_ready_ns(void);
-/* Send the main worker a frame, which is consumed; without one it is dropped. */
+/* Send the main worker a frame without descriptors; if there is none it is dropped. */
 void hfi_workers_send_main(hf_kernel *kernel, const hfi_frame *frame);
 /* The fork server's program, copied. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_workers_configure(hf_kernel *kernel, const char *const *argv,

@@ -195,7 +195,8 @@ hfi_control_flush(hfi_control *control, hf_error *reterr) {
 }
 
 hf_status
-hfi_control_send(hfi_control *control, const hfi_frame *frame, hf_error *reterr) {
+hfi_control_send_consume(hfi_control *control, const hfi_frame *frame,
+                         hf_error *reterr) {
     pending *item = calloc(1, sizeof *item);
     size_t fd_count = hfi_frame_fd_count(frame);
     hf_status status = item != NULL

@@ -33,8 +33,8 @@ int hfi_control_is_full(const hfi_control *control);
 
 /* Queue a frame, and write as much as fits. Its descriptors are closed once sent, and on
  * failure. HF_E_GONE if the peer is dead, HF_E_NOMEM, HF_E_LIMIT, HF_E_SYSTEM. */
-HF_CHECK hf_status hfi_control_send(hfi_control *control, const hfi_frame *frame,
-                                    hf_error *reterr);
+HF_CHECK hf_status hfi_control_send_consume(hfi_control *control,
+                                            const hfi_frame *frame, hf_error *reterr);
 HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
 /* The peer misses a frame that it can't do without: end the channel on both sides. The
  * peer leaves, and the end is read here like that of a peer that died. */

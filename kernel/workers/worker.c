@@ -241,8 +241,8 @@ hf_status
 hfi_worker_begin(hfi_worker *worker, hf_error *reterr) {
     int fd = worker->tally_fd;
     worker->tally_fd = -1;
-    return hfi_control_send(worker->control,
-                            HFI_FRAME(to_worker_output, .head.fds = {fd}), reterr);
+    return hfi_control_send_consume(
+        worker->control, HFI_FRAME(to_worker_output, .head.fds = {fd}), reterr);
 }
 
 /* The far ends of channel and pipes go into `ret_far`. */
@@ -312,7 +312,7 @@ ask(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame, hfi_role role
     if (role != HFI_SLEEPER) /* which a frame would wake */
         status = hfi_worker_begin(worker, reterr);
     if (status == HF_OK) {
-        status = hfi_control_send(asked, frame, reterr);
+        status = hfi_control_send_consume(asked, frame, reterr);
     } else {
         for (int i = 0; i < 3; i++)
             close(frame->fds[i]);

@@ -54,7 +54,7 @@ test_queue(void) {
         CHECK(hfi_frame_write(frame, &one, NULL) == HF_OK);
         wanted += one.size;
         msgpack_sbuffer_destroy(&one);
-        CHECK(hfi_control_send(control, frame, NULL) == HF_OK);
+        CHECK(hfi_control_send_consume(control, frame, NULL) == HF_OK);
     }
     CHECK(hfi_control_is_full(control));
     while (total < wanted) {
@@ -65,7 +65,7 @@ test_queue(void) {
     }
     CHECK(total == wanted && !hfi_control_is_full(control));
     close(peer);
-    CHECK(hfi_control_send(control, frame, NULL) == HF_E_GONE);
+    CHECK(hfi_control_send_consume(control, frame, NULL) == HF_E_GONE);
     hfi_control_close(control);
 }
 
@@ -78,9 +78,9 @@ test_descriptors(void) {
     struct msghdr message = {0};
     open_pair(&control, &peer);
     CHECK(hfi_program_pipe(pipe_fds, NULL) == HF_OK);
-    CHECK(hfi_control_send(control,
-                           HFI_FRAME(to_worker_output, .head.fds = {pipe_fds[1]}),
-                           NULL) == HF_OK);
+    CHECK(hfi_control_send_consume(
+              control, HFI_FRAME(to_worker_output, .head.fds = {pipe_fds[1]}), NULL) ==
+          HF_OK);
     CHECK(fcntl(pipe_fds[1], F_GETFD) == -1); /* ours is closed */
     message.msg_iov = &piece;
     message.msg_iovlen = 1;
@@ -101,10 +101,10 @@ test_descriptors(void) {
 
 static void
 send_handle(hfi_control *sender, int number, int fd) {
-    CHECK(hfi_control_send(sender,
-                           HFI_FRAME(from_worker_handle, .head.fds = {fd},
-                                     .handle = number, .found = fd >= 0),
-                           NULL) == HF_OK);
+    CHECK(hfi_control_send_consume(sender,
+                                   HFI_FRAME(from_worker_handle, .head.fds = {fd},
+                                             .handle = number, .found = fd >= 0),
+                                   NULL) == HF_OK);
 }
 
 static void

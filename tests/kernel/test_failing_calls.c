@@ -60,7 +60,7 @@ static const char *run_mode;
 
 static void
 tell(hfi_control *control, const hfi_frame *frame) {
-    (void)!hfi_control_send(control, frame, NULL); /* or it is closed */
+    (void)!hfi_control_send_consume(control, frame, NULL); /* or it is closed */
 }
 
 /* With the descriptors that came for it. */
