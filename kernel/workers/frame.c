@@ -155,7 +155,7 @@ pack_list(msgpack_packer *packer, const hfi_type *type, list values) {
             failed = pack_part(packer, *(const hfi_part *)(const void *)at, HFI_STR);
             at += sizeof(hfi_part);
         }
-        failed |= pack_value(packer, type, at);
+        failed = failed || pack_value(packer, type, at);
         at += value_size(type);
     }
     return failed;
@@ -193,11 +193,11 @@ pack_shape(msgpack_packer *packer, const hfi_shape *shape, const void *self,
         }
     int failed = msgpack_pack_map(packer, count);
     if (op != NULL)
-        failed |= pack_part(packer, hfi_part_text("op"), HFI_STR) |
-                  pack_part(packer, hfi_part_text(op), HFI_STR);
+        failed = failed || pack_part(packer, hfi_part_text("op"), HFI_STR) ||
+                 pack_part(packer, hfi_part_text(op), HFI_STR);
     for (const hfi_field *at = shape->fields; at->name != NULL && !failed; at++)
         if (written >> (at - shape->fields) & 1)
-            failed = pack_part(packer, hfi_part_of(at->name, at->name_size), HFI_STR) |
+            failed = pack_part(packer, hfi_part_of(at->name, at->name_size), HFI_STR) ||
                      pack_member(packer, at->type, members + at->offset);
     return failed;
 }
@@ -207,7 +207,7 @@ hfi_frame_write(const hfi_frame *frame, msgpack_sbuffer *ret_buffer, hf_error *r
     msgpack_packer packer;
     msgpack_sbuffer_init(ret_buffer);
     msgpack_packer_init(&packer, ret_buffer, msgpack_sbuffer_write);
-    int failed = msgpack_sbuffer_write(ret_buffer, "\0\0\0\0", 4) |
+    int failed = msgpack_sbuffer_write(ret_buffer, "\0\0\0\0", 4) ||
                  pack_shape(&packer, frame->row->shape(), frame, frame->row->op);
     size_t size = ret_buffer->size - 4;
     if (!failed && size <= HFI_FRAME_SIZE_MAX) {
