@@ -52,7 +52,7 @@ def own(monkeypatch):
         exec(source, vars(module))
         module.__spec__ = importlib.machinery.ModuleSpec(module.__name__, None)
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        differences = Differences({}, MISSING)
+        differences = Differences({})
         differences.imported(module)
         return module, differences
 
@@ -192,7 +192,7 @@ def test_of_a_librarys_classes(monkeypatch):
         vars(module),
     )
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    differences = Differences({"hf_library": module}, MISSING)
+    differences = Differences({"hf_library": module})
     differences.see(ast.parse("import hf_library").body)
     assert keys(differences) == set()
     kind = module.K
@@ -213,7 +213,7 @@ def test_of_a_librarys_classes(monkeypatch):
 def test_of_a_module_that_is_imported_later(own):
     first, there = own(COMPUTES)
     said = there.slot().read()
-    differences = Differences({}, MISSING)
+    differences = Differences({})
     differences.slot().write(said)
     assert differences.slot().read() == said
     module = types.ModuleType("hf_differs")
@@ -226,7 +226,7 @@ def test_of_a_module_that_is_imported_later(own):
 def test_of_ipython_what_no_library_has_made(monkeypatch):
     import IPython.core.page as page
 
-    differences = Differences({"page": page}, MISSING)
+    differences = Differences({"page": page})
     differences.see(ast.parse("page").body)
     real = page.page
     monkeypatch.setattr(page, "display_page", max)  # a library's, or C's

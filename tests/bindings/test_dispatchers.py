@@ -8,7 +8,8 @@ import pytest
 
 import holdfast
 from holdfast.carry.patches import MISSING
-from holdfast.worker.settings.dispatchers import Dispatchers
+from holdfast.worker.settings.dispatchers import Dispatchers, in_library, in_own_module
+from holdfast.worker.settings.library_state import library_state
 
 
 LIBRARY = """
@@ -35,8 +36,8 @@ def library(monkeypatch):
 
 @pytest.fixture
 def met(library):
-    found = Dispatchers()
-    found.meet(library)
+    found = Dispatchers(has_others=True)
+    found.meet(library.__name__, in_library(library))
     return found.slot()
 
 
@@ -76,7 +77,7 @@ def test_a_module_that_is_not_imported_waits(tmp_path, monkeypatch):
         "import functools\n@functools.singledispatch\ndef show(x): return 'any'\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    slot = Dispatchers().slot()
+    slot = Dispatchers(has_others=True).slot()
     entries = {("dispatches_late", "show"): [(Mine, notebooks(lambda x: "mine"))]}
     slot.write(entries)
     assert "dispatches_late" not in sys.modules and slot.read() == entries
@@ -86,23 +87,53 @@ def test_a_module_that_is_not_imported_waits(tmp_path, monkeypatch):
     del sys.modules["dispatches_late"]
 
 
-def test_dasks_dispatch_is_such_a_function(monkeypatch):
-    """What it notes of bases isn't registered; and a variable that is it, is that of the other process."""
-    utils = pytest.importorskip("dask.utils")
-    module = types.ModuleType("dispatches_here")
-    module.size = utils.Dispatch("size")
-    module.size.register(object, len)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    dispatchers = Dispatchers()
-    dispatchers.meet(module)
-    slot = dispatchers.slot()
-    assert module.size([1]) == 1 and module.size.dispatch(Mine) is len
-    assert Mine in module.size._lookup and slot.read() is MISSING
-    module.size.register(Mine, repr)
+def test_dasks_dispatch_is_such_a_function():
+    """And a variable that is one is that of the other process."""
+    sizes = pytest.importorskip("dask.sizeof").sizeof
+    slot = library_state.begin(None)["dask: implementations for sizes"]
+    assert slot.read() is MISSING
+    sizes.register(Mine, repr)
     carried = slot.read()
-    assert carried == {("dispatches_here", "size"): [(Mine, repr)]}
+    assert carried == {"sizeof": [(Mine, repr)]}
     slot.write(MISSING)
-    assert module.size.dispatch(Mine) is len
+    assert sizes.dispatch(Mine) is not repr
     slot.write(carried)
-    assert module.size.dispatch(Mine) is repr
-    assert holdfast.loads(holdfast.dumps({"in": module.size}))["in"] is module.size
+    assert sizes.dispatch(Mine) is repr
+    slot.write(MISSING)
+    assert holdfast.loads(holdfast.dumps({"in": sizes}))["in"] is sizes
+
+
+OWN = LIBRARY + """
+class Visitor:
+    @functools.singledispatchmethod
+    def visit(self, x): return "thing"
+"""
+
+
+def shape(x):
+    return "shape"
+
+
+def test_of_the_users_own_modules_everything_counts_that_they_have_not_registered(monkeypatch):
+    def begin():
+        module = types.ModuleType("dispatches_own")
+        exec(OWN, vars(module))
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        found = Dispatchers(has_others=False)
+        found.meet(module.__name__, in_own_module(module))
+        return module, found.slot()
+
+    module, slot = begin()
+    assert slot.read() is MISSING
+    module.show.register(list, shape)
+    module.show.register(int, shape)
+    module.Visitor.visit.register(list, shape)
+    found = slot.read()
+    other, there = begin()
+    assert other.show([]) == "any"  # which it remembers, too
+    there.write(found)
+    assert (other.show([]), other.show(1), other.show("")) == ("shape", "shape", "any")
+    assert vars(other.Visitor)["visit"].dispatcher.dispatch(list) is shape
+    there.write(MISSING)
+    assert (other.show([]), other.show(1)) == ("any", "int")
+    assert there.read() is MISSING

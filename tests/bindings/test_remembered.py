@@ -14,23 +14,13 @@ import functools
 calls = []
 @functools.lru_cache(maxsize=3)
 def square(x, *, by=1): calls.append(x); return [x * x * by]
-@functools.singledispatch
-def show(x): return "any"
-@show.register
-def _(x: int): return "int"
 class Visitor:
-    @functools.singledispatchmethod
-    def visit(self, x): return "thing"
     @functools.cache
     def twice(self, x): calls.append(x); return 2 * x
     @staticmethod
     @functools.cache
     def thrice(x): calls.append(x); return 3 * x
 """
-
-
-def shape(x):
-    return "shape"
 
 
 @pytest.fixture
@@ -97,22 +87,6 @@ def test_a_method(process):
     there.write(found)
     other.Visitor.twice(visitor, 5)
     assert other.calls == []
-
-
-def test_implementations(process):
-    module, slot = process("one")
-    module.show.register(list, shape)
-    module.show.register(int, shape)
-    module.Visitor.visit.register(list, shape)
-    found = slot.read()
-    other, there = process("two")
-    assert other.show([]) == "any"  # which it remembers, too
-    there.write(found)
-    assert (other.show([]), other.show(1), other.show("")) == ("shape", "shape", "any")
-    assert vars(other.Visitor)["visit"].dispatcher.dispatch(list) is shape
-    there.write(MISSING)
-    assert (other.show([]), other.show(1)) == ("any", "int")
-    assert there.read() is MISSING
 
 
 def test_a_module_that_is_not_imported_yet(process, monkeypatch):

@@ -7,6 +7,7 @@ import types
 
 import pytest
 
+from holdfast.carry.patches import MISSING
 from holdfast.worker.settings import counters, state
 
 
@@ -76,13 +77,12 @@ def test_what_loading_modules_has_changed_is_set_again(monkeypatch):
 
 def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
     """Dask has its callbacks so, in a set of a class."""
-    from holdfast.carry.patches import MISSING
     from holdfast.worker.settings.differences import Differences
 
     library = types.ModuleType("differs_here")
     exec("class Callback:\n    active = set()", vars(library))
     monkeypatch.setitem(sys.modules, "differs_here", library)
-    differences = Differences({"library": library}, MISSING)
+    differences = Differences({"library": library})
     differences.see([ast.parse("library")])
     mine = types.FunctionType((lambda: 1).__code__, {"__name__": "__main__"})
     library.Callback.active.add((None, len))
@@ -94,7 +94,6 @@ def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
 @pytest.fixture
 def library(monkeypatch):
     """A module with a class, and what differs in it from now on."""
-    from holdfast.carry.patches import MISSING
     from holdfast.worker.settings.differences import Differences
 
     made = types.ModuleType("differs_here")
@@ -106,7 +105,7 @@ def library(monkeypatch):
     for cls in (made.Base, made.Element):
         cls.__module__ = made.__name__
     monkeypatch.setitem(sys.modules, made.__name__, made)
-    made.differences = Differences({"library": made}, MISSING)
+    made.differences = Differences({"library": made})
     made.differences.see([ast.parse("library")])
     return made
 
@@ -118,7 +117,7 @@ def test_plain_values_of_libraries_classes_are_looked_at(library):
     cls._hidden, cls.new, cls.first, cls.size = 2, 3, cls(), 2.0
     cls.chars = "x"
     named = {"_differs_here:Element.chars": " ", "_differs_here:Element.size": 2}
-    new = {"_differs_here:Element.new": library.differences._missing}
+    new = {"_differs_here:Element.new": MISSING}
     assert find() == (named | new, set())
     cls.chars, cls.size = " ", 2
     del cls.new

@@ -38,6 +38,8 @@ def same(one, other):
         return list(one) == list(other) and all(map(same, one.values(), other.values()))
     if type(one) in (list, tuple):
         return len(one) == len(other) and all(map(same, one, other))
+    if hasattr(one, "entries"):  # a snapshot, or an attribute of a library as it was
+        return same(one.entries, other.entries)
     return one is other or callable(one) or one == other
 
 def differing(what, found, anew):
@@ -51,14 +53,14 @@ begin = begun.begin
 def look(shell, is_as_built):
     inherited = begin(shell, True)
     rows = dict(asked._fresh)
+    compared = {{name: dict(inner(slot)) for name, slot in inherited.slots.items()}}
     anew = begun.Begun(shell)
     found = differing("row", rows, asked._fresh)
-    for name, slot in inherited.slots.items():
-        found += differing(name, inner(slot), inner(anew.slots[name]))
+    for name, parts in compared.items():
+        found += differing(name, parts, inner(anew.slots[name]))
     for part in ("_libraries", "_inside"):
         old, new = (getattr(one.differences, part) for one in (inherited, anew))
-        for module in {{**old, **new}}:
-            found += differing(module, old.get(module, {{}}), new.get(module, {{}}))
+        found += differing(part, old, new)
     about = is_as_built, inherited is begun._ahead, "pandas" in sys.modules, found
     with open(f"{place}/{{os.getpid()}}", "w") as file:
         file.write(sys.modules["json"].dumps(about))

@@ -46,7 +46,7 @@ READERS = {
     "loggers:_read_additions": 0,
     "pyplot:_read_maps": 0,
     "thread_locals:_read_spaces": 0,
-    "library_registries:_read": 2,  # properties: mpmath's contexts
+    "registries:_read": 2,  # properties: mpmath's contexts
     "differences:_look": 2,  # sys and builtins, in which IPython puts things for each cell
 }
 # What sets something that had been looked at, the expression that shows it, and what that gives.

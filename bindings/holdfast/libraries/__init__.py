@@ -23,6 +23,8 @@ its object what `DECLARATIONS` is here.
 Calls of a library's that we make ourselves, to save and to set values, may be seen by what the notebook has set there. A file
 says in `ASIDE` how that is put aside meanwhile.
 
+A folder without an `__init__.py` has codecs alone.
+
 A file with declarations is loaded when its package is looked for, and never imports it; one with codecs is loaded when
 a value of its types is met. An `Imported` stands for a module of the
 library: nothing is asked of it before the module is there. Where a version of the library lacks what a declaration
@@ -108,16 +110,20 @@ class Setting(t.NamedTuple):
     held : callable, optional
         Gives the dict or list that `get` reads from, with those in it, and from nothing else: while they hold the same
         objects `get` isn't called. For one that takes more than some microseconds.
+    begin : callable, optional
+        Called before the notebook's code runs, or at the end of the import. What it returns is the first argument of `get`
+        and `set`. Only with `has_values`.
     """
 
     name: str
-    get: t.Callable[[], t.Any]
-    set: t.Callable[[t.Any], object] | None = None
+    get: t.Callable[..., t.Any]
+    set: t.Callable[..., object] | None = None
     after: str = ""
     fresh: t.Any = None
     is_drawn: bool = False
     has_values: bool = False
     held: t.Callable[[], t.Any] | None = None
+    begin: t.Callable[[], t.Any] | None = None
 
 
 class Registry(t.NamedTuple):
@@ -125,6 +131,9 @@ class Registry(t.NamedTuple):
 
     What differs from how the library was imported is carried: attributes, and entries of its dicts and sets. They are
     set in the object that the other process has, since the library may have that by several names.
+
+    With `holders` it is lists and dicts to which libraries add as well, at any time. Then it is carried what the notebook's
+    code has added, or what no library's code has made (`len`).
 
     Attributes
     ----------
@@ -144,6 +153,15 @@ class Registry(t.NamedTuple):
         Called when something of the notebook's was set or taken back, for a library that computes more from it.
     after : str, optional
         The module whose import adds entries, and has to end before; `module` if it isn't given.
+    holders : callable, optional
+        Gives the lists and dicts, by names. It gets the names that another process has. If the module has an object of
+        such a name, a variable that is this object is that of the other process there.
+    made_by : str, optional
+        What code of the notebook has to have added: all of it ("notebook"), its cells, or its "own modules".
+    counts : callable, optional
+        Gets a value that was added. Returns whether it counts although a library's code has made it.
+    has_removals : bool, optional
+        Whether it is also carried which items are gone from dicts.
     """
 
     name: str
@@ -154,6 +172,10 @@ class Registry(t.NamedTuple):
     fixed: bool = False
     then: t.Callable[[], object] | None = None
     after: str = ""
+    holders: t.Callable[[t.Iterable[t.Any]], dict[t.Any, t.Any]] | None = None
+    made_by: str = "notebook"
+    counts: t.Callable[[object], bool] = lambda value: False
+    has_removals: bool = False
 
 
 class Replay(t.NamedTuple):

@@ -44,7 +44,7 @@ from .prefault import prefault
 from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import autoreload, census, figures, registries, state
+from .settings import autoreload, census, figures, kept, state
 from .settings.asked import asked, new_modules
 from .settings.counters import counters
 from .settings.own_code import own_code
@@ -202,7 +202,7 @@ class Cell(Worker):
         # Warnings from remaking values aren't the cell's.
         with as_shown_before():
             with no_warnings():
-                patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
+                patches.bind_slot(kept.FINDERS, self._bind_with_what_it_needs)
                 bound, report["reason"] = reach.bind(
                     self.names, self.shell, code, last, always=patches.keys()
                 )

@@ -38,7 +38,7 @@ from .ipython import application, results
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
-from .settings import begun, kept
+from .settings import begun, dispatchers, kept
 from .settings.asked import asked
 from .settings.attributes import is_own
 from .settings.library_state import library_state
@@ -128,6 +128,9 @@ class Worker:
                 own_code.imported(module)
                 differences.imported(module)
                 remembered.imported(module)
+                dispatchers.of_own_modules.meet(
+                    module.__name__, dispatchers.in_own_module(module)
+                )
 
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name

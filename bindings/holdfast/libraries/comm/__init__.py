@@ -1,3 +1,13 @@
-"""comm: how its objects are encoded. None of its state is carried."""
+"""comm: the targets that the notebook has registered."""
 
-DECLARATIONS = ()
+from holdfast.libraries import Imported, Registry
+
+_comm = Imported("comm")
+
+DECLARATIONS = (
+    Registry(
+        "targets",
+        "comm",
+        holders=lambda names: {"targets": _comm.get_comm_manager().targets},
+    ),
+)

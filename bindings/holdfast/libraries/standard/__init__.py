@@ -6,7 +6,7 @@ import threading
 import time
 import typing as t
 
-from holdfast.libraries import Counter, Imported, Replay, Setting, functions
+from holdfast.libraries import Counter, Imported, Registry, Replay, Setting, functions
 
 _locale = Imported("_locale")
 _tracemalloc = Imported("tracemalloc")
@@ -18,6 +18,9 @@ _process = Imported("multiprocessing.process")
 _zoneinfo = Imported("zoneinfo")
 _calendar = Imported("calendar")
 _socket = Imported("socket")
+_gc = Imported("gc")
+_copyreg = Imported("copyreg")
+_sqlite3 = Imported("sqlite3")
 
 _FIELDS = (
     "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict"
@@ -149,6 +152,17 @@ DECLARATIONS = (
         lambda: [_socket.getdefaulttimeout()],
         lambda new: _socket.setdefaulttimeout(*new),
         "socket",
+    ),
+    Registry("gc.callbacks", "gc", holders=lambda names: {"callbacks": _gc.callbacks}),
+    Registry(
+        "how types are pickled (copyreg)",
+        "copyreg",
+        holders=lambda names: {"types": _copyreg.dispatch_table},
+    ),
+    Registry(
+        "sqlite3's adapters and converters",
+        "sqlite3",
+        holders=lambda names: {"adapters": _sqlite3.adapters, "converters": _sqlite3.converters},
     ),
     _call("codecs", "register", "unregister"),
     _call("codecs", "register_error"),

@@ -14,6 +14,7 @@ import types
 import typing as t
 
 from holdfast import _store, marshal
+from holdfast.carry.cached_functions import Cached
 
 from ..bound import Budget, look
 from ..origin import is_library
@@ -47,7 +48,6 @@ _OF_CODE = (
     *(type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType),
     *(enum.Enum, types.GenericAlias, types.UnionType),
 )
-_Cached = type(functools.lru_cache(lambda: None))
 _OF_DISPATCH = frozenset(("registry", "register", "dispatch", "_clear_cache"))
 _DESCRIPTIONS = ("__annotations__", "__doc__", "__code__")
 _DESCRIBING = frozenset(("typing", "abc", "dataclasses", "__future__"))
@@ -202,7 +202,7 @@ def parts_of(
         elif issubclass(kind, enum.Enum) and _is_member(made, path, name):
             work += [(f"{path}.{inner}", part) for inner, part in _of_member(made)]
             yield path, value, made is value
-        else:  # remembered.py has the implementations
+        else:  # dispatchers.py has the implementations
             yield path, value, type(value) is functools.singledispatchmethod
 
 
@@ -244,7 +244,7 @@ def is_made_once(value: t.Any, name: str, module: object) -> bool:
     method, or a function that keeps its results."""
     if type(value) in _METHODS:
         return True
-    if type(value) is _Cached:
+    if type(value) is Cached:
         return (value.__module__, getattr(value, "__qualname__", "")) == (module, name)
     return is_by_name(value, name, module)
 
@@ -269,6 +269,27 @@ def _of_member(member: enum.Enum) -> t.Iterator[tuple[str, t.Any]]:
             yield name, value
 
 
+def functions_of(module: t.Any) -> t.Iterator[tuple[str, t.Any]]:
+    """The functions that a module and its classes define and that remember something, by their paths: results, or
+    implementations."""
+    work = list(getattr(module, "__dict__", {}).items())
+    name = getattr(module, "__name__", None)
+    for path, value in work:  # which grows
+        kind = type(value)
+        if kind is functools.singledispatchmethod:
+            yield path, value.dispatcher
+        elif kind in (staticmethod, classmethod):
+            work.append((path, value.__func__))
+        elif kind not in (Cached, types.FunctionType) and not issubclass(kind, type):
+            continue
+        elif value.__module__ != name:
+            continue
+        elif kind is Cached or is_dispatching(value):
+            yield path, value
+        elif issubclass(kind, type) and value.__qualname__ == path:
+            work += [(f"{path}.{inner}", one) for inner, one in vars(value).items()]
+
+
 def is_dispatching(function: t.Any) -> bool:
     """Whether it is a function that `functools.singledispatch` made."""
     return type(function) is types.FunctionType and _OF_DISPATCH <= vars(function).keys()
@@ -286,7 +307,7 @@ def of_function(function: types.FunctionType) -> t.Iterator[tuple[str, t.Any]]:
     for name in _OF_FUNCTION:
         yield name, getattr(function, name)
     if is_dispatching(function):
-        return  # what is registered with it, remembered.py carries
+        return  # what is registered with it, dispatchers.py carries
     yield from vars(function).items()
     for place, cell in enumerate(function.__closure__ or ()):
         with contextlib.suppress(ValueError):  # it is empty

@@ -4,15 +4,13 @@ To look at all of it takes milliseconds, and writes reference counts in hundreds
 which a fork then copies. So the fork server looks, each time after it has imported something, and its forks
 inherit the notes. A fork looks again only at what it may have differently from its parent: the rows of a
 process (rows.py), `sys`, whose streams a worker replaces, finders of modules, and handlers of signals
-(registries.py). It looks at everything if a module was imported or a start-up file of the user's ran since.
+(kept.py). It looks at everything if a module was imported or a start-up file of the user's ran since.
 """
 
 from __future__ import annotations
 
 import sys
 import typing as t
-
-from holdfast.carry.patches import MISSING
 
 from . import kept
 from .asked import asked
@@ -25,7 +23,7 @@ class Begun:
     def __init__(self, shell: t.Any):
         self.modules = len(sys.modules)
         self.slots = kept.slots(shell)
-        self.differences = Differences(shell.user_ns, MISSING)
+        self.differences = Differences(shell.user_ns)
         asked.begin(shell)
 
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import operator
 import sys
 import types
 import typing as t
@@ -38,7 +37,6 @@ from holdfast.carry.patches import (
     MISSING,
     Slot,
     chain_of,
-    copy_of,
     equal,
     is_holder,
     owner_of,
@@ -47,7 +45,7 @@ from holdfast.carry.patches import (
 
 from .. import notices
 from ..bound import Budget
-from . import reloader
+from . import dispatchers, reloader
 from .attributes import (
     SYS,
     is_data,
@@ -65,15 +63,14 @@ from .attributes import (
     steps_to,
     value_of,
 )
-from .dispatchers import dispatchers
 from .rows import IN_MEMORY
+from holdfast.carry.snapshots import Snapshot
 from .watched import Watched, holders_in
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
-_MISSING: t.Any = object()
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "holdfast"))
-# Of other modules: by kept.py, rows.py, registries.py; or a cache.
+# Of other modules: by kept.py, rows.py, libraries/standard; or a cache.
 CARRIED_OTHERWISE = frozenset(
     "gc:callbacks copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
     " linecache:cache inspect:modulesbyfile".split()
@@ -91,23 +88,18 @@ class Differences:
     ----------
     namespace : dict
         The notebook's variables.
-    missing : object
-        Stands for an attribute that there was not.
     """
 
-    def __init__(self, namespace: dict[str, t.Any], missing: object):
+    def __init__(self, namespace: dict[str, t.Any]):
         self._namespace = namespace
-        self._missing = missing
         self._names: set[str] = set()  # of variables that may be modules
         self._modules: set[str] = set()  # that are being imported
         self._chains: set[tuple[str, ...]] = set()  # names with attributes, which may be modules
-        self._libraries: dict[str, dict[str, t.Any]] = {}
-        self._inside: dict[
-            str, dict[str, t.Any]
-        ] = {}  # of sys and builtins: copies of what holds others
+        self._libraries: dict[str, Snapshot] = {}
+        self._inside: dict[str, dict[str, Snapshot]] = {}  # of their lists, dicts and sets
         self._holders: dict[int, set[tuple[str, str]]] = {}  # the places of those, by id
         self._in_classes: dict[str, list[_InClass]] = {}
-        self._spaces: dict[str, list[_Space]] = {}
+        self._classes_of: dict[str, list[tuple[type, Snapshot]]] = {}
         self._classes: set[int] = set()  # ids of those that are looked at
         self._watched: dict[str, _Looked] = {}
         self._own: dict[
@@ -184,10 +176,10 @@ class Differences:
 
     def _note_library(self, module: types.ModuleType) -> None:
         """Note a library's module before the notebook can have changed it."""
-        name, attributes = module.__name__, dict(vars(module))
-        self._libraries[name] = attributes
+        name, snapshot = module.__name__, Snapshot(module)
+        self._libraries[name], attributes = snapshot, snapshot.entries
         self._inside[name] = {
-            attribute: copy_of(value)
+            attribute: Snapshot(value)
             for attribute, value in attributes.items()
             if is_holder(value)
             and self._is_looked_at(name, attribute)
@@ -199,8 +191,8 @@ class Differences:
         if name not in _BARE:
             classes = list(self._new_classes(name, attributes))
             self._in_classes[name] = [one for cls in classes for one in _holders_of(cls)]
-            self._spaces[name] = [_Space(cls, dict(vars(cls))) for cls in classes]
-            dispatchers.meet(module)
+            self._classes_of[name] = [(cls, Snapshot(cls)) for cls in classes]
+            dispatchers.of_libraries.meet(name, dispatchers.in_library(module))
 
     def _new_classes(self, name: str, attributes: dict[str, t.Any]) -> t.Iterator[type]:
         """A package's classes that a module has public names for."""
@@ -291,8 +283,8 @@ class Differences:
         """The class or function that the import of one of the user's own modules has put there, or a method as it
         is in its class."""
         name, _, path = key[1:].partition(":")
-        value = self._own[name][0].get(path, _MISSING) if name in self._own else _MISSING
-        return value if is_made_once(value, path, name) else self._missing
+        value = self._own[name][0].get(path, MISSING) if name in self._own else MISSING
+        return value if is_made_once(value, path, name) else MISSING
 
     def owner(self, key: str) -> tuple[t.Any, str] | None:
         """Whose attribute a key of the user's own modules is, and its name. A class or function that was replaced
@@ -301,7 +293,7 @@ class Differences:
         value, rest = sys.modules.get(name), path
         for outer in reversed(list(steps_to(path))):
             made = self.made(f"_{name}:{outer}")
-            if made is not self._missing:
+            if made is not MISSING:
                 value, rest = made, path[len(outer) + 1 :]
                 break
         return owner_of(value, rest)
@@ -318,7 +310,7 @@ class Differences:
         found: Found = {}
         for one in set(map(id, list(self._namespace.values()))) & self._holders.keys():
             for name, attribute in self._holders[one]:
-                if id(value := _attributes(name, {}).get(attribute)) == one:
+                if id(value := _attributes(name).get(attribute)) == one:
                     found[f"_{name}:{attribute}"] = value
         inside = set(found)
         for name in self._libraries:
@@ -342,50 +334,55 @@ class Differences:
         self._find_in_holders(name, found)
         for one in self._in_classes.get(name, ()):
             if one.has_changed():
-                found[one.key] = self._missing if one.value is _MISSING else one.value
+                found[one.key] = one.value
         inside = set(found)
-        self._find_in_library(name, self._libraries[name], found)
-        for space in self._spaces.get(name, ()):
-            if space.differs():
-                found |= space.changed(self._missing)
+        self._find_in_library(name, found)
+        for cls, snapshot in self._classes_of.get(name, ()):
+            self._find_in_class(cls, snapshot, found)
         self._watched[name] = _Looked(module, parts, (found, inside))
 
     def _parts(self, name: str) -> t.Iterator[t.Any]:
         """All that was looked at. Of what isn't as it was, but a library's own, the contents may become what counts."""
-        spaces = self._spaces.get(name, ())
-        yield sys.modules.get(name)
-        yield from (space.cls for space in spaces)
-        yield from (self._libraries[name][attribute] for attribute in self._inside[name])
-        yield from (
-            one.value for one in self._in_classes.get(name, ()) if one.value is not _MISSING
-        )
-        pairs = [(_attributes(name, {}), self._libraries[name])]
-        for now, was in pairs + [(vars(space.cls), space.values) for space in spaces]:
-            for attribute, value in now.items():
-                if was.get(attribute, _MISSING) is not value:
-                    yield from holders_in(value)
+        module, snapshot = sys.modules.get(name), self._libraries[name]
+        classes = self._classes_of.get(name, [])
+        yield module
+        yield from (cls for cls, _ in classes)
+        yield from (snapshot.entries[attribute] for attribute in self._inside[name])
+        yield from (one.value for one in self._in_classes.get(name, ()) if one.value is not MISSING)
+        spaces: list[tuple[t.Any, Snapshot]] = [*classes]
+        if isinstance(module, types.ModuleType):
+            spaces.insert(0, (module, snapshot))
+        for space, before in spaces:
+            for _, value in before.changes(space).values():
+                yield from holders_in(value)
 
     def _find_in_holders(self, name: str, found: Found) -> None:
         """Its lists, dicts and sets with something else in them."""
-        now = _attributes(name, {})
+        now = _attributes(name)
         for attribute, held in self._inside.get(name, {}).items():
             value = now.get(attribute)
-            if value is not self._libraries[name][attribute]:
+            if value is not self._libraries[name].entries[attribute]:
                 continue
-            if not _is_as(value, held) and (name in _BARE or _has_nobodys(value, held)):
+            if not held.is_still(value) and (name in _BARE or _has_nobodys(value, held)):
                 found[f"_{name}:{attribute}"] = value
 
-    def _find_in_library(self, name: str, before: dict[str, t.Any], found: Found) -> None:
-        now = _attributes(name, before)
-        if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
+    def _find_in_library(self, name: str, found: Found) -> None:
+        module, before = sys.modules.get(name), self._libraries[name]
+        if not isinstance(module, types.ModuleType) or before.is_still(module):
             return
-        for attribute in before.keys() | now.keys():
-            was, value = before.get(attribute, _MISSING), now.get(attribute, _MISSING)
-            if was is value or not self._is_looked_at(name, attribute):
-                continue
+        for attribute, (was, value) in before.changes(module).items():
             is_installed = attribute in _UNDERS  # gettext's
-            if value is _MISSING or is_installed or _is_nobodys(value):
-                found[f"_{name}:{attribute}"] = self._missing if was is _MISSING else was
+            if self._is_looked_at(name, attribute):
+                if value is MISSING or is_installed or _is_nobodys(value):
+                    found[f"_{name}:{attribute}"] = was
+
+    def _find_in_class(self, cls: type, before: Snapshot, found: Found) -> None:
+        if before.is_still(cls):
+            return
+        for attribute, (was, value) in before.changes(cls).items():
+            if _counts_in_class(attribute, value, was):
+                key = f"_{cls.__module__}:{cls.__qualname__}.{attribute}"
+                found[key] = was
 
     def _is_looked_at(self, module: str, attribute: str) -> bool:
         if module == "sys" and attribute in SYS:
@@ -413,9 +410,9 @@ class Differences:
             if not is_named and is_data(path, value):
                 differs = not is_sentinel(value)
             else:
-                differs = looked.get(path, _MISSING) != shown(value, is_named, budget)
+                differs = looked.get(path, MISSING) != shown(value, is_named, budget)
             if differs:
-                own[f"_{name}:{path}"] = before.get(path, self._missing)
+                own[f"_{name}:{path}"] = before.get(path, MISSING)
         own |= {f"_{name}:{path}": before[path] for path in gone if gone.isdisjoint(steps_to(path))}
         found.update(own)
         inside.update(own)
@@ -429,10 +426,10 @@ class Differences:
         return type(now) is list and self._own[name][1].get(path) == now
 
 
-def _attributes(name: str, otherwise: dict[str, t.Any]) -> dict[str, t.Any]:
+def _attributes(name: str) -> dict[str, t.Any]:
     """The attributes of a module by its name, if there is one."""
     module = sys.modules.get(name)
-    return vars(module) if isinstance(module, types.ModuleType) else otherwise
+    return vars(module) if isinstance(module, types.ModuleType) else {}
 
 
 class _Looked(t.NamedTuple):
@@ -449,7 +446,7 @@ class _InClass(t.NamedTuple):
     cls: type
     attribute: str
     value: t.Any  # the class's own
-    held: t.Any
+    held: Snapshot
 
     @property
     def key(self) -> str:
@@ -457,12 +454,13 @@ class _InClass(t.NamedTuple):
 
     def has_changed(self) -> bool:
         """Libraries fill those with private names at any time: there what the notebook has made counts."""
-        now = vars(self.cls).get(self.attribute, _MISSING)
-        if now is self.value:
-            return now is not _MISSING and not _is_as(now, self.held) and self._is_counted(now)
-        if not is_holder(now) or type(now) is not type(self.held):
-            return now is _MISSING
-        return not _is_as(now, self.held) and (self._is_public() or self._is_counted(now))
+        now = vars(self.cls).get(self.attribute, MISSING)
+        is_other = now is not self.value
+        if now is MISSING or (is_other and type(now) is not self.held.kind):
+            return is_other and now is MISSING
+        if self.held.is_still(now):
+            return False
+        return (is_other and self._is_public()) or self._is_counted(now)
 
     def _is_public(self) -> bool:
         return not self.attribute.startswith("_")
@@ -507,38 +505,17 @@ def _holders_of(cls: type) -> t.Iterator[_InClass]:
     for base in cls.__mro__:
         for inner, value in vars(base).items():
             if inner not in seen and is_holder(value) and not inner.startswith("__"):
-                yield _InClass(cls, inner, vars(cls).get(inner, _MISSING), copy_of(value))
+                yield _InClass(cls, inner, vars(cls).get(inner, MISSING), Snapshot(value))
         seen.update(vars(base))
 
 
-class _Space(t.NamedTuple):
-    """What a library's class began with."""
-
-    cls: type
-    values: dict[str, t.Any]
-
-    def differs(self) -> bool:
-        now = vars(self.cls)
-        return len(now) != len(self.values) or not all(
-            map(operator.is_, now.values(), self.values.values())
-        )
-
-    def changed(self, missing: object) -> t.Iterator[tuple[str, t.Any]]:
-        """What is other, new or gone, by the keys of patches: what it was, or `missing`."""
-        space = vars(self.cls)
-        for name in space.keys() | self.values.keys():
-            now, was = space.get(name, _MISSING), self.values.get(name, _MISSING)
-            if now is not was and self._counts(name, now, was):
-                key = f"_{self.cls.__module__}:{self.cls.__qualname__}.{name}"
-                yield key, missing if was is _MISSING else was
-
-    def _counts(self, name: str, now: t.Any, was: t.Any) -> bool:
-        """With a private name, which libraries set at any time, only what the user has made does."""
-        if name.startswith("_"):
-            return is_notebooks(now) or type(now).__module__ == "unittest.mock"
-        if is_holder(now) and is_holder(was):
-            return False  # see _InClass
-        return now is _MISSING or (_is_nobodys(now) and not equal(now, was))
+def _counts_in_class(name: str, now: t.Any, was: t.Any) -> bool:
+    """With a private name, which libraries set at any time, only what the user has made does."""
+    if name.startswith("_"):
+        return is_notebooks(now) or type(now).__module__ == "unittest.mock"
+    if is_holder(now) and is_holder(was):
+        return False  # see _InClass
+    return now is MISSING or (_is_nobodys(now) and not equal(now, was))
 
 
 def _leads_to(module: t.Any, cls: type) -> bool:
@@ -546,39 +523,22 @@ def _leads_to(module: t.Any, cls: type) -> bool:
     return isinstance(module, types.ModuleType) and value_of(module, cls.__qualname__) is cls
 
 
-def _is_as(value: t.Any, held: t.Any) -> bool:
-    """Whether a list, dict or set has the same objects as its copy."""
-    if len(value) != len(held) or type(value) is set:
-        return len(value) == len(held) and bool(value == held)
-    parts = [(value, held)]
-    if isinstance(value, dict):
-        parts.append((value.values(), held.values()))
-    return all(all(map(operator.is_, *pair)) for pair in parts)
-
-
-def _has_nobodys(value: t.Any, held: t.Any) -> bool:
+def _has_nobodys(value: t.Any, held: Snapshot) -> bool:
     """Whether something was put into it, or taken from it, that no library has made."""
     return any(all(map(_is_nobodys, part)) for part in _differing(value, held))
 
 
-def _has_own(value: t.Any, held: t.Any) -> bool:
+def _has_own(value: t.Any, held: Snapshot) -> bool:
     """Whether something was put into it, or taken from it, that the notebook has made."""
     return any(is_notebooks(part[-1]) for part in _differing(value, held))
 
 
-def _differing(value: t.Any, held: t.Any) -> t.Iterator[tuple[t.Any, ...]]:
-    pairs = (_parts(value), _parts(held)), (_parts(held), _parts(value))
-    for parts, others in pairs:
-        for place, part in parts.items():
-            if place not in others or any(map(operator.is_not, part, others[place])):
-                yield part
-
-
-def _parts(holder: t.Any) -> dict[t.Any, tuple[t.Any, ...]]:
-    """The content of a container, by the key that finds each item."""
-    if isinstance(holder, dict):
-        return {key: (key, value) for key, value in holder.items()}
-    return {id(value): (value,) for value in holder}
+def _differing(value: t.Any, held: Snapshot) -> t.Iterator[tuple[t.Any, ...]]:
+    """What was put there or is gone; of a dict with the key."""
+    for key, pair in held.changes(value).items():
+        for one in pair:
+            if one is not MISSING:
+                yield (key, one) if held.kind is dict else (one,)
 
 
 def _imported_by(node: ast.Import | ast.ImportFrom) -> t.Iterator[str]:

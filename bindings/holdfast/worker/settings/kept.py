@@ -7,22 +7,27 @@ bound in each cell. Slots of libraries are declared in holdfast/libraries.
 
 from __future__ import annotations
 
-import logging
 import sys
 import typing as t
 import warnings
 
 from holdfast.carry import finalizers
 from holdfast.carry.patches import MISSING, Slot
+from holdfast.carry.snapshots import Snapshot
+from holdfast.libraries import Registry
 
-from . import exits, ipython_registries, loggers, pyplot, registries
-from .dispatchers import dispatchers
+from . import dispatchers, exits, loggers, pyplot
+from .additions import Additions
+from .attributes import is_notebooks
 from .exits import is_own
 from .library_state import library_state
 from .remembered import remembered
 from .rows import as_shown_before
 from .watched import Memo
 
+FINDERS = "how modules are found"
+_OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
+_NONE = Snapshot([])
 # Attributes whose names say that they are a library's own (Differences passes over these), and which
 # functions for notebooks set: `warnings.catch_warnings(record=True)` that is left in a later cell.
 WATCHED = ("_warnings:_showwarnmsg_impl",)
@@ -30,7 +35,7 @@ WATCHED = ("_warnings:_showwarnmsg_impl",)
 
 def slots(shell: t.Any) -> dict[str, Slot]:
     """The slots that only compare with what there is now. A fork inherits them."""
-    own = {name: list(logger.handlers) for name, logger in loggers.named()}
+    own = {name: Snapshot(logger.handlers) for name, logger in loggers.named()}
     return {
         "warnings.filters": _filters(),
         "sys.argv": _arguments(),
@@ -41,9 +46,8 @@ def slots(shell: t.Any) -> dict[str, Slot]:
             lambda new: _set_handlers(new, own),
         ),
         "what functions of own modules remember": remembered.slot(),
-        "implementations of libraries' functions (singledispatch)": dispatchers.slot(),
-        **registries.slots(),
-        **ipython_registries.slots(shell),
+        "implementations of own functions (singledispatch)": dispatchers.of_own_modules.slot(),
+        "implementations of libraries' functions (singledispatch)": dispatchers.of_libraries.slot(),
         **pyplot.slots(),
         **library_state.begin(shell),
     }
@@ -53,6 +57,7 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
     """Those of one process alone: most stand in for functions. To be called once in a process."""
     if not runs_exit_handlers:
         exits.leave_out(shell.user_ns)
+    abstract = _Abstract()
     finalizers.watch(lambda space: is_own(space, shell.user_ns))
     return {
         "finalizers (weakref.finalize)": Slot(
@@ -60,36 +65,37 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
             lambda: finalizers.at_work() or MISSING,
             lambda new: finalizers.put_to_work([] if new is MISSING else new),
         ),
-        **registries.own_slots(),
+        FINDERS: _finders(),  # a worker has some
+        "handlers of signals": _signals(),
+        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
         **library_state.begin_notebook(shell.user_ns),
     }
 
 
 def _filters() -> Slot:
-    before = list(warnings.filters)
+    before = Snapshot(warnings.filters)
 
     def read() -> t.Any:
         """Compared by identity: libraries that the fork server imported have set the same here as in the
         main worker, and what arrived from there is never as the process made it."""
-        now = list(warnings.filters)
-        return MISSING if list(map(id, now)) == list(map(id, before)) else now
+        return MISSING if before.is_still(warnings.filters) else list(warnings.filters)
 
     def write(new: t.Any) -> None:
         with as_shown_before():
-            warnings.filters[:] = before if new is MISSING else new  # type: ignore[index]
+            warnings.filters[:] = before.values if new is MISSING else new  # type: ignore[index]
             warnings._filters_mutated()  # type: ignore[attr-defined]
 
     return Slot("warnings", read, write)
 
 
 def _arguments() -> Slot:
-    before = list(sys.argv)
+    before = Snapshot(sys.argv)
 
     def read() -> t.Any:
-        return MISSING if sys.argv == before else list(sys.argv)
+        return MISSING if before.is_still(sys.argv) else list(sys.argv)
 
     def write(new: t.Any) -> None:
-        sys.argv[:] = before if new is MISSING else new
+        sys.argv[:] = before.values if new is MISSING else new
 
     return Slot("sys", read, write)
 
@@ -121,28 +127,28 @@ def _decimal_context(shell: t.Any) -> Slot:
 # ---- logging
 
 
-def _handlers(own: dict[str, list[logging.Handler]]) -> t.Any:
+Handlers = dict[str, Snapshot]  # what each logger began with
+
+
+def _handlers(own: Handlers) -> t.Any:
     """The handlers and filters of each logger that has other ones than the process gave it, which go
     by their places."""
     found: dict[str, t.Any] = {}
     for name, logger in loggers.named():
-        before = own.get(name, [])
-        if logger.handlers != before or logger.filters:
-            handlers = [_place(handler, before) for handler in logger.handlers]
+        before = own.get(name, _NONE)
+        if logger.filters or not before.is_still(logger.handlers):
+            places = {key: place for place, key in enumerate(before.entries)}
+            handlers = [places.get(id(handler), handler) for handler in logger.handlers]
             found[name] = handlers, list(logger.filters)
     return found or MISSING
 
 
-def _place(handler: logging.Handler, before: list[logging.Handler]) -> t.Any:
-    return before.index(handler) if handler in before else handler
-
-
-def _set_handlers(new: t.Any, own: dict[str, list[logging.Handler]]) -> None:
+def _set_handlers(new: t.Any, own: Handlers) -> None:
     new = {} if new is MISSING else new
     current = _handlers(own)
     for name in new.keys() | (current.keys() if current is not MISSING else ()):
         logger = loggers.find(name)
-        before = own.get(name, [])
+        before = list(own.get(name, _NONE).values)
         handlers, filters = new.get(name, (before, []))
         logger.handlers[:] = [
             before[one] if isinstance(one, int) else one
@@ -150,3 +156,72 @@ def _set_handlers(new: t.Any, own: dict[str, list[logging.Handler]]) -> None:
             if not isinstance(one, int) or one < len(before)
         ]
         logger.filters[:] = filters
+
+
+# ---- the interpreter's
+
+
+def _finders() -> Slot:
+    finders = Additions(
+        Registry(
+            FINDERS,
+            "sys",
+            holders=lambda names: {"finders": sys.meta_path, "hooks": sys.path_hooks},
+        )
+    )
+    finders.begin()
+    return finders.slot()
+
+
+def _signals() -> Slot:
+    import _signal
+    import signal
+
+    own = {getattr(_signal, name, None) for name in _OWN_SIGNALS}
+    numbers = [number for number in range(1, _signal.NSIG) if number not in own]
+    begun = Snapshot({number: _signal.getsignal(number) for number in numbers})
+
+    def read() -> t.Any:
+        found = {number: _signal.getsignal(number) for number in numbers}
+        if begun.is_still(found):
+            return MISSING
+        changed = {
+            number: int(handler) if isinstance(handler, int) else handler
+            for number, (was, handler) in begun.changes(found).items()
+            if handler is not None and handler != was
+        }
+        return changed or MISSING
+
+    def write(new: t.Any) -> None:
+        wanted = {} if new is MISSING else new
+        for number, before in begun.entries.items():
+            handler = wanted.get(number, before)
+            if handler is not None and _signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+
+    return Slot("signal", read, write)
+
+
+class _Abstract:
+    """Classes that the user registers with others', or with a module's. The notebook's own abstract classes carry
+    what is registered with them."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[t.Any, t.Any]] = []
+        abc: t.Any = sys.modules["abc"]
+        register = abc._abc_register  # what every abstract class calls
+
+        def note(kind: t.Any, member: t.Any) -> t.Any:
+            is_users = is_notebooks(member) or is_notebooks(kind)
+            if is_users and kind.__module__ != "__main__" and (kind, member) not in self._pairs:
+                self._pairs.append((kind, member))
+            return register(kind, member)
+
+        abc._abc_register = note
+
+    def read(self) -> t.Any:
+        return list(self._pairs) or MISSING
+
+    def write(self, new: t.Any) -> None:
+        for kind, member in [] if new is MISSING else new:
+            kind.register(member)

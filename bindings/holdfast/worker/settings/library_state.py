@@ -18,14 +18,40 @@ from holdfast import libraries
 from holdfast.carry.patches import Patches, Slot
 from holdfast.libraries import Counter, Registry, Replay, Setting
 
+from .additions import Additions
 from .asked import asked, is_imported
 from .counters import counters
-from .library_registries import Kept
+from .registries import Kept
 from .replays import Replays
 from .row import Row
 from .watched import Memo, holders_in
 
 _ALWAYS = "standard"  # the standard library's
+
+
+class _Compared:
+    """A setting that is compared with how it began."""
+
+    def __init__(self, setting: Setting, after: str):
+        self._setting, self.after = setting, after
+        self._begun: t.Any = None
+
+    def begin(self) -> None:
+        assert self._setting.begin is not None
+        self._begun = self._setting.begin()
+
+    def slot(self) -> Slot:
+        return Slot(self.after, self._read, self._write)
+
+    def _read(self) -> t.Any:
+        return self._setting.get(self._begun)
+
+    def _write(self, new: t.Any) -> None:
+        assert self._setting.set is not None
+        self._setting.set(self._begun, new)
+
+
+_Base = Kept | Additions | _Compared
 
 
 class LibraryState:
@@ -34,7 +60,7 @@ class LibraryState:
     def __init__(self) -> None:
         self._packages: set[str] = set()
         self._slots: dict[str, Slot] = {}
-        self._registries: dict[str, Kept] = {}
+        self._bases: dict[str, _Base] = {}  # what is compared with how it began
         self._replays: dict[str, tuple[Replay, str]] = {}  # with the module that they wait for
         self._calls: dict[str, Replays] = {}  # the notebook's
         self._awaited: set[str] = set()  # modules: each import asks
@@ -44,9 +70,9 @@ class LibraryState:
     def begin(self, shell: t.Any) -> dict[str, Slot]:
         """Nothing of the notebook's has run: the slots that only look, of the libraries that are here."""
         self.load_imported()
-        for name, kept in list(self._registries.items()):
-            if kept.after in sys.modules:
-                self._try(name, kept.begin)
+        for name, base in list(self._bases.items()):
+            if base.after in sys.modules:
+                self._try(name, base.begin)
         return dict(self._slots)
 
     def load_imported(self) -> None:
@@ -95,9 +121,9 @@ class LibraryState:
 
     def imported(self, module: str) -> None:
         """Try the declarations of a module that was imported just now; nobody has used it yet."""
-        for name, kept in list(self._registries.items()):
-            if kept.after == module:
-                self._try(name, kept.begin)
+        for name, base in list(self._bases.items()):
+            if base.after == module:
+                self._try(name, base.begin)
         for name, calls in list(self._calls.items()):
             if calls.awaits(module):
                 self._try(name, functools.partial(calls.imported, module))
@@ -110,10 +136,10 @@ class LibraryState:
             self._replays[name] = one, after
             return None if self._namespace is None else self._note(name)
         if isinstance(one, Registry):
-            kept = self._registries[name] = Kept(one)
-            self._awaited.add(kept.after)
-            return kept.slot()
+            return self._compare(name, Kept(one) if one.holders is None else Additions(one))
         after, get = one.after or package, one.get
+        if one.begin is not None:
+            return self._compare(name, _Compared(one, after))
         if one.held is not None:
             held = one.held
             get = Memo(get, held, lambda: holders_in(held()))
@@ -122,6 +148,11 @@ class LibraryState:
             return Slot(after, get, put)
         asked.add(name, Row(after, get, one.set, one.fresh, is_drawn=one.is_drawn))
         return None
+
+    def _compare(self, name: str, base: _Base) -> Slot:
+        self._bases[name] = base
+        self._awaited.add(base.after)
+        return base.slot()
 
     def _note(self, name: str) -> Slot | None:
         assert self._namespace is not None
@@ -143,7 +174,7 @@ class LibraryState:
             libraries.unusable[name] = str(error)
             if name in self._calls:
                 return  # of the other functions calls are noted
-            self._registries.pop(name, None)
+            self._bases.pop(name, None)
             self._slots.pop(name, None)
             if self._patches is not None:
                 self._patches.remove(name)

@@ -1,266 +1,222 @@
-"""Carries functions and classes of the notebook that it has added to lists and dicts of the interpreter.
+"""Carries the objects in which libraries keep what the notebook has set: each `Registry` is a slot (kept.py).
 
-Such lists are finders of modules, callbacks of the collector, hooks of IPython (ipython_registries.py). The
-notebook and libraries add to them. What the notebook has added to one is a slot (kept.py); in another process
-it is added to what libraries have put there. An entry is the notebook's if its code made it, or if nobody's
-code did (`len`) and the process didn't begin with it. To carry another registry, add it to the table here.
-
-A few things are set by functions instead (handlers of signals): they are slots of their own.
+Its value is what differs from how the process began, or imported the library: attributes, and entries of its
+dicts. It is encoded like a variable, with what it shares with variables. In the other process it is set in
+the object that is there, since the library may have that by several names.
 """
 
 from __future__ import annotations
 
-import functools
 import operator
 import sys
 import types
 import typing as t
 
-from holdfast.carry.patches import MISSING, Deleted, Slot
+from holdfast.carry import module_objects
+from holdfast.carry.patches import MISSING, Slot
+from holdfast.libraries import Registry
 
-from .attributes import is_notebooks, own_modules
-
-Holders = dict[t.Any, t.Any]  # lists and dicts, by name
-
-FINDERS = "how modules are found"
-_OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
-
-
-# ---- who has made an entry
+from ..bound import look
+from holdfast.carry.snapshots import Snapshot, entries_of
+from .watched import Memo, objects_in
 
 
-def _parts(value: t.Any) -> list[t.Any]:
-    """What it consists of: the object of a method, the function of a partial one, the hook beside its priority."""
-    kind = type(value)
-    if kind is tuple:
-        return [part for one in value if callable(one) for part in _parts(one)]
-    if kind is functools.partial:
-        return [part for part in _parts(value.func) if is_notebooks(part)] or [value]
-    return [value, value.__self__] if kind is types.MethodType else [value]
+class _Entry(t.NamedTuple):
+    """The value that another attribute has had under a key since the process began."""
+
+    attribute: str
+    key: t.Any
 
 
-def is_own(one: object) -> bool:
-    """Whether a module of the user's own has made it."""
-    own = own_modules()
-    home = getattr(one, "__module__", None)
-    return (isinstance(home, str) and home in own) or type(one).__module__ in own
+class _Attribute:
+    """An attribute as it was when the process began or the library was imported.
 
-
-def is_notebooks_or_nobodys(one: object) -> bool:
-    """Whether no library has made it. Aliases of magics are IPython's, but nobody's own."""
-    is_ipythons = type(one).__name__ in ("MagicAlias", "LazyMagic")
-    module = getattr(one, "__module__", None)
-    return is_ipythons or module in (None, "builtins") or is_notebooks(one)
-
-
-# ---- what it has made
-
-
-class Registry:
-    """The items that the notebook has added to some lists and dicts.
-
-    Parameters
-    ----------
-    module : str
-        They are there once this is imported.
-    holders : callable
-        Gives them, by name. It is given the names that another process has.
-    is_made : callable
-        Whether something that the process didn't begin with is to be carried.
-    has_removals : bool
-        Whether to carry which items of dicts are gone that the process began with.
+    What shows nothing of itself is the same if it is the same object; so is an entry of a registry that is `fixed`.
     """
 
-    def __init__(
-        self,
-        module: str,
-        holders: t.Callable[[t.Iterable[t.Any]], Holders],
-        is_made: t.Callable[[object], bool] = is_notebooks_or_nobodys,
-        has_removals: bool = False,
-    ):
-        self._module = module
-        self._holders = holders
-        self._is_made = is_made
-        found = holders(()) if module in sys.modules else {}
-        self._begun = {name: _copied(holder) for name, holder in found.items()}
-        # What libraries add later may be gone with them.
-        self._first = {name: list(one) for name, one in self._begun.items() if type(one) is dict}
-        self._has_removals = has_removals
+    def __init__(self, value: t.Any, fixed: bool):
+        self.value = value
+        self.is_holder = isinstance(value, _HOLDERS)
+        self._fixed = fixed
+        self._held = Snapshot(value if self.is_holder else {})
+        self.entries = self._held.entries
+        self._look = None if self.is_holder else look(value)
+        self._looks = {} if fixed else {key: look(one) for key, one in self.entries.items()}
+
+    def is_refilled(self, now: t.Any) -> bool:
+        """Whether it is a dict or set, and the present one is of the same kind."""
+        return self.is_holder and type(now) is type(self.value)
+
+    def is_still(self, now: t.Any) -> bool:
+        return now is self.value if self._look is None else self._look == look(now)
+
+    def is_entry(self, key: t.Any, now: t.Any) -> bool:
+        """Whether this was the entry under a key that there was."""
+        looked = self._looks.get(key)
+        return now is self.entries[key] if looked is None else looked == look(now)
+
+    def has_all(self, now: t.Any) -> bool:
+        """Whether entries that are only ever replaced are the same, seen without a step for each."""
+        return self._fixed and self._held.is_still(now)
+
+
+_HOLDERS = (dict, set)  # stay the objects that they are
+
+
+class Kept:
+    """One registry, and how it was when the process began or the library was imported."""
+
+    def __init__(self, registry: Registry):
+        self._registry = registry
+        self._begun: dict[str, _Attribute] = {}
+        self._was_set = False
+
+    @property
+    def after(self) -> str:
+        """The module whose import has to end before."""
+        return self._registry.after or self._registry.module
 
     def slot(self) -> Slot:
-        return Slot(self._module, self._read, self._write)
+        read = Memo(self._read, self._holder, self._parts)
+        return Slot(self.after, read, self._write)
 
-    def _mine(self, name: t.Any, holder: t.Any) -> list[tuple[t.Any, t.Any]]:
-        """Places and values. A place in a list is counted from its end, but for the first."""
-        begun = self._begun.get(name, ())
-        if _is_same(holder, begun):
-            return []
-        if not isinstance(holder, dict):
-            mine = self._added(holder, begun)
-        else:
-            mine = self._put(holder, begun)
-            if self._has_removals:
-                mine += [(key, Deleted) for key in self._first.get(name, ()) if key not in holder]
-        if not mine:  # what libraries have added is known from now on
-            self._begun[name] = _copied(holder)
-        return mine
+    def begin(self) -> None:
+        """Nothing of the notebook's has used it. LookupError: this version of the library has no such object."""
+        module, path, attributes = self._registry.module, self._registry.path, self._attributes()
+        if self._holder() is None or not (path or attributes):
+            raise LookupError(f"{module} has no {path or self._registry.attributes[0]}")
+        self._begun = {
+            name: _Attribute(one, self._registry.fixed) for name, one in attributes.items()
+        }
+        if path:
+            module_objects.know(module, path)
+            return
+        for name, value in attributes.items():
+            if isinstance(value, _HOLDERS):
+                module_objects.know(module, name)
 
-    def _added(self, holder: list[t.Any], begun: t.Any) -> list[tuple[t.Any, t.Any]]:
-        known = set(map(id, begun))
-        return [
-            (index - len(holder) if index else 0, value)
-            for index, value in enumerate(holder)
-            if self._counts(value, value if id(value) in known else MISSING)
+    def _holder(self) -> t.Any:
+        found: t.Any = sys.modules[self._registry.module]
+        for step in filter(None, self._registry.path.split(".")):
+            found = getattr(found, "__dict__", {}).get(step)
+        return found
+
+    def _attributes(self) -> dict[str, t.Any]:
+        holder = self._holder()
+        names = self._registry.attributes or [
+            *getattr(holder, "__dict__", ()),
+            *getattr(type(holder), "__slots__", ()),
         ]
+        return {name: getattr(holder, name) for name in names if hasattr(holder, name)}
 
-    def _put(self, holder: dict[t.Any, t.Any], begun: t.Any) -> list[tuple[t.Any, t.Any]]:
-        """The other entries, libraries', are known from now on."""
-        begun = begun or {}
-        changed = [
-            (key, value)
-            for key, value in list(holder.items())
-            if begun.get(key, MISSING) is not value
-        ]
-        mine = [
-            (key, value)
-            for key, value in changed
-            if self._counts(value, MISSING) or (is_notebooks(key) and self._is_made(key))
-        ]
-        if 0 < len(mine) < len(changed):
-            keys = {key for key, _ in mine}
-            begun |= {key: value for key, value in changed if key not in keys}
-        return mine
+    # ---- what differs
 
-    def _counts(self, value: t.Any, before: t.Any) -> bool:
-        """Whether an entry counts: what the notebook's code has made always does."""
-        is_new = value is not before
-        return any((is_new or is_notebooks(one)) and self._is_made(one) for one in _parts(value))
+    def _parts(self) -> list[t.Any] | None:
+        """What it was read from; None if that may change without holding another object."""
+        holder = self._holder()
+        space = getattr(holder, "__dict__", None)
+        if space is None:
+            return None
+        parts = [holder if isinstance(holder, (type, types.ModuleType)) else space]
+        for name, now in self._attributes().items():
+            if name not in space:
+                return None  # a property
+            begun = self._begun.get(name)
+            values = [now]
+            if begun is not None and begun.is_refilled(now):
+                parts.append(now)
+                values = [] if self._registry.fixed else list(entries_of(now).values())
+            for value in values:
+                inner = objects_in(value)
+                if inner is None:
+                    return None
+                parts += inner
+        return parts
 
     def _read(self) -> t.Any:
-        found = {name: self._mine(name, holder) for name, holder in self._holders(()).items()}
-        return {name: mine for name, mine in found.items() if mine} or MISSING
+        found, entries = {}, {}
+        for name, now in self._attributes().items():
+            begun = self._begun.get(name)
+            if begun is not None and begun.is_refilled(now):
+                if differing := self._differing(begun, now):
+                    entries[name] = differing
+            elif begun is None or not begun.is_still(now):
+                found[name] = now
+        if not found:
+            return [found, entries] if entries else MISSING
+        known = {
+            id(one): _Entry(name, key)
+            for name, begun in self._begun.items()
+            for key, one in begun.entries.items()
+            if key not in entries.get(name, ({}, []))[0]
+        }
+        for name, value in found.items():
+            if type(value) is list:
+                found[name] = [known.get(id(one), one) for one in value]
+            else:
+                found[name] = known.get(id(value), value)
+        return [found, entries]
+
+    def _differing(self, begun: _Begun, now: t.Any) -> t.Any:
+        """The items that were put into a dict or changed there, and the keys that are gone."""
+        if begun.has_all(now):
+            return None
+        put = {
+            key: value
+            for key, value in entries_of(now).items()
+            if key not in begun.entries or not self._is_kept(begun, key, value)
+        }
+        gone = [key for key in begun.entries if key not in now]
+        return (put, gone) if put or gone else None
+
+    def _is_kept(self, begun: _Attribute, key: t.Any, now: t.Any) -> bool:
+        return self._registry.is_lazy(begun.entries[key]) or begun.is_entry(key, now)
+
+    # ---- setting it
 
     def _write(self, new: t.Any) -> None:
-        wanted = {} if new is MISSING else new
-        for name, holder in self._holders(wanted).items():
-            mine, entries = self._mine(name, holder), wanted.get(name, [])
-            if isinstance(holder, dict):
-                _refill(holder, mine, entries, self._begun.get(name, {}))
-                continue
-            taken = {id(value) for _, value in mine}
-            holder[:] = [value for value in holder if id(value) not in taken]
-            for place, value in reversed(entries):  # each has all behind it there
-                holder.insert(len(holder) + 1 + place if place else 0, value)
+        found, entries = ({}, {}) if new is MISSING else new
+        holder, now = self._holder(), self._attributes()
+        for name, begun in self._begun.items():
+            if begun.is_refilled(now.get(name)) and name not in found:
+                self._refill(begun, now[name], *entries.get(name, ({}, [])))
+        if self._registry.attributes:
+            for name in now.keys() - found.keys() - self._begun.keys():
+                delattr(holder, name)
+        for name in found.keys() | self._begun.keys():
+            if name in found:
+                setattr(holder, name, self._resolved(found[name]))
+            elif not self._begun[name].is_holder:
+                if now.get(name) is not self._begun[name].value:
+                    setattr(holder, name, self._begun[name].value)
+        if self._registry.then is not None and (self._was_set or new is not MISSING):
+            self._was_set = new is not MISSING
+            self._registry.then()
 
+    def _refill(
+        self, begun: _Attribute, holder: t.Any, put: dict[t.Any, t.Any], gone: list[t.Any]
+    ) -> None:
+        """Where it has all that already, nothing is touched; else what is put comes in its own order."""
+        has, lacks = self._differing(begun, holder) or ({}, [])
+        if list(has) == list(put) and lacks == gone:
+            if all(map(operator.is_, has.values(), put.values())):
+                return
+        is_dict = isinstance(holder, dict)
+        for key in [key for key in holder if key not in begun.entries or key in gone]:
+            holder.pop(key) if is_dict else holder.discard(key)
+        if not is_dict:
+            holder.update(put, (key for key in begun.entries if key not in gone))
+            return
+        current = entries_of(holder)
+        for key, value in begun.entries.items():
+            if key not in gone and key not in put:
+                if key not in current or not self._is_kept(begun, key, current[key]):
+                    holder[key] = value
+        holder.update(put)
 
-def _refill(
-    holder: dict[t.Any, t.Any],
-    mine: list[tuple[t.Any, t.Any]],
-    entries: list[tuple[t.Any, t.Any]],
-    begun: t.Any,
-) -> None:
-    for key, _ in mine:
-        holder.pop(key, None)
-        if key in begun:
-            holder[key] = begun[key]
-    for key, value in entries:
-        if value is Deleted:
-            holder.pop(key, None)
-        else:
-            holder[key] = value
-
-
-def _is_same(holder: t.Any, begun: t.Any) -> bool:
-    """Whether nothing was added or replaced."""
-    if isinstance(holder, dict) and isinstance(begun, dict):
-        if holder.keys() != begun.keys():
-            return False
-        holder, begun = holder.values(), begun.values()
-    return len(holder) == len(begun) and all(map(operator.is_, holder, begun))
-
-
-def _copied(holder: t.Any) -> t.Any:
-    return dict(holder) if isinstance(holder, dict) else list(holder)
-
-
-def slots() -> dict[str, Slot]:
-    """The slots that only look (kept.py)."""
-    registries = {
-        "gc.callbacks": Registry("gc", lambda _: {"callbacks": sys.modules["gc"].callbacks}),
-        "how types are pickled (copyreg)": Registry(
-            "copyreg", lambda _: {"types": sys.modules["copyreg"].dispatch_table}
-        ),
-        "sqlite3's adapters and converters": Registry("sqlite3", _adapters),
-    }
-    return {name: registry.slot() for name, registry in registries.items()}
-
-
-def own_slots() -> dict[str, Slot]:
-    """Those of one process alone. To be called once in a process."""
-    abstract = _Abstract()
-    finders = Registry("sys", lambda _: {"finders": sys.meta_path, "hooks": sys.path_hooks})
-    return {
-        FINDERS: finders.slot(),  # a worker has some
-        "handlers of signals": _signals(),
-        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
-    }
-
-
-# ---- the interpreter's
-
-
-def _signals() -> Slot:
-    import _signal
-    import signal
-
-    own = {getattr(_signal, name, None) for name in _OWN_SIGNALS}
-    numbers = [number for number in range(1, _signal.NSIG) if number not in own]
-    begun = {number: _signal.getsignal(number) for number in numbers}
-
-    def read() -> t.Any:
-        found = {number: _signal.getsignal(number) for number in numbers}
-        changed = {
-            number: int(handler) if isinstance(handler, int) else handler
-            for number, handler in found.items()
-            if handler is not None and handler != begun[number]
-        }
-        return changed or MISSING
-
-    def write(new: t.Any) -> None:
-        wanted = {} if new is MISSING else new
-        for number, before in begun.items():
-            handler = wanted.get(number, before)
-            if handler is not None and _signal.getsignal(number) != handler:
-                signal.signal(number, handler)
-
-    return Slot("signal", read, write)
-
-
-class _Abstract:
-    """Classes that the user registers with others', or with a module's. The notebook's own abstract classes carry
-    what is registered with them."""
-
-    def __init__(self) -> None:
-        self._pairs: list[tuple[t.Any, t.Any]] = []
-        abc: t.Any = sys.modules["abc"]
-        register = abc._abc_register  # what every abstract class calls
-
-        def note(kind: t.Any, member: t.Any) -> t.Any:
-            is_users = is_notebooks(member) or is_notebooks(kind)
-            if is_users and kind.__module__ != "__main__" and (kind, member) not in self._pairs:
-                self._pairs.append((kind, member))
-            return register(kind, member)
-
-        abc._abc_register = note
-
-    def read(self) -> t.Any:
-        return list(self._pairs) or MISSING
-
-    def write(self, new: t.Any) -> None:
-        for kind, member in [] if new is MISSING else new:
-            kind.register(member)
-
-
-def _adapters(names: t.Iterable[t.Any]) -> Holders:
-    sqlite3 = sys.modules["sqlite3"]
-    return {"adapters": sqlite3.adapters, "converters": sqlite3.converters}
+    def _resolved(self, value: t.Any) -> t.Any:
+        if type(value) is list:
+            return [self._resolved(one) for one in value]
+        if type(value) is not _Entry:
+            return value
+        return getattr(self._holder(), value.attribute)[value.key]

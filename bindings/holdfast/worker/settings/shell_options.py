@@ -6,7 +6,7 @@ are carried if they are plain values. So is what the notebook writes into the sh
 which parts that are made later begin.
 
 Options of the shell itself are attributes (rows.py), those of the inline backend are in figures.py, and what
-a formatter does for a type is a slot (registries.py).
+a formatter does for a type is a slot (libraries/IPython).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Options = dict[str, dict[str, t.Any]]  # by the part, by the option
 _MISSING: t.Any = object()
 _CARRIED_OTHERWISE = frozenset(("InlineBackend", "AliasManager"))  # figures.py, rows.py
 _OF_PROCESS = frozenset(("hist_file", "connection_options"))  # a cell's history is in memory
-_LEFT_OUT = _OF_PROCESS | {"float_precision", "lazy_magics"}  # state.py, registries.py
+_LEFT_OUT = _OF_PROCESS | {"float_precision", "lazy_magics"}  # state.py, libraries/IPython
 _METHOD = "print_method"  # of a formatter, which `%config` doesn't know
 _OF_LOG = ("logfname", "loghead", "logmode", "timestamp", "log_output", "log_raw_input")
 

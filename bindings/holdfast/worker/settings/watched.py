@@ -7,6 +7,7 @@ the same. `_store._contents_digest` says so for a thousand of them in the time o
 from __future__ import annotations
 
 import gc
+import operator
 import sys
 import types
 import typing as t
@@ -36,6 +37,11 @@ class Watched:
     def is_still(self) -> bool:
         """Whether reading it would give the same."""
         return self._digest == _store._contents_digest(self._objects)
+
+    def is_still_of(self, objects: t.Collection[t.Any]) -> bool:
+        """The same, if it is these that are to be read."""
+        is_same = len(objects) == len(self._objects) and all(map(operator.is_, objects, self._objects))
+        return is_same and self.is_still()
 
 
 class Memo:

@@ -1,4 +1,4 @@
-"""What the notebook registers with IPython (ipython_registries.py): read, and put into another process."""
+"""What the notebook registers with IPython (libraries/IPython, additions.py): read, and put into another process."""
 
 import functools
 import sys
@@ -10,7 +10,8 @@ from IPython.lib import pretty
 from traitlets.config import Config
 
 from holdfast.carry.patches import Deleted, MISSING
-from holdfast.worker.settings import ipython_registries, registries
+from holdfast.worker.settings import additions
+from holdfast.worker.settings.library_state import LibraryState
 
 
 @pytest.fixture
@@ -20,13 +21,18 @@ def shell():
     InteractiveShell.clear_instance()
 
 
+def slots_of(shell):
+    """How a process begins with it."""
+    return LibraryState().begin(shell)
+
+
 @pytest.fixture
 def own_module(monkeypatch, tmp_path):
     """A module of the user's own, with a class and a function."""
     module = types.ModuleType("own_one")
     module.__file__ = str(tmp_path / "own_one.py")
     monkeypatch.setitem(sys.modules, "own_one", module)
-    monkeypatch.setattr(registries, "own_modules", lambda: {"own_one": module})
+    monkeypatch.setattr(additions, "own_modules", lambda: {"own_one": module})
     module.Rows = type("Rows", (), {"__module__": "own_one", "add": lambda self, line: line})
     module.Rows.add.__module__ = "own_one"
     return module
@@ -43,7 +49,7 @@ def mine(name="f", module="__main__"):
 
 
 def test_lists_keep_their_order(shell):
-    slot = ipython_registries.slots(shell)["IPython's transformers of code"]
+    slot = slots_of(shell)["IPython: transformers of code"]
     begun = list(shell.input_transformers_cleanup)
     functions = [mine(name) for name in "abc"]
     shell.input_transformers_cleanup.extend(functions)
@@ -59,7 +65,7 @@ def test_lists_keep_their_order(shell):
 
 
 def test_what_is_gone_is_gone_there(shell):
-    slot = ipython_registries.slots(shell)["IPython's formatters"]
+    slot = slots_of(shell)["IPython: formatters"]
     plain = shell.display_formatter.formatters["text/plain"]
     before = plain.pop(set)
     found = slot.read()
@@ -71,8 +77,8 @@ def test_what_is_gone_is_gone_there(shell):
 
 
 def test_magics_of_own_modules_replace_those_of_a_repeated_load(shell, own_module):
-    slots = ipython_registries.slots(shell)
-    magics, of_own = (slots["IPython's magics" + end] for end in ("", " of own modules"))
+    slots = slots_of(shell)
+    magics, of_own = (slots["IPython: magics" + end] for end in ("", " of own modules"))
     carried, repeated = own_module.Rows(), own_module.Rows()
     shell.register_magic_function(repeated.add, "line", "row")
     assert magics.read() is MISSING
@@ -85,7 +91,7 @@ def test_magics_of_own_modules_replace_those_of_a_repeated_load(shell, own_modul
 
 @pytest.mark.parametrize("kind", ["str_key", "re_key"])
 def test_completers(shell, kind):
-    slot = ipython_registries.slots(shell)["IPython's completers and hooks"]
+    slot = slots_of(shell)["IPython: completers and hooks"]
     assert slot.read() is MISSING
     shell.set_hook("complete_command", mine(), **{kind: "get"})
     shell.set_hook("clipboard_get", mine(), priority=0)
@@ -101,7 +107,7 @@ def test_completers(shell, kind):
 def test_printers_of_single_objects_follow_the_objects(shell):
     one, two = object(), object()
     shell.user_ns["one"] = one
-    slot = ipython_registries.slots(shell)["printers of single objects"]
+    slot = slots_of(shell)["IPython: printers of single objects"]
     printers = shell.display_formatter.formatters["text/plain"].singleton_printers
     before = printers[id(None)]
     printers[id(one)] = printers[id(two)] = printer = mine()
@@ -119,10 +125,10 @@ def test_printers_of_single_objects_follow_the_objects(shell):
 
 
 def test_who_has_made_an_entry(own_module):
-    is_made = registries.is_notebooks_or_nobodys
+    is_made = additions.is_notebooks_or_nobodys
 
     def counts(value):
-        return any(map(is_made, registries._parts(value)))
+        return any(map(is_made, additions._parts(value)))
 
     assert counts(mine()) and counts(len) and counts(own_module.Rows) and counts(own_module.Rows())
     assert counts((50, mine())) and counts(functools.partial(mine(), 1))

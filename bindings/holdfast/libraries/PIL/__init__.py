@@ -1,3 +1,0 @@
-"""Pillow: how its objects are encoded. None of its state is carried."""
-
-DECLARATIONS = ()

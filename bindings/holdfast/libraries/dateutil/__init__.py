@@ -1,3 +1,0 @@
-"""dateutil: how its objects are encoded. None of its state is carried."""
-
-DECLARATIONS = ()
