@@ -260,12 +260,13 @@ def declared(package):
 def libraries_table():
     """A row for each library: what is carried of its state, and which of its types have a codec."""
     from holdfast import libraries
-    from holdfast.worker.settings import rows
+    from holdfast.worker.settings.asked import plain_settings
+    from holdfast.worker.settings import rows  # noqa: F401 - it fills the table
 
     types = types_by_library()
     state = {package: list(dict.fromkeys(declared(package))) for package in libraries.FILES}
     state[STANDARD] = state.pop("standard")
-    state["interpreter, system"] = [name for name, row in rows.ROWS.items() if row.write]
+    state["interpreter, system"] = [name for name, row in plain_settings.rows.items() if row.write]
     lines = ["| library | what is set in it | types with a codec |", "| --- | --- | --- |"]
     for package in sorted({*state, *types}, key=str.lower):
         name = package if package in (STANDARD, "interpreter, system") else f"`{package}`"

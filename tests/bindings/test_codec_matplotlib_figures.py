@@ -38,9 +38,9 @@ def test_no_figure_is_opened_by_its_encoding(isolated_kernel):
 def test_colour_maps_that_are_there_already_come_without_a_warning():
     """As seaborn's, which its import registers in the notebook's process and in a cell's own."""
     matplotlib = pytest.importorskip("matplotlib")
-    from holdfast.worker.settings import pyplot
+    from holdfast.worker.settings.library_state import library_state
 
-    slot = pyplot.slots()["Matplotlib's colour maps"]
+    slot = library_state.begin(None)["matplotlib: colour maps"]
     matplotlib.colormaps.register(matplotlib.colormaps["viridis"], name="a library's")
     try:
         carried = {"a library's": matplotlib.colormaps["plasma"]}

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-import holdfast.worker.settings.asked as asked_module
 from holdfast import codecs, libraries
 from holdfast.libraries import Counter, Imported, Registry, Replay, Setting, set_each
 from holdfast.worker.settings import library_state
+from holdfast.worker.settings.asked import PlainSettings
 from holdfast.worker.settings.library_state import LibraryState
 
 DECLARED = {
@@ -106,8 +106,7 @@ def begin(package, monkeypatch, ask):
         patch.setattr(Imported, "__getattr__", ask)
         patch.setattr(libraries, "FILES", {package})
         patch.setattr(libraries, "unusable", {})
-        patch.setattr(asked_module, "ROWS", {})
-        patch.setattr(library_state, "asked", asked_module.Asked())
+        patch.setattr(library_state, "plain_settings", PlainSettings())
         LibraryState().begin(None)
         return libraries.unusable
 

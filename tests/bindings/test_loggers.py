@@ -69,13 +69,12 @@ def test_what_is_shown_in_the_notebook_is_shown_by_cells(isolated_kernel):
 
 
 def test_what_is_as_it_was_made_is_not_reported():
-    from holdfast.worker.settings import loggers
+    from holdfast.libraries.standard import loggers
 
-    before = loggers.capture()
+    before = loggers.levels()
     logger = logging.getLogger("holdfast.test.named")
-    assert loggers.capture() == before
+    assert loggers.levels() == before
     logger.setLevel("INFO")
-    captured = loggers.capture()
-    assert captured["loggers"]["holdfast.test.named"] == (20, True, False)
-    loggers.apply(before, captured)
-    assert logger.level == logging.NOTSET and loggers.capture() == before
+    assert loggers.levels()["holdfast.test.named"] == (20, True, False)
+    loggers.set_levels(before)
+    assert logger.level == logging.NOTSET and loggers.levels() == before

@@ -47,7 +47,7 @@ def differing(what, found, anew):
             if not same(found.get(name), anew.get(name))]
 
 begun = sys.modules["holdfast.worker.settings.begun"]
-asked = sys.modules["holdfast.worker.settings.asked"].asked
+asked = sys.modules["holdfast.worker.settings.asked"].plain_settings
 begin = begun.begin
 
 def look(shell, is_as_built):

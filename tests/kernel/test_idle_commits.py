@@ -37,17 +37,16 @@ begin()
 CALLS = """
 packages = "matplotlib numpy pandas scipy sympy".split()
 of_libraries = sum(count for name, count in counts[-1].items() if name.replace(":", ".").split(".")[0] in packages)
-read = {reader: counts[-1]["holdfast.worker.settings." + reader] for reader in READERS}
+read = {reader: counts[-1]["holdfast." + reader] for reader in READERS}
 of_libraries, read
 """
 READERS = {
-    "figures:_read_params": 0,
-    "loggers:_read": 0,
-    "loggers:_read_additions": 0,
-    "pyplot:_read_maps": 0,
-    "thread_locals:_read_spaces": 0,
-    "registries:_read": 2,  # properties: mpmath's contexts
-    "differences:_look": 2,  # sys and builtins, in which IPython puts things for each cell
+    "libraries.matplotlib.parameters:_differing": 0,
+    "libraries.standard.loggers:levels": 0,
+    "libraries.matplotlib.pyplot:colour_maps": 0,
+    "worker.settings.thread_locals:_read_spaces": 0,
+    "worker.settings.registries:_read": 2,  # properties: mpmath's contexts
+    "worker.settings.differences:_look": 2,  # sys and builtins, in which IPython puts things for each cell
 }
 # What sets something that had been looked at, the expression that shows it, and what that gives.
 CHANGES = [

@@ -54,6 +54,7 @@ __all__ = [
     "aside",
     "functions",
     "has",
+    "is_plain",
     "load",
     "set_each",
     "unusable",
@@ -104,12 +105,17 @@ class Setting(t.NamedTuple):
     fresh : object, optional
         What `get` returns before the import; None: unknown.
     is_drawn : bool, optional
-        Whether each process begins with a random value: then it is always carried.
+        Whether processes begin with different values, random ones for example: then it is always carried.
+    late : callable, optional
+        For a setting that can't be set at the end of an import: there it waits for the next cell. Gets that cell's code.
+        Returns whether the cell needs it also if nothing has imported `after` by then; `set` imports it.
     has_values : bool, optional
         Whether the notebook's own objects may be in it: then it is saved as variables are.
     held : callable, optional
         Gives the dict or list that `get` reads from, with those in it, and from nothing else: while they hold the same
         objects `get` isn't called. For one that takes more than some microseconds.
+    parts : callable, optional
+        Gives all objects that `get` reads from, if these aren't those in what `held` gives.
     begin : callable, optional
         Called before the notebook's code runs, or at the end of the import. What it returns is the first argument of `get`
         and `set`. Only with `has_values`.
@@ -121,8 +127,10 @@ class Setting(t.NamedTuple):
     after: str = ""
     fresh: t.Any = None
     is_drawn: bool = False
+    late: t.Callable[[str], bool] | None = None
     has_values: bool = False
     held: t.Callable[[], t.Any] | None = None
+    parts: t.Callable[[], list[t.Any] | None] | None = None
     begin: t.Callable[[], t.Any] | None = None
 
 
@@ -304,6 +312,30 @@ def aside() -> t.Iterator[None]:
             yield
         finally:
             _open = None
+
+
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
+
+
+def is_plain(value: object) -> bool:
+    """Say whether a value is data alone, of which a copy is as good.
+
+    Parameters
+    ----------
+    value : object
+        Any.
+
+    Returns
+    -------
+    bool
+        Whether it is a number, a text and the like, or a container of Python's with nothing else.
+    """
+    kind = type(value)
+    if kind in (list, tuple, set, frozenset):
+        return all(map(is_plain, value))  # type: ignore[call-overload]
+    if kind is dict:
+        return all(is_plain(part) for pair in value.items() for part in pair)  # type: ignore[attr-defined]
+    return kind in _ATOMS
 
 
 def functions(name: str, module: str, getter: str, setter: str, after: str = "") -> Setting:

@@ -44,8 +44,8 @@ from .prefault import prefault
 from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import autoreload, census, figures, kept, state
-from .settings.asked import asked, new_modules
+from .settings import autoreload, census, kept, state
+from .settings.asked import new_modules, plain_settings
 from .settings.counters import counters
 from .settings.own_code import own_code
 from .settings.rows import as_shown_before
@@ -140,7 +140,7 @@ class Cell(Worker):
                 self.recording.open(instrument.get("arguments") or [])
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
-        before = asked.look(self.shell), len(sys.modules), results.own_entries(self.shell)
+        before = plain_settings.look(self.shell), len(sys.modules), results.own_entries(self.shell)
         numbers = results.numbers(self.shell)
         report["seconds_in"] = time.perf_counter() - started
 
@@ -206,7 +206,7 @@ class Cell(Worker):
                 bound, report["reason"] = reach.bind(
                     self.names, self.shell, code, last, always=patches.keys()
                 )
-            figures.settle(self.shell, code)  # before figures are opened, which a backend may show
+            plain_settings.settle(code)  # before figures are opened, which a backend may show
             patches.apply(list(self.shell.user_ns))
             counters.settle()
             autoreload.note_imported()
@@ -322,7 +322,7 @@ class Cell(Worker):
     ) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
         new = new_modules(count)
-        changed = asked.changed(before, bool(new), self.shell)
+        changed = plain_settings.changed(before, bool(new), self.shell)
         notices.changed_alone([*changed, *results.altered(self.shell, entries)])
         report["settings"] = census.pack({}, census.submodules(self.shell, new))
 

@@ -44,8 +44,8 @@ from .process import trim_heap
 from .requests import Worker
 from .rollback import Rollback
 from .run_mode import RunMode
-from .settings import autoreload, census, figures, state
-from .settings.asked import asked
+from .settings import autoreload, census, state
+from .settings.asked import plain_settings
 from .settings.counters import counters
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread
@@ -143,7 +143,7 @@ class MainWorker(Worker):
         report_absent(bound["absent"])
         self._learnt = self.names.extra("written") or {}
         self.lost = self.names.extra("lost") or {}
-        figures.settle(self.shell)
+        plain_settings.settle()
         counters.settle()
         memory = self.names.extra("results")
         if memory is not None:
@@ -167,7 +167,7 @@ class MainWorker(Worker):
             self.touched.begin(code, frame.get("execution_count", 0) if is_numbered else 0)
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
         self._make_ready(code, reading="instrument" in frame)
-        figures.settle(self.shell, code)
+        plain_settings.settle(code)
         if self.forked.is_one:
             return await self.forked.run(frame, message, super().execute)
         if "instrument" in frame:
@@ -325,11 +325,11 @@ class MainWorker(Worker):
             self.rollback.look_at_pages()
         device_lease.leases.durable = bool(frame.get("durable"))
         device_lease.leases.left_out = False
-        asked.is_idle = "code" not in frame and not frame.get("leaves")
+        plain_settings.is_idle = "code" not in frame and not frame.get("leaves")
         try:
             saved, _, reason = self.save()
         finally:
-            asked.is_idle = False
+            plain_settings.is_idle = False
         code = saved.pop("code")
         self.touched.learn(code, saved.pop("held"))
         self.touched.count_strays()
@@ -365,7 +365,7 @@ class MainWorker(Worker):
     def save(self) -> tuple[_store._Saved, set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() reports, the names
         that can have been touched, and why they are all."""
-        for name, why in asked.staying(self.shell).items():
+        for name, why in plain_settings.staying(self.shell).items():
             state.losses.note(name, why)
         self.shell.patches.collect()  # first: it finds which attributes others are to look at
         self._committed_state = state.capture(self.shell)
@@ -573,7 +573,7 @@ class MainWorker(Worker):
             adopted["changed"] += found
             adopted["code"] |= part["code"]
         self.touched.learn(adopted["code"])
-        figures.settle(self.shell)  # before figures are opened, which a backend may show
+        plain_settings.settle()  # before figures are opened, which a backend may show
         self.shell.patches.apply((*adopted["changed"], *adopted["removed"]))
         if widgets.arrive(self.shell.user_ns, adopted["changed"]):
             self.touched.anything(_WIDGETS_CAME)

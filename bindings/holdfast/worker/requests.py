@@ -39,7 +39,7 @@ from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
 from .settings import begun, dispatchers, kept
-from .settings.asked import asked
+from .settings.asked import plain_settings
 from .settings.attributes import is_own
 from .settings.library_state import library_state
 from .settings.own_code import own_code
@@ -121,8 +121,8 @@ class Worker:
         library_state.follow(shell.patches)
 
         def imported(module: t.Any) -> None:
-            if asked.awaits(module.__name__):
-                asked.imported(module.__name__, shell)
+            if plain_settings.awaits(module.__name__):
+                plain_settings.imported(module.__name__, shell)
             library_state.imported(module.__name__)
             if is_own(module.__spec__):
                 own_code.imported(module)
@@ -135,7 +135,7 @@ class Worker:
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name
             own_code.prepare(spec)
-            return library_state.awaits(name) or asked.awaits(name) or is_own(spec)
+            return library_state.awaits(name) or plain_settings.awaits(name) or is_own(spec)
 
         watch_imports(is_wanted, imported)
 

@@ -1,4 +1,4 @@
-"""IPython: what the notebook has registered with it.
+"""IPython: options, and what the notebook has registered with it.
 
 That is magics, callbacks of events, transformers of code, formatters and printers, completers and hooks. What a module
 of the user's own has made counts as the notebook's. An extension that another process loads again gets its objects
@@ -8,6 +8,7 @@ subject.
 
 from __future__ import annotations
 
+import operator
 import typing as t
 
 from IPython import get_ipython
@@ -15,6 +16,8 @@ from IPython import get_ipython
 from holdfast.carry.patches import Deleted
 from holdfast.carry.snapshots import Snapshot
 from holdfast.libraries import MISSING, Registry, Setting
+
+from . import options
 
 Names = t.Iterable[t.Any]
 Holders = dict[t.Any, t.Any]
@@ -187,7 +190,45 @@ def _of_shell(
     )
 
 
+def _option(
+    name: str, get: t.Callable[[t.Any], t.Any], put: t.Callable[[t.Any, t.Any], object]
+) -> Setting:
+    def read() -> t.Any:
+        shell = get_ipython()
+        return None if shell is None else get(shell)
+
+    return Setting(name, read, lambda new: put(get_ipython(), new))
+
+
+def _text(shell: t.Any) -> t.Any:
+    return shell.display_formatter.formatters["text/plain"]
+
+
 DECLARATIONS = (
+    _option(
+        "precision",
+        lambda shell: _text(shell).float_precision,
+        lambda shell, new: setattr(_text(shell), "float_precision", new),
+    ),
+    _option("options of parts", options.of_parts, options.set_of_parts),
+    _option(
+        "form of tracebacks",
+        lambda shell: shell.InteractiveTB.mode,
+        lambda shell, new: shell.InteractiveTB.set_mode(new),
+    ),
+    _option("deleted names", options.deleted, options.set_deleted),
+    _option(
+        "flags of the compiler (from __future__)",
+        lambda shell: shell.compile.flags,
+        lambda shell, new: setattr(shell.compile, "flags", new),
+    ),
+    _option("aliases", options.aliases, options.set_aliases),
+    _option(
+        "stack of directories",
+        lambda shell: list(shell.dir_stack),
+        lambda shell, new: operator.setitem(shell.dir_stack, slice(None), new),
+    ),
+    _option("options", options.traits, options.set_traits),
     _of_shell("events", _events),
     _of_shell("transformers of code", _transformers),
     _of_shell("formatters", _formatters),

@@ -1,11 +1,10 @@
-"""Matplotlib: scales, projections, colours, styles and writers that the notebook has registered.
-
-The parameters and the backend, which IPython also sets, are in worker/settings/figures.py.
-"""
+"""Matplotlib: parameters, backend, open figures, and what the notebook has registered."""
 
 from __future__ import annotations
 
-from holdfast.libraries import Imported, Registry
+from holdfast.libraries import Imported, Registry, Setting
+
+from . import parameters, pyplot
 
 _colors = Imported("matplotlib.colors")
 
@@ -16,6 +15,37 @@ def _forget_colours() -> None:
 
 
 DECLARATIONS = (
+    # Which files say what the parameters are at first depends on the directory: they are always carried.
+    Setting(
+        "inline backend",
+        parameters.inline,
+        parameters.set_inline,
+        is_drawn=True,
+        late=parameters.needs_inline,
+    ),
+    Setting(
+        "parameters",
+        parameters.parameters,
+        parameters.set_parameters,
+        is_drawn=True,
+        held=parameters.held,
+    ),
+    Setting(
+        "parameters that hold objects",
+        parameters.objects,
+        parameters.set_objects,
+        has_values=True,
+        held=parameters.held,
+    ),
+    Setting("figures", pyplot.figures, pyplot.set_figures, "matplotlib.figure", has_values=True),
+    Setting(
+        "colour maps",
+        pyplot.colour_maps,
+        pyplot.set_colour_maps,
+        has_values=True,
+        held=pyplot.held,
+        parts=lambda: [pyplot.held()],  # a map is replaced, and never changed
+    ),
     Registry("scales", "matplotlib.scale", "", ("_scale_mapping", "_scale_has_axis_parameter")),
     Registry("first day", "matplotlib.dates", "", ("_epoch",)),
     Registry("projections", "matplotlib.projections", "projection_registry"),

@@ -5,7 +5,7 @@ notebook's callbacks are carried with their figure. So are those by which parts 
 as an image its colour bar.
 
 A pickle of a figure that pyplot has open would open it anew when it is read, under another number, even if it
-is read only for a comparison. Here it doesn't: which figures are open is a setting (worker/settings/pyplot.py).
+is read only for a comparison. Here it doesn't: which figures are open is a setting (pyplot.py).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ import typing as t
 
 from holdfast.libraries import Counter, Imported, Registry, Replay, Setting, functions
 
+from . import loggers
+
 _locale = Imported("_locale")
 _tracemalloc = Imported("tracemalloc")
 _logging = Imported("logging")
@@ -79,6 +81,30 @@ def _call(module: str, name: str, back: str = "") -> Replay:
 
 
 DECLARATIONS = (
+    Setting(
+        "levels of loggers",
+        loggers.levels,
+        loggers.set_levels,
+        "logging",
+        held=loggers.held,
+        parts=loggers.parts,
+    ),
+    Setting(
+        "handlers and filters of loggers",
+        loggers.handlers,
+        loggers.set_handlers,
+        "logging",
+        has_values=True,
+        held=loggers.held,
+        parts=loggers.parts,
+        begin=loggers.begin,
+    ),
+    Setting(
+        "logging.disable()",
+        lambda: _logging.root.manager.disable,
+        lambda new: _logging.disable(new),
+        "logging",
+    ),
     functions("recursion limit", "sys", "getrecursionlimit", "setrecursionlimit"),
     functions("switch interval", "sys", "getswitchinterval", "setswitchinterval"),
     functions(

@@ -22,36 +22,58 @@ from .. import notices
 from . import exits
 from .attributes import new_modules
 from .own_code import own_code
-from .row import Row
-from .rows import ROWS, differs, read
 
 _KEPT = frozenset(("exit handlers",))  # they run where they are: exits.py
 _STAYS = "the notebook's own process alone has that"
 
 
-class Asked:
+class Row(t.NamedTuple):
+    """A part of the state.
+
+    `read` gives what can be compared; with `write` it is a plain value, which that sets. Both are called only where `module` is imported, and `read` first at the end of its import: if that is
+    a part of the import of a package, `read` must import nothing, or `module` is the package. Before the import it
+    is `fresh`; None: nobody knows.
+    What `is_drawn` each process begins with at random.
+    Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
+    """
+
+    module: str
+    read: t.Callable[[], t.Any]
+    write: t.Callable[[t.Any], object] | None = None
+    fresh: t.Any = None
+    by_imports: bool = False  # an import changes it, and nobody knows how
+    grows: bool = False  # only what is more than before counts
+    of_process: bool = False
+    is_drawn: bool = False
+    is_costly: bool = False  # at a commit that no cell waits for the last answer counts
+    late: t.Callable[[str], bool] | None = None  # set between cells: whether the next one's code needs it
+
+
+class PlainSettings:
     """This process's answers."""
 
     def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
         self.load: t.Callable[[str], object] = lambda package: (
             None
         )  # the file about a package (library_state.py)
         self.is_idle = False  # no cell waits for the commit
         self._fresh: dict[str, t.Any] = {}
         self._last: dict[str, t.Any] = {}  # of costly rows
-        self._waiting = Waiting(self._set, lambda name: ROWS[name].module if name in ROWS else "")
+        self._waiting = Waiting(self._set, lambda name: self.rows[name].module if name in self.rows else "")
+        self._late: dict[str, t.Any] = {}  # values that wait for the next cell, or for a later one
         self._count = 0  # of modules, when they were looked at last
         self._modules: set[str] = set()  # which weren't imported when the process began
 
     def begin(self, shell: t.Any) -> None:
         """Nothing of the notebook's has run."""
-        self._fresh = {name: read(row) for name, row in ROWS.items() if not row.is_drawn}
+        self._fresh = {name: read(row) for name, row in self.rows.items() if not row.is_drawn}
         self._count = len(sys.modules)
-        self._modules = {row.module for row in ROWS.values()} - sys.modules.keys()
+        self._modules = {row.module for row in self.rows.values()} - sys.modules.keys()
 
     def add(self, name: str, row: Row) -> None:
         """Ask for this, too, which a library's file declares."""
-        ROWS[name] = row
+        self.rows[name] = row
         if is_imported(row.module):
             self._fresh[name] = self._first(name, row)
         else:
@@ -64,12 +86,12 @@ class Asked:
             return None if row.is_drawn else found
         except Exception as error:  # a library of another version
             libraries.unusable[name] = f"{type(error).__name__}: {error}"
-            del ROWS[name]
+            del self.rows[name]
             return None
 
     def begin_in_fork(self, shell: t.Any) -> None:
         """Begin as `begin` does, in a fork of a process that began and has imported nothing since."""
-        own = {name: row for name, row in ROWS.items() if row.of_process}
+        own = {name: row for name, row in self.rows.items() if row.of_process}
         self._fresh |= {name: read(row) for name, row in own.items()}
 
     def awaits(self, module: str) -> bool:
@@ -79,14 +101,14 @@ class Asked:
     def imported(self, module: str, shell: t.Any) -> None:
         """Read the rows of a module that was imported just now; nobody has used it yet."""
         self._modules.discard(module)
-        for name, row in list(ROWS.items()):
+        for name, row in list(self.rows.items()):
             if row.module == module:
                 self._fresh[name] = self._first(name, row)
 
     def capture(self, shell: t.Any) -> dict[str, t.Any]:
         """The state that differs from how the process began, by row."""
-        found = dict(self._waiting.values)
-        for name, row in ROWS.items():
+        found = self._late | self._waiting.values
+        for name, row in self.rows.items():
             if row.write is not None:
                 now = self._now(name, row)
                 if now is not None and now != self._fresh_of(name):
@@ -96,12 +118,26 @@ class Asked:
     def apply(self, new: dict[str, t.Any], old: dict[str, t.Any] | None, shell: t.Any) -> None:
         """Set what differs between two captures; what isn't in the new one is as the process began."""
         before = old or {}
-        for name in new.keys() - ROWS.keys():
+        for name in new.keys() - self.rows.keys():
             self.load(name.partition(":")[0])
-        for name in [name for name in ROWS if name in new or name in before]:
+        for name in [name for name in self.rows if name in new or name in before]:
             value = new[name] if name in new else self._fresh_of(name)
-            if value is not None and value != before.get(name):
+            if value is None or value == before.get(name):
+                continue
+            value = _merged(value, before.get(name), read(self.rows[name]))
+            self._late.pop(name, None)
+            if self.rows[name].late is not None and self.rows[name].module not in sys.modules:
+                self._late[name] = value
+            else:
                 self._waiting.set(name, value)
+
+    def settle(self, code: str = "") -> None:
+        """Set the rest before a cell of this code, where what was bound has imported the module or the cell needs it."""
+        for name, value in list(self._late.items()):
+            row = self.rows[name]
+            if row.module in sys.modules or (row.late is not None and row.late(code)):
+                del self._late[name]
+                self._set(name, value)
 
     def _now(self, name: str, row: Row) -> t.Any:
         if not row.is_costly:
@@ -114,7 +150,7 @@ class Asked:
         """The state that differs and that no plain value can set, with the reason why a clean
         process doesn't have it."""
         found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
-        for name, row in ROWS.items():
+        for name, row in self.rows.items():
             if row.write is None and name not in _KEPT:
                 if differs(row, self._fresh.get(name), self._now(name, row), imported=True):
                     found[name] = _STAYS
@@ -128,7 +164,7 @@ class Asked:
 
     def look(self, shell: t.Any) -> dict[str, t.Any]:
         """Note, before a cell in a clean process, what can only be reported."""
-        rows = {name: row for name, row in ROWS.items() if row.write is None}
+        rows = {name: row for name, row in self.rows.items() if row.write is None}
         return {name: read(row) for name, row in rows.items() if name not in _KEPT}
 
     def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
@@ -136,22 +172,51 @@ class Asked:
         found = [
             name
             for name, was in before.items()
-            if differs(ROWS[name], was, read(ROWS[name]), imported)
+            if differs(self.rows[name], was, read(self.rows[name]), imported)
         ]
         found += ["exit handlers"] if exits.left_out else []
         return found + [f"the module {name}" for name in self.made()]
 
     def _fresh_of(self, name: str) -> t.Any:
         known = self._fresh.get(name)
-        return ROWS[name].fresh if known is None else known
+        return self.rows[name].fresh if known is None else known
 
     def _set(self, name: str, value: t.Any) -> None:
-        if read(ROWS[name]) == value:
+        if read(self.rows[name]) == value:
             return
         try:
-            ROWS[name].write(value)  # type: ignore[misc]
+            self.rows[name].write(value)  # type: ignore[misc]
         except Exception as error:  # what one can't have costs the cell no other
             notices.not_carried_over(name, error)
+
+
+def _merged(value: t.Any, before: t.Any, now: t.Any) -> t.Any:
+    """Of a dict only the keys that differ are set: others may have been set here since `before` was captured."""
+    if not type(value) is type(before) is type(now) is dict or before == now:
+        return value
+    changed = {key: one for key, one in value.items() if key not in before or before[key] != one}
+    gone = before.keys() - value.keys()
+    return {key: one for key, one in now.items() if key not in gone} | changed
+
+
+def differs(row: Row, before: t.Any, now: t.Any, imported: bool) -> bool:
+    """Whether the cell between two readings has changed it; `imported`: it has imported modules."""
+    if now is None or (imported and row.by_imports):
+        return False
+    if before is None:  # the cell has imported it
+        return now != row.fresh if row.fresh is not None else row.write is not None
+    return now > before if row.grows else now != before
+
+
+def read(row: Row) -> t.Any:
+    """None if nobody can have changed it."""
+    if row.module not in sys.modules:
+        return None
+    try:
+        found = row.read()
+    except Exception:  # a library of another version, or one that is being imported
+        return None
+    return found
 
 
 def is_imported(name: str) -> bool:
@@ -170,4 +235,4 @@ def _is_made(name: str) -> bool:
     return vars(module).get("__spec__") is None
 
 
-asked = Asked()
+plain_settings = PlainSettings()

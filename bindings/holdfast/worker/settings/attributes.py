@@ -355,16 +355,6 @@ def is_fixed(value: object) -> bool:
     return kind in _ATOMS
 
 
-def is_plain(value: object) -> bool:
-    """Whether it is data alone, of which a copy is as good."""
-    kind = type(value)
-    if kind in (list, tuple, set, frozenset):
-        return all(map(is_plain, value))  # type: ignore[call-overload]
-    if kind is dict:
-        return all(is_plain(part) for pair in value.items() for part in pair)  # type: ignore[attr-defined]
-    return kind in _ATOMS
-
-
 def new_modules(count: int) -> list[str]:
     """The modules that were added since there were so many. Others aren't touched: in a fork that copies
     their pages."""

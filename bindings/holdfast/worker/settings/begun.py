@@ -13,18 +13,18 @@ import sys
 import typing as t
 
 from . import kept
-from .asked import asked
+from .asked import plain_settings
 from .differences import Differences
 
 
 class Begun:
-    """The state of one process as it begins. The rows are in `asked`."""
+    """The state of one process as it begins. The rows are in `plain_settings`."""
 
     def __init__(self, shell: t.Any):
         self.modules = len(sys.modules)
         self.slots = kept.slots(shell)
         self.differences = Differences(shell.user_ns)
-        asked.begin(shell)
+        plain_settings.begin(shell)
 
 
 _ahead: Begun | None = None
@@ -49,5 +49,5 @@ def begin(shell: t.Any, is_as_built: bool) -> Begun:
     if _ahead is None or not is_as_built or not is_known():
         return Begun(shell)
     _ahead.differences.begin_in_fork()
-    asked.begin_in_fork(shell)
+    plain_settings.begin_in_fork(shell)
     return _ahead

@@ -26,12 +26,12 @@ import types
 import typing as t
 
 from holdfast.base.after_import import call_once_imported, watch_imports
+from holdfast.libraries import is_plain
 
 from .attributes import (
     MISSING,
     is_notebooks,
     is_own,
-    is_plain,
     look_into,
     named_modules,
     own_modules,
@@ -42,7 +42,7 @@ from .attributes import (
 )
 from .differences import CARRIED_OTHERWISE
 from .own_code import own_code
-from .rows import ROWS, differs, read
+from .asked import differs, plain_settings, read
 
 Attributes = dict[str, dict[str, t.Any]]  # by module and name
 
@@ -63,7 +63,7 @@ class Census:
     def __init__(self, shell: t.Any, code: str):
         self._shell = shell
         # What a plain value can set comes back with the commit (asked.py).
-        self._rows = {name: read(row) for name, row in ROWS.items() if row.write is None}
+        self._rows = {name: read(row) for name, row in plain_settings.rows.items() if row.write is None}
         self._own = {name: look_into(module) for name, module in own_modules().items()}
         self._others = {
             module.__name__: public(module)
@@ -90,7 +90,7 @@ class Census:
         imported = sys.modules.keys() != self._imported
         named = [
             name
-            for name, row in ROWS.items()
+            for name, row in plain_settings.rows.items()
             if row.write is None and differs(row, self._rows.get(name), read(row), imported)
         ]
         if self._handlers and "exit handlers" not in named:

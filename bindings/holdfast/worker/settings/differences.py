@@ -42,6 +42,8 @@ from holdfast.carry.patches import (
     owner_of,
     same,
 )
+from holdfast.carry.snapshots import Snapshot
+from holdfast.libraries import is_plain
 
 from .. import notices
 from ..bound import Budget
@@ -52,7 +54,6 @@ from .attributes import (
     is_fixed,
     is_made_once,
     is_notebooks,
-    is_plain,
     is_users,
     look_into,
     of_function,
@@ -64,7 +65,6 @@ from .attributes import (
     value_of,
 )
 from .rows import IN_MEMORY
-from holdfast.carry.snapshots import Snapshot
 from .watched import Watched, holders_in
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch

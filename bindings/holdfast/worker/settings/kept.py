@@ -16,18 +16,16 @@ from holdfast.carry.patches import MISSING, Slot
 from holdfast.carry.snapshots import Snapshot
 from holdfast.libraries import Registry
 
-from . import dispatchers, exits, loggers, pyplot
+from . import dispatchers, exits
 from .additions import Additions
 from .attributes import is_notebooks
 from .exits import is_own
 from .library_state import library_state
 from .remembered import remembered
 from .rows import as_shown_before
-from .watched import Memo
 
 FINDERS = "how modules are found"
 _OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
-_NONE = Snapshot([])
 # Attributes whose names say that they are a library's own (Differences passes over these), and which
 # functions for notebooks set: `warnings.catch_warnings(record=True)` that is left in a later cell.
 WATCHED = ("_warnings:_showwarnmsg_impl",)
@@ -35,20 +33,13 @@ WATCHED = ("_warnings:_showwarnmsg_impl",)
 
 def slots(shell: t.Any) -> dict[str, Slot]:
     """The slots that only compare with what there is now. A fork inherits them."""
-    own = {name: Snapshot(logger.handlers) for name, logger in loggers.named()}
     return {
         "warnings.filters": _filters(),
         "sys.argv": _arguments(),
         "decimal.getcontext()": _decimal_context(shell),
-        "handlers and filters of logging": Slot(
-            "logging",
-            Memo(lambda: _handlers(own), loggers.manager, loggers.objects),
-            lambda new: _set_handlers(new, own),
-        ),
         "what functions of own modules remember": remembered.slot(),
         "implementations of own functions (singledispatch)": dispatchers.of_own_modules.slot(),
         "implementations of libraries' functions (singledispatch)": dispatchers.of_libraries.slot(),
-        **pyplot.slots(),
         **library_state.begin(shell),
     }
 
@@ -122,40 +113,6 @@ def _decimal_context(shell: t.Any) -> Slot:
         decimal.setcontext(new if given else decimal.DefaultContext)
 
     return Slot("decimal", read, write)
-
-
-# ---- logging
-
-
-Handlers = dict[str, Snapshot]  # what each logger began with
-
-
-def _handlers(own: Handlers) -> t.Any:
-    """The handlers and filters of each logger that has other ones than the process gave it, which go
-    by their places."""
-    found: dict[str, t.Any] = {}
-    for name, logger in loggers.named():
-        before = own.get(name, _NONE)
-        if logger.filters or not before.is_still(logger.handlers):
-            places = {key: place for place, key in enumerate(before.entries)}
-            handlers = [places.get(id(handler), handler) for handler in logger.handlers]
-            found[name] = handlers, list(logger.filters)
-    return found or MISSING
-
-
-def _set_handlers(new: t.Any, own: Handlers) -> None:
-    new = {} if new is MISSING else new
-    current = _handlers(own)
-    for name in new.keys() | (current.keys() if current is not MISSING else ()):
-        logger = loggers.find(name)
-        before = list(own.get(name, _NONE).values)
-        handlers, filters = new.get(name, (before, []))
-        logger.handlers[:] = [
-            before[one] if isinstance(one, int) else one
-            for one in handlers
-            if not isinstance(one, int) or one < len(before)
-        ]
-        logger.filters[:] = filters
 
 
 # ---- the interpreter's

@@ -19,12 +19,11 @@ from holdfast.carry.patches import Patches, Slot
 from holdfast.libraries import Counter, Registry, Replay, Setting
 
 from .additions import Additions
-from .asked import asked, is_imported
+from .asked import Row, is_imported, plain_settings
 from .counters import counters
 from .registries import Kept
 from .replays import Replays
-from .row import Row
-from .watched import Memo, holders_in
+from .watched import Memo, everything_in
 
 _ALWAYS = "standard"  # the standard library's
 
@@ -35,20 +34,30 @@ class _Compared:
     def __init__(self, setting: Setting, after: str):
         self._setting, self.after = setting, after
         self._begun: t.Any = None
+        self._get = setting.get
 
     def begin(self) -> None:
         assert self._setting.begin is not None
         self._begun = self._setting.begin()
+        self._get = _reader(self._setting, lambda: self._setting.get(self._begun))
 
     def slot(self) -> Slot:
         return Slot(self.after, self._read, self._write)
 
     def _read(self) -> t.Any:
-        return self._setting.get(self._begun)
+        return self._get()
 
     def _write(self, new: t.Any) -> None:
         assert self._setting.set is not None
         self._setting.set(self._begun, new)
+
+
+def _reader(setting: Setting, get: t.Callable[[], t.Any]) -> t.Callable[[], t.Any]:
+    """`get`, which isn't called while what it reads from holds the same objects."""
+    held = setting.held
+    if held is None:
+        return get
+    return Memo(get, held, setting.parts or (lambda: everything_in(held())))
 
 
 _Base = Kept | Additions | _Compared
@@ -137,16 +146,14 @@ class LibraryState:
             return None if self._namespace is None else self._note(name)
         if isinstance(one, Registry):
             return self._compare(name, Kept(one) if one.holders is None else Additions(one))
-        after, get = one.after or package, one.get
+        after = one.after or package
         if one.begin is not None:
             return self._compare(name, _Compared(one, after))
-        if one.held is not None:
-            held = one.held
-            get = Memo(get, held, lambda: holders_in(held()))
+        get = _reader(one, one.get)
         if one.has_values:
             put = t.cast("t.Callable[[t.Any], None]", one.set)
             return Slot(after, get, put)
-        asked.add(name, Row(after, get, one.set, one.fresh, is_drawn=one.is_drawn))
+        plain_settings.add(name, Row(after, get, one.set, one.fresh, is_drawn=one.is_drawn, late=one.late))
         return None
 
     def _compare(self, name: str, base: _Base) -> Slot:
@@ -164,7 +171,7 @@ class LibraryState:
                 self._try(name, functools.partial(calls.imported, module))
         if replay.is_repeated:
             return calls.slot()
-        asked.add(name, Row(after, lambda: len(calls.made), None, 0))
+        plain_settings.add(name, Row(after, lambda: len(calls.made), None, 0))
         return None
 
     def _try(self, name: str, begin: t.Callable[[], object]) -> None:
@@ -181,4 +188,4 @@ class LibraryState:
 
 
 library_state = LibraryState()
-asked.load = library_state.load
+plain_settings.load = library_state.load

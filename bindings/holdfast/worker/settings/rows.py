@@ -27,15 +27,13 @@ from ..ipython.shell import cell_numbers
 from ..origin import is_library
 from ..output import Stream
 from ..process import has_children
-from . import autoreload, loggers
+from . import autoreload
+from .asked import Row, plain_settings
 from .attributes import is_notebooks
 from .reloader import EXTENSION
-from .row import Row, module_of
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
-_OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
-_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 # ---- the interpreter's and the system's
@@ -153,7 +151,7 @@ def _set_no_modules(new: list[str]) -> None:
 def _sources() -> dict[str, t.Any]:
     """Sources that no file has, and that are no cells' (../ipython/results.py)."""
     cells = cell_numbers(_shell())
-    entries = list(module_of("linecache").cache.items())
+    entries = list(_module("linecache").cache.items())
     return {
         name: entry
         for name, entry in entries
@@ -162,7 +160,7 @@ def _sources() -> dict[str, t.Any]:
 
 
 def _set_sources(new: dict[str, t.Any]) -> None:
-    cache = module_of("linecache").cache
+    cache = _module("linecache").cache
     for name in _sources().keys() - new.keys():
         del cache[name]
     cache.update(new)
@@ -194,7 +192,7 @@ def _is_known(key: t.Any) -> bool:
 
 def _version_of_filters() -> int | None:
     """Of the filters of warnings; registries of another are forgotten. Only a registry shows it."""
-    warnings = module_of("warnings")
+    warnings = _module("warnings")
     probe: dict[str, t.Any] = {}
     show, warnings._showwarnmsg = warnings._showwarnmsg, lambda message: None
     try:
@@ -252,7 +250,7 @@ def _set_no_hooks(new: bool) -> None:
 
 def _policy() -> str:
     """The class of the policy, if that isn't asyncio's own."""
-    kind = type(module_of("asyncio.events")._event_loop_policy)
+    kind = type(_module("asyncio.events")._event_loop_policy)
     named = f"{kind.__module__}.{kind.__qualname__}"
     return "" if named.startswith(("asyncio.", "builtins.")) else named
 
@@ -260,63 +258,15 @@ def _policy() -> str:
 # ---- IPython's
 
 
+def _module(name: str) -> t.Any:
+    """The module of this name, which is imported."""
+    return sys.modules[name]
+
+
 def _shell() -> t.Any:
     from IPython import get_ipython
 
     return get_ipython()
-
-
-def _aliases() -> list[list[str]]:
-    return sorted([name, str(command)] for name, command in _shell().alias_manager.aliases)
-
-
-def _set_aliases(new: list[list[str]]) -> None:
-    manager = _shell().alias_manager
-    for name, _ in set(manager.aliases) - {tuple(one) for one in new}:
-        manager.undefine_alias(name)
-    for name, command in {tuple(one) for one in new} - set(manager.aliases):
-        manager.define_alias(name, command)
-
-
-def _set_directories(new: list[str]) -> None:
-    _shell().dir_stack[:] = new
-
-
-@functools.cache
-def _names_of_traits(kind: t.Any) -> list[str]:
-    return sorted(kind.class_trait_names(config=True))
-
-
-def _traits() -> dict[str, t.Any]:
-    shell = _shell()
-    known = shell._trait_values  # without the calls that a trait's descriptor makes
-    values = {
-        name: known[name] if name in known else getattr(shell, name)
-        for name in _names_of_traits(shell.__class__)
-    }
-    return {name: value for name, value in values.items() if type(value) in _ATOMS}
-
-
-def _set_traits(new: dict[str, t.Any]) -> None:
-    shell = _shell()
-    for name, value in new.items():
-        if getattr(shell, name) != value:
-            setattr(shell, name, value)
-
-
-def _deleted() -> list[str]:
-    """IPython's own names that the user has deleted."""
-    names = _shell().user_ns
-    return [name for name in _OWN_NAMES if name not in names]
-
-
-def _set_deleted(new: list[str]) -> None:
-    for name in new:
-        _shell().user_ns.pop(name, None)
-
-
-def _set_flags(new: int) -> None:
-    _shell().compile.flags = new
 
 
 # ---- what goes on beside a cell
@@ -376,14 +326,16 @@ def _of_shell() -> list[str]:
 
 def _loggers() -> list[str]:
     """Those of a class or with a function of the notebook's."""
+    root = _module("logging").root
+    named = {"root": root, **root.manager.loggerDict}
     return [
         name
-        for name, one in loggers.named()
+        for name, one in named.items()
         if is_notebooks(type(one)) or _of_notebook(list(vars(one).values()))
     ]
 
 
-ROWS: dict[str, Row] = {
+plain_settings.rows |= {
     "functions of IPython's shell": Row("IPython", _of_shell),
     "overloads (typing.overload)": Row(
         "typing",
@@ -395,7 +347,7 @@ ROWS: dict[str, Row] = {
     "logging's factory and class of loggers": Row(
         "logging",
         lambda: _of_notebook(
-            [module_of("logging").getLogRecordFactory(), module_of("logging").getLoggerClass()]
+            [_module("logging").getLogRecordFactory(), _module("logging").getLoggerClass()]
         ),
     ),
     "attributes and classes of loggers": Row("logging", _loggers),
@@ -429,15 +381,6 @@ ROWS: dict[str, Row] = {
     "sources in linecache": Row("linecache", _sources, _set_sources),
     # After a crash one may be shown again.
     "warnings that were shown": Row("warnings", _shown, _set_shown, is_costly=True),
-    "IPython's names": Row("IPython", _deleted, _set_deleted),
-    "the compiler's flags (from __future__)": Row(
-        "IPython", lambda: _shell().compile.flags, _set_flags
-    ),
-    "IPython's aliases": Row("IPython", _aliases, _set_aliases),
-    "IPython's stack of directories": Row(
-        "IPython", lambda: list(_shell().dir_stack), _set_directories
-    ),
-    "IPython's options": Row("IPython", _traits, _set_traits),
     "IPython's reloading of modules": Row(EXTENSION, lambda: autoreload.read(), autoreload.write),
     "threads that it started": Row("threading", _threads, grows=True, of_process=True),
     "tasks of the event loop": Row(
@@ -446,26 +389,3 @@ ROWS: dict[str, Row] = {
     "child processes": Row("os", lambda: has_children(), grows=True, of_process=True),
     "exit handlers": Row("atexit", lambda: atexit._ncallbacks(), by_imports=True, of_process=True),
 }
-
-
-# ---- comparison
-
-
-def differs(row: Row, before: t.Any, now: t.Any, imported: bool) -> bool:
-    """Whether the cell between two readings has changed it; `imported`: it has imported modules."""
-    if now is None or (imported and row.by_imports):
-        return False
-    if before is None:  # the cell has imported it
-        return now != row.fresh if row.fresh is not None else row.write is not None
-    return now > before if row.grows else now != before
-
-
-def read(row: Row) -> t.Any:
-    """None if nobody can have changed it."""
-    if row.module not in sys.modules:
-        return None
-    try:
-        found = row.read()
-    except Exception:  # a library of another version, or one that is being imported
-        return None
-    return found

@@ -34,8 +34,7 @@ from holdfast.base.after_import import call_once_imported
 from holdfast.scorep import messages
 
 from .. import imports, notices
-from . import figures, loggers, shell_options
-from .asked import asked
+from .asked import plain_settings
 from .counters import counters
 from .located import located, working_directory
 from .own_code import own_code
@@ -226,22 +225,6 @@ def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
                 shell.extension_manager.load_extension(name)
 
 
-def _precision(shell: t.Any) -> str:
-    return shell.display_formatter.formatters["text/plain"].float_precision
-
-
-def _set_precision(new: str, old: str | None, shell: t.Any) -> None:
-    shell.display_formatter.formatters["text/plain"].float_precision = new
-
-
-def _tracebacks(shell: t.Any) -> str:
-    return shell.InteractiveTB.mode
-
-
-def _set_tracebacks(new: str, old: str | None, shell: t.Any) -> None:
-    shell.InteractiveTB.set_mode(new)
-
-
 def _submodules(shell: t.Any) -> list[str]:
     """Those that an import of their packages needn't bring: the user's own, and what was asked for.
     Settings of modules that aren't imported here are carried on."""
@@ -287,15 +270,8 @@ _SETTINGS: dict[str, Setting] = {
     "umask": Setting(_umask, _set_umask),
     "random": Setting(lambda shell: random.getstate(), _set_random),
     "extensions": Setting(_extensions, _set_extensions),
-    "precision": Setting(_precision, _set_precision),
-    "shell_options": Setting(shell_options.capture, shell_options.apply),
-    "tracebacks": Setting(_tracebacks, _set_tracebacks),
-    "loggers": Setting(
-        lambda shell: loggers.capture(), lambda new, old, shell: loggers.apply(new, old)
-    ),
-    "figures": Setting(figures.capture, lambda new, old, shell: figures.apply(new, shell)),
     "submodules": Setting(_submodules, _set_submodules),
-    "asked": Setting(asked.capture, asked.apply),
+    "plain": Setting(plain_settings.capture, plain_settings.apply),
     "counters": Setting(counters.capture, counters.apply),
     "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),
 }

@@ -14,9 +14,10 @@ import types
 import typing as t
 
 from holdfast.base.after_import import Waiting
+from holdfast.libraries import is_plain
 
 from ..origin import is_library
-from .attributes import is_plain, new_modules
+from .attributes import new_modules
 from .watched import Memo, holders_in
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())

@@ -18,6 +18,7 @@ from holdfast.carry.patches import equal
 from ..bound import look
 
 _HOLDERS = frozenset((dict, list, tuple, set))
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _NUMBERED = sys.version_info < (3, 12)  # a dict has another number each time that it changes
 _SPACES = (types.ModuleType, type)
 
@@ -90,6 +91,20 @@ def holders_in(value: t.Any) -> list[t.Any]:
             found[id(one)] = one
             work += dict.values(one) if isinstance(one, dict) else one
     return list(found.values())
+
+
+def everything_in(value: t.Any) -> list[t.Any] | None:
+    """A dict, list, tuple or set, those in it, and what `objects_in` says of the other objects there."""
+    found = holders_in(value)
+    for holder in list(found):
+        for one in dict.values(holder) if isinstance(holder, dict) else holder:
+            is_walked = type(one) in _HOLDERS or isinstance(one, dict)
+            if type(one) not in _ATOMS and not is_walked:
+                inner = objects_in(one)
+                if inner is None:
+                    return None
+                found += inner
+    return found
 
 
 def objects_in(value: t.Any) -> list[t.Any] | None:

@@ -1,12 +1,10 @@
-"""Carries the options of IPython's parts, such as the formats of a result or whether an error opens the
-debugger.
+"""Options of IPython's shell and of its parts, such as the formats of a result or whether an error opens the debugger.
 
 Each part is an object of IPython's that can be configured. Options that differ from the defaults of its class
 are carried if they are plain values. So is what the notebook writes into the shell's configuration, with
 which parts that are made later begin.
 
-Options of the shell itself are attributes (rows.py), those of the inline backend are in figures.py, and what
-a formatter does for a type is a slot (libraries/IPython).
+Options of the inline backend are Matplotlib's settings. What a formatter does for a type is a registry.
 """
 
 from __future__ import annotations
@@ -19,20 +17,69 @@ import typing as t
 from IPython.utils.ipstruct import Struct
 from traitlets.config.loader import Config
 
-from .attributes import is_plain
+from holdfast.libraries import is_plain
 
 Options = dict[str, dict[str, t.Any]]  # by the part, by the option
 
 _MISSING: t.Any = object()
-_CARRIED_OTHERWISE = frozenset(("InlineBackend", "AliasManager"))  # figures.py, rows.py
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
+_CARRIED_OTHERWISE = frozenset(("InlineBackend", "AliasManager"))
 _OF_PROCESS = frozenset(("hist_file", "connection_options"))  # a cell's history is in memory
-_LEFT_OUT = _OF_PROCESS | {"float_precision", "lazy_magics"}  # state.py, libraries/IPython
+_LEFT_OUT = _OF_PROCESS | {"float_precision", "lazy_magics"}  # set by themselves
 _METHOD = "print_method"  # of a formatter, which `%config` doesn't know
 _OF_LOG = ("logfname", "loghead", "logmode", "timestamp", "log_output", "log_raw_input")
 
 
-def capture(shell: t.Any) -> Options:
-    """Read the options of this process."""
+# ---- the shell
+
+
+def aliases(shell: t.Any) -> list[list[str]]:
+    return sorted([name, str(command)] for name, command in shell.alias_manager.aliases)
+
+
+def set_aliases(shell: t.Any, new: list[list[str]]) -> None:
+    manager = shell.alias_manager
+    for name, _ in set(manager.aliases) - {tuple(one) for one in new}:
+        manager.undefine_alias(name)
+    for name, command in {tuple(one) for one in new} - set(manager.aliases):
+        manager.define_alias(name, command)
+
+
+def deleted(shell: t.Any) -> list[str]:
+    """IPython's own names that the user has deleted."""
+    return [name for name in _OWN_NAMES if name not in shell.user_ns]
+
+
+def set_deleted(shell: t.Any, new: list[str]) -> None:
+    for name in new:
+        shell.user_ns.pop(name, None)
+
+
+@functools.cache
+def _names_of_traits(kind: t.Any) -> list[str]:
+    return sorted(kind.class_trait_names(config=True))
+
+
+def traits(shell: t.Any) -> dict[str, t.Any]:
+    known = shell._trait_values  # without the calls that a trait's descriptor makes
+    values = {
+        name: known[name] if name in known else getattr(shell, name)
+        for name in _names_of_traits(shell.__class__)
+    }
+    return {name: value for name, value in values.items() if type(value) in _ATOMS}
+
+
+def set_traits(shell: t.Any, new: dict[str, t.Any]) -> None:
+    for name, value in new.items():
+        if getattr(shell, name) != value:
+            setattr(shell, name, value)
+
+
+# ---- its parts
+
+
+def of_parts(shell: t.Any) -> Options:
     return {
         **{key: found for key, part in _parts(shell) if (found := _differing(part))},
         "": {
@@ -47,8 +94,7 @@ def capture(shell: t.Any) -> Options:
     }
 
 
-def apply(new: Options, old: Options | None, shell: t.Any) -> None:
-    """Set those that differ."""
+def set_of_parts(shell: t.Any, new: Options) -> None:
     _set_of_shell(new.get("", {}), shell)
     parts = dict(_parts(shell))
     if new.keys() - parts.keys() - {""}:  # parts that IPython makes when one of them is asked for
@@ -60,9 +106,6 @@ def apply(new: Options, old: Options | None, shell: t.Any) -> None:
             value = wanted[name] if name in wanted else _default(part, name)
             if getattr(part, name) != value:
                 setattr(part, name, copy.deepcopy(value))
-
-
-# ---- the parts
 
 
 def _parts(shell: t.Any) -> t.Iterator[tuple[str, t.Any]]:
@@ -105,7 +148,7 @@ def _default(part: t.Any, name: str) -> t.Any:
     return part.traits()[name].default(part)
 
 
-# ---- the shell's own
+# ---- what the shell's parts share
 
 
 def _set_of_shell(new: dict[str, t.Any], shell: t.Any) -> None:

@@ -1,6 +1,6 @@
-"""Carries state that pyplot keeps for the notebook: open figures, colour maps, rcParams that hold objects.
+"""What pyplot keeps for the notebook: open figures and colour maps.
 
-They are slots (kept.py). Most notebooks have no open figure between cells: the inline backend shows and
+Most notebooks have no open figure between cells: the inline backend shows and
 closes them. If one is open, `plt.gcf()` and `plt.figure(1)` give it. So a clean process and the main worker
 have the same figures under the same numbers, in the same order.
 """
@@ -11,20 +11,10 @@ import importlib
 import sys
 import typing as t
 
-from holdfast.carry.patches import MISSING, Slot
+from holdfast.libraries import MISSING, Imported
 from holdfast.libraries.ipywidgets import widgets
 
-from . import figures
-from .watched import Memo
-
-
-def slots() -> dict[str, Slot]:
-    """The slots of this process."""
-    return {
-        "pyplot's figures": Slot("matplotlib.figure", _figures, _set_figures),
-        "Matplotlib's colour maps": Slot("matplotlib", _maps, _set_maps),
-        "Matplotlib's rcParams that hold objects": Slot("matplotlib", _params, _set_params),
-    }
+_matplotlib = Imported("matplotlib")
 
 
 def _gcf() -> t.Any:
@@ -35,7 +25,7 @@ def _managers() -> dict[t.Any, t.Any]:
     return {} if _gcf() is None else _gcf().figs
 
 
-def _figures() -> t.Any:
+def figures() -> t.Any:
     """With their numbers, and the ids of the canvases that are widgets; the current one is the last."""
     found = [
         (number, manager.canvas.figure, _comm_id(manager.canvas))
@@ -60,7 +50,7 @@ def _on_canvas(comm_id: str | None, figure: t.Any) -> t.Any:
     return manager
 
 
-def _set_figures(new: t.Any) -> None:
+def set_figures(new: t.Any) -> None:
     """A figure has been given some number when it was decoded."""
     if new is MISSING and not _managers():
         return
@@ -86,36 +76,24 @@ def _set_figures(new: t.Any) -> None:
             manager.destroy()
 
 
-def _params() -> t.Any:
-    return figures.objects() or MISSING
+def held() -> t.Any:
+    """Colour maps by name; None while Matplotlib is being imported."""
+    return getattr(getattr(_matplotlib, "colormaps", None), "_cmaps", None)
 
 
-def _set_params(new: t.Any) -> None:
-    figures.set_objects({} if new is MISSING else new)
-
-
-def _registry() -> t.Any:
-    """None while it is being imported."""
-    return getattr(sys.modules["matplotlib"], "colormaps", None)
-
-
-def _read_maps() -> t.Any:
-    registry = _registry()
-    if registry is None:
+def colour_maps() -> t.Any:
+    """Those that Matplotlib doesn't have by itself."""
+    if held() is None:
         return MISSING
+    registry = _matplotlib.colormaps
     known = registry._builtin_cmaps
     return {name: one for name, one in registry._cmaps.items() if name not in known} or MISSING
 
 
-_maps = Memo(_read_maps, _registry, lambda: [_registry()._cmaps])
-
-
-def _set_maps(new: t.Any) -> None:
-    registry = sys.modules["matplotlib"].colormaps
-    wanted = {} if new is MISSING else new
+def set_colour_maps(new: t.Any) -> None:
+    """Also those that a library has registered here are taken back: it has its own where they come from."""
+    registry = _matplotlib.colormaps
     for name in registry._cmaps.keys() - registry._builtin_cmaps:
-        registry.unregister(
-            name
-        )  # also those to come: a library that was imported here has its own
-    for name, one in wanted.items():
+        registry.unregister(name)
+    for name, one in ({} if new is MISSING else new).items():
         registry.register(one, name=name)

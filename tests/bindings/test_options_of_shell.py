@@ -1,9 +1,9 @@
-"""Options of IPython's parts, from one process's shell to another's (shell_options.py)."""
+"""Options of IPython's parts, from one process's shell to another's (libraries/IPython/options.py)."""
 
 import pickle
 
 import pytest
-from holdfast.worker.settings import shell_options
+from holdfast.libraries.IPython import options
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.ipstruct import Struct
 from traitlets.config import Config
@@ -30,14 +30,14 @@ def carry(make):
     """A function that gives one shell's options to another."""
 
     def apply(source, target):
-        new = pickle.loads(pickle.dumps(shell_options.capture(source)))
-        shell_options.apply(new, shell_options.capture(target), target)
+        new = pickle.loads(pickle.dumps(options.of_parts(source)))
+        options.set_of_parts(target, new)
 
     return apply
 
 
 def test_what_nobody_has_set_is_not_there(make):
-    found = shell_options.capture(make())
+    found = options.of_parts(make())
     assert found.pop("").items() >= {"call_pdb": False, "config": {}, "meta": {}}.items()
     assert found.keys() <= {"HistoryManager"}
 
