@@ -260,8 +260,7 @@ def declared(package):
 def libraries_table():
     """A row for each library: what is carried of its state, and which of its types have a codec."""
     from holdfast import libraries
-    from holdfast.worker.settings.asked import plain_settings
-    from holdfast.worker.settings import rows  # noqa: F401 - it fills the table
+    from holdfast.worker.settings.process_settings import plain_settings
 
     types = types_by_library()
     state = {package: list(dict.fromkeys(declared(package))) for package in libraries.FILES}

@@ -85,7 +85,7 @@ fold_dict(PyObject *dict, uint64_t *digest) {
 /* A number that changes if one of these objects refers to another object than before.
  * For a module and a class that is their dict's content. An object that was freed
  * meanwhile may have had the address of a new one, so the caller keeps alive what has
- * to count (watched.py). */
+ * to count (memo.py). */
 static PyObject *
 contents_digest(PyObject *Py_UNUSED(module), PyObject *objects) {
     uint64_t digest = 0xcbf29ce484222325u;

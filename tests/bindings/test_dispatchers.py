@@ -103,11 +103,14 @@ def test_dasks_dispatch_is_such_a_function():
     assert holdfast.loads(holdfast.dumps({"in": sizes}))["in"] is sizes
 
 
-OWN = LIBRARY + """
+OWN = (
+    LIBRARY
+    + """
 class Visitor:
     @functools.singledispatchmethod
     def visit(self, x): return "thing"
 """
+)
 
 
 def shape(x):

@@ -8,7 +8,7 @@ import pytest
 from holdfast import codecs, libraries
 from holdfast.libraries import Counter, Imported, Registry, Replay, Setting, set_each
 from holdfast.worker.settings import library_state
-from holdfast.worker.settings.asked import PlainSettings
+from holdfast.worker.settings.plain_settings import PlainSettings
 from holdfast.worker.settings.library_state import LibraryState
 
 DECLARED = {

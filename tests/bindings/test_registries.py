@@ -10,7 +10,7 @@ import holdfast
 from holdfast.carry import module_objects
 from holdfast.carry.patches import MISSING
 from holdfast.libraries import Registry
-from holdfast.worker.settings.registries import Kept
+from holdfast.worker.settings.registries import Contents
 from holdfast.worker.settings.library_state import library_state
 
 
@@ -24,7 +24,7 @@ class Library:
         self.module.flag = None
         monkeypatch.setitem(sys.modules, "kept_here", self.module)
         names = "hooks", "assumed", "flag"
-        self._kept = Kept(Registry("all", "kept_here", "", names, **about))
+        self._kept = Contents(Registry("all", "kept_here", "", names, **about))
         self._kept.begin()
         self.slot = self._kept.slot()
 
@@ -148,7 +148,7 @@ def test_one_may_be_inside_of_a_class_and_wait_for_a_package(monkeypatch):
     registry = Registry("all", "kept_here.inner", "Plot.config", ("theme",), after="kept_here")
     monkeypatch.setitem(sys.modules, "kept_here.inner", inner)
     monkeypatch.setitem(sys.modules, "kept_here", package)
-    kept = Kept(registry)
+    kept = Contents(registry)
     assert kept.after == kept.slot().module == "kept_here"
     kept.begin()
     inner.Plot.config.theme["a"] = 2
@@ -160,4 +160,4 @@ def test_one_may_be_inside_of_a_class_and_wait_for_a_package(monkeypatch):
 def test_one_that_this_version_lacks_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "kept_here", types.ModuleType("kept_here"))
     with pytest.raises(LookupError, match="kept_here has no gone"):
-        Kept(Registry("one", "kept_here", "", ("gone",))).begin()
+        Contents(Registry("one", "kept_here", "", ("gone",))).begin()

@@ -24,16 +24,18 @@ def test_the_umask_is_read_without_being_another_one_for_a_moment(monkeypatch):
 
 def test_which_warnings_were_shown_is_looked_at_twice_however_many_filters_are_set(monkeypatch):
     """Each look is at all modules: 0.4 ms of a cell where pandas is imported."""
-    from holdfast.worker.settings import rows
+    from holdfast.worker.settings import process_settings
 
     looks = []
-    look = rows._store._modules_with
-    monkeypatch.setattr(rows._store, "_modules_with", lambda name: looks.append(name) or look(name))
-    with rows.as_shown_before():
-        with rows.as_shown_before(), rows.as_shown_before():
+    look = process_settings._store._modules_with
+    monkeypatch.setattr(
+        process_settings._store, "_modules_with", lambda name: looks.append(name) or look(name)
+    )
+    with process_settings.as_shown_before():
+        with process_settings.as_shown_before(), process_settings.as_shown_before():
             pass
     assert len(looks) == 2
-    with rows.as_shown_before():
+    with process_settings.as_shown_before():
         pass
     assert len(looks) == 4
 

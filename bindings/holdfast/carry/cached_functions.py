@@ -141,7 +141,7 @@ _of: weakref.WeakKeyDictionary[Results, t.Any] = weakref.WeakKeyDictionary()  # 
 
 
 class _OfOwnModule(Codec):
-    """The results of a function in a module of the user's own (worker/settings/remembered.py)."""
+    """The results of a function in a module of the user's own (worker/settings/function_results.py)."""
 
     types = (f"{__name__}.Results",)
 

@@ -10,7 +10,7 @@ what the copy itself holds.
 object. The callback has run in the cell, or that of the new reference will run.
 
 *`weakref.finalize`.* A finalizer of the notebook's code is a value: it goes to cells, and comes back with its
-object (libraries/standard/weak_references.py, worker/settings/kept.py). The same holds for a finalizer of a
+object (libraries/standard/weak_references.py, worker/settings/slots.py). The same holds for a finalizer of a
 library's object that the notebook makes, if its arguments are only texts (`tempfile.TemporaryDirectory`). A
 number among them may be a descriptor of this process. A finalizer that arrives is put to work when all that
 was carried with it is there. The one that it replaces is detached.

@@ -60,9 +60,7 @@ class Snapshot:
             for key, value in current.items()
             if self.entries.get(key, MISSING) is not value
         }
-        gone = {
-            key: (was, MISSING) for key, was in self.entries.items() if key not in current
-        }
+        gone = {key: (was, MISSING) for key, was in self.entries.items() if key not in current}
         return found | gone
 
     def put_back(self, holder: t.Any, keys: t.Iterable[t.Any]) -> None:

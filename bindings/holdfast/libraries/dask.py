@@ -13,7 +13,9 @@ def _implementations(name: str, module: str) -> Registry:
 
     def holders(names: t.Iterable[t.Any]) -> dict[t.Any, t.Any]:
         space = vars(sys.modules[module])
-        return {name: one._lookup for name, one in space.items() if type(one).__name__ == "Dispatch"}
+        return {
+            name: one._lookup for name, one in space.items() if type(one).__name__ == "Dispatch"
+        }
 
     return Registry(f"implementations for {name}", module, holders=holders)
 

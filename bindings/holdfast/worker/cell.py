@@ -44,11 +44,11 @@ from .prefault import prefault
 from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import autoreload, census, kept, state
-from .settings.asked import new_modules, plain_settings
+from .settings import autoreload, census, slots, state
+from .settings.plain_settings import new_modules, plain_settings
 from .settings.counters import counters
 from .settings.own_code import own_code
-from .settings.rows import as_shown_before
+from .settings.process_settings import as_shown_before
 from .skipped import Skipped
 
 if t.TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Cell(Worker):
         # Warnings from remaking values aren't the cell's.
         with as_shown_before():
             with no_warnings():
-                patches.bind_slot(kept.FINDERS, self._bind_with_what_it_needs)
+                patches.bind_slot(slots.FINDERS, self._bind_with_what_it_needs)
                 bound, report["reason"] = reach.bind(
                     self.names, self.shell, code, last, always=patches.keys()
                 )

@@ -42,7 +42,7 @@ from .origin import is_library
 from .prefault import prefault
 from .process import become_worker, leave
 from .settings.counters import counters
-from .settings.located import located
+from .settings.module_files import module_files
 from .settings.thread_locals import thread_locals
 
 # They start threads that a fork doesn't survive. Those of Polars start with its first query; what
@@ -313,7 +313,7 @@ def _settle() -> None:
     counters.look()  # so does each fork for what it imports itself
     thread_locals.look()
     _look_ahead()
-    located.capture()  # a fork looks at what it imports itself
+    module_files.capture()  # a fork looks at what it imports itself
     gc.freeze()  # so that a child's collections don't copy the fork server's pages
     prefault.settle()
 
@@ -322,11 +322,11 @@ def _look_ahead(anew: bool = True) -> None:
     """The state of forks before the notebook's code runs in them, if all have the shell that is
     here. If not `anew`, only if something was imported since the last look."""
     from .ipython import application
-    from .settings import begun
+    from .settings import baseline
 
     shell = application.built_shell()
-    if shell is not None and (anew or not begun.is_known()):
-        begun.look_ahead(shell)
+    if shell is not None and (anew or not baseline.is_known()):
+        baseline.look_ahead(shell)
 
 
 def _try_import(name: str) -> bool:

@@ -45,7 +45,7 @@ from .requests import Worker
 from .rollback import Rollback
 from .run_mode import RunMode
 from .settings import autoreload, census, state
-from .settings.asked import plain_settings
+from .settings.plain_settings import plain_settings
 from .settings.counters import counters
 from .settings.own_code import own_code
 from .subshells import Subshells, SubshellThread

@@ -34,7 +34,7 @@ from . import notices
 from .control import Frame
 from .event_cost import Counted, event_cost
 from .ipython import frames
-from .settings import rows
+from .settings import process_settings
 
 if t.TYPE_CHECKING:
     from holdfast import _recorder
@@ -56,7 +56,7 @@ class Recording:
         self._shell = shell
         self._recorder = importlib.import_module("holdfast._recorder")
         for module in (
-            rows,
+            process_settings,
             libraries,
         ):  # their directories: they may run at an import of the cell's
             self._recorder.exclude(os.path.join(os.path.dirname(module.__file__), ""))

@@ -38,12 +38,12 @@ from .ipython import application, results
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
-from .settings import begun, dispatchers, kept
-from .settings.asked import plain_settings
+from .settings import baseline, dispatchers, slots
+from .settings.plain_settings import plain_settings
 from .settings.attributes import is_own
 from .settings.library_state import library_state
 from .settings.own_code import own_code
-from .settings.remembered import remembered
+from .settings.function_results import function_results
 from .subshells import SubshellThread
 
 if t.TYPE_CHECKING:
@@ -112,12 +112,12 @@ class Worker:
         they are imported."""
         shell = self.shell
         shell.own_hidden = frozenset(shell.user_ns_hidden)
-        known = begun.begin(shell, self.app.ahead)
+        known = baseline.begin(shell, self.app.ahead)
         differences = known.differences
-        slots = known.slots | kept.own_slots(shell, self.runs_exit_handlers)
-        slots["what own modules have computed"] = differences.slot()
-        shell.patches = Patches(shell.user_ns, slots, differences)
-        shell.patches.watch(kept.WATCHED)
+        own = known.slots | slots.own_slots(shell, self.runs_exit_handlers)
+        own["what own modules have computed"] = differences.slot()
+        shell.patches = Patches(shell.user_ns, own, differences)
+        shell.patches.watch(slots.WATCHED)
         library_state.follow(shell.patches)
 
         def imported(module: t.Any) -> None:
@@ -127,10 +127,8 @@ class Worker:
             if is_own(module.__spec__):
                 own_code.imported(module)
                 differences.imported(module)
-                remembered.imported(module)
-                dispatchers.of_own_modules.meet(
-                    module.__name__, dispatchers.in_own_module(module)
-                )
+                function_results.imported(module)
+                dispatchers.of_own_modules.meet(module.__name__, dispatchers.in_own_module(module))
 
         def is_wanted(spec: t.Any) -> bool:
             name = spec.name

@@ -1,7 +1,7 @@
 """Carries what the notebook has added to lists and dicts to which libraries add, too.
 
 Such lists are finders of modules, callbacks of the collector, hooks of IPython. A `Registry` with `holders` declares
-some. What the notebook has added to them is a slot (kept.py); in another process it is added to what libraries have put
+some. What the notebook has added to them is a slot (slots.py); in another process it is added to what libraries have put
 there. An entry is the notebook's if its code made it, or if nobody's code did (`len`) and the process didn't begin
 with it.
 """
@@ -17,7 +17,7 @@ from holdfast.carry.patches import MISSING, Deleted, Slot
 from holdfast.libraries import Registry
 
 from .attributes import is_notebooks, own_modules
-from .watched import Watched
+from .memo import Watched
 from holdfast.carry.snapshots import Snapshot
 
 Items = list[tuple[t.Any, t.Any]]  # keys or places, and values
@@ -73,7 +73,9 @@ class Additions:
         self._registry, self._holders = registry, registry.holders
         self._is_made = is_made or self._is_declared
         self._begun: dict[t.Any, Snapshot] = {}
-        self._first: dict[t.Any, list[t.Any]] = {}  # keys; what libraries add later may be gone with them
+        self._first: dict[
+            t.Any, list[t.Any]
+        ] = {}  # keys; what libraries add later may be gone with them
 
         self._watched: Watched | None = None  # what was read last,
         self._found: t.Any = MISSING  # and what was there
@@ -87,7 +89,9 @@ class Additions:
         """Nothing of the notebook's has used them."""
         found, self._watched = self._holders(()), None
         self._begun = {name: Snapshot(holder) for name, holder in found.items()}
-        self._first = {name: list(one.entries) for name, one in self._begun.items() if one.kind is dict}
+        self._first = {
+            name: list(one.entries) for name, one in self._begun.items() if one.kind is dict
+        }
         for name in found:
             if isinstance(name, str):
                 module_objects.know(self._registry.module, name)

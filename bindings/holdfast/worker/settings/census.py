@@ -42,7 +42,7 @@ from .attributes import (
 )
 from .differences import CARRIED_OTHERWISE
 from .own_code import own_code
-from .asked import differs, plain_settings, read
+from .plain_settings import differs, plain_settings, read
 
 Attributes = dict[str, dict[str, t.Any]]  # by module and name
 
@@ -62,8 +62,10 @@ class Census:
 
     def __init__(self, shell: t.Any, code: str):
         self._shell = shell
-        # What a plain value can set comes back with the commit (asked.py).
-        self._rows = {name: read(row) for name, row in plain_settings.rows.items() if row.write is None}
+        # What a plain value can set comes back with the commit (plain_settings.py).
+        self._rows = {
+            name: read(row) for name, row in plain_settings.rows.items() if row.write is None
+        }
         self._own = {name: look_into(module) for name, module in own_modules().items()}
         self._others = {
             module.__name__: public(module)

@@ -64,13 +64,13 @@ from .attributes import (
     steps_to,
     value_of,
 )
-from .rows import IN_MEMORY
-from .watched import Watched, holders_in
+from .process_settings import IN_MEMORY
+from .memo import Watched, holders_in
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "holdfast"))
-# Of other modules: by kept.py, rows.py, libraries/standard; or a cache.
+# Of other modules: by slots.py, process_settings.py, libraries/standard; or a cache.
 CARRIED_OTHERWISE = frozenset(
     "gc:callbacks copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
     " linecache:cache inspect:modulesbyfile".split()

@@ -1,4 +1,4 @@
-"""Carries what the notebook has registered with single-dispatch functions, as slots (kept.py).
+"""Carries what the notebook has registered with single-dispatch functions, as slots (slots.py).
 
 `pkgutil.iter_importer_modules.register(Store, store_modules)` puts an entry into a dict that only the function knows.
 So the functions of the modules that the notebook uses (differences.py), and of the user's own modules, are asked for
@@ -46,7 +46,9 @@ class Dispatchers:
         for path, function in functions:
             registry = dict(function.registry)
             if self._has_others:
-                registry = {key: one for key, one in registry.items() if not _is_notebooks(key, one)}
+                registry = {
+                    key: one for key, one in registry.items() if not _is_notebooks(key, one)
+                }
             self._begun[module, path] = Snapshot(registry)
 
     def _counts(self, key: t.Any, value: t.Any) -> bool:

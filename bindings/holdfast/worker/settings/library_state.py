@@ -1,7 +1,7 @@
 """Carries the state of libraries that the files of holdfast/libraries declare. It knows no library itself.
 
 A file is loaded when its package is looked for, or when another process's state of it arrives. Its settings
-are rows (asked.py), or slots (kept.py) if the notebook's objects may be in them. Registries and replays are
+are rows (plain_settings.py), or slots (slots.py) if the notebook's objects may be in them. Registries and replays are
 slots, too. Counters are added to those that are found (counters.py).
 
 A declaration is tried at the end of the import that it waits for. If this version of the library lacks what
@@ -19,11 +19,11 @@ from holdfast.carry.patches import Patches, Slot
 from holdfast.libraries import Counter, Registry, Replay, Setting
 
 from .additions import Additions
-from .asked import Row, is_imported, plain_settings
+from .plain_settings import Row, is_imported, plain_settings
 from .counters import counters
-from .registries import Kept
+from .registries import Contents
 from .replays import Replays
-from .watched import Memo, everything_in
+from .memo import Memo, everything_in
 
 _ALWAYS = "standard"  # the standard library's
 
@@ -60,7 +60,7 @@ def _reader(setting: Setting, get: t.Callable[[], t.Any]) -> t.Callable[[], t.An
     return Memo(get, held, setting.parts or (lambda: everything_in(held())))
 
 
-_Base = Kept | Additions | _Compared
+_Base = Contents | Additions | _Compared
 
 
 class LibraryState:
@@ -145,7 +145,7 @@ class LibraryState:
             self._replays[name] = one, after
             return None if self._namespace is None else self._note(name)
         if isinstance(one, Registry):
-            return self._compare(name, Kept(one) if one.holders is None else Additions(one))
+            return self._compare(name, Contents(one) if one.holders is None else Additions(one))
         after = one.after or package
         if one.begin is not None:
             return self._compare(name, _Compared(one, after))
@@ -153,7 +153,9 @@ class LibraryState:
         if one.has_values:
             put = t.cast("t.Callable[[t.Any], None]", one.set)
             return Slot(after, get, put)
-        plain_settings.add(name, Row(after, get, one.set, one.fresh, is_drawn=one.is_drawn, late=one.late))
+        plain_settings.add(
+            name, Row(after, get, one.set, one.fresh, is_drawn=one.is_drawn, late=one.late)
+        )
         return None
 
     def _compare(self, name: str, base: _Base) -> Slot:

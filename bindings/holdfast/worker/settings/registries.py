@@ -1,4 +1,4 @@
-"""Carries the objects in which libraries keep what the notebook has set: each `Registry` is a slot (kept.py).
+"""Carries the objects in which libraries keep what the notebook has set: each `Registry` is a slot (slots.py).
 
 Its value is what differs from how the process began, or imported the library: attributes, and entries of its
 dicts. It is encoded like a variable, with what it shares with variables. In the other process it is set in
@@ -18,7 +18,7 @@ from holdfast.libraries import Registry
 
 from ..bound import look
 from holdfast.carry.snapshots import Snapshot, entries_of
-from .watched import Memo, objects_in
+from .memo import Memo, objects_in
 
 
 class _Entry(t.NamedTuple):
@@ -63,7 +63,7 @@ class _Attribute:
 _HOLDERS = (dict, set)  # stay the objects that they are
 
 
-class Kept:
+class Contents:
     """One registry, and how it was when the process began or the library was imported."""
 
     def __init__(self, registry: Registry):
@@ -157,7 +157,7 @@ class Kept:
                 found[name] = known.get(id(value), value)
         return [found, entries]
 
-    def _differing(self, begun: _Begun, now: t.Any) -> t.Any:
+    def _differing(self, begun: _Attribute, now: t.Any) -> t.Any:
         """The items that were put into a dict or changed there, and the keys that are gone."""
         if begun.has_all(now):
             return None

@@ -1,4 +1,4 @@
-"""Makes calls by which a notebook sets up a library again in another process: each `Replay` is a slot (kept.py).
+"""Makes calls by which a notebook sets up a library again in another process: each `Replay` is a slot (slots.py).
 
 `hv.extension("bokeh")` and `tqdm.pandas()` change classes, renderers and formatters in many places, and
 `codecs.register` keeps its argument in C. Such changes can't be carried. So the calls that a `Replay`
@@ -24,7 +24,7 @@ from IPython.utils.capture import capture_output
 from holdfast.carry.patches import MISSING, Slot
 from holdfast.libraries import Replay
 
-from .exits import imports, is_own, is_same
+from .exit_handlers import imports, is_own, is_same
 
 Place = tuple[str, str]  # a module, and a path there
 Call = tuple[Place, tuple[t.Any, ...], dict[str, t.Any]]  # what was called, arguments, named ones

@@ -5,7 +5,7 @@ random generators, the umask, what IPython has loaded, how numbers, tracebacks a
 state is captured with each commit, applied in a cell worker before its cell, and adopted by the main worker
 if the cell changed it. All of this comes before names are bound, since decoding imports modules. State that
 refers to values of the notebook (a warning's class, a log handler) is in the namespace instead, as names are
-(kept.py).
+(slots.py).
 
 Each setting is encoded, decoded and set by itself, in the order of `_SETTINGS`. `sys.path`, and the modules
 that it doesn't lead to, come before what is pickled by reference. A setting that fails costs no other one: it
@@ -34,9 +34,9 @@ from holdfast.base.after_import import call_once_imported
 from holdfast.scorep import messages
 
 from .. import imports, notices
-from .asked import plain_settings
+from .plain_settings import plain_settings
 from .counters import counters
-from .located import located, working_directory
+from .module_files import module_files, working_directory
 from .own_code import own_code
 
 State = dict[str, t.Any]
@@ -259,7 +259,9 @@ _SETTINGS: dict[str, Setting] = {
     "environment": Setting(_environment, _set_environment),
     "directory": Setting(lambda shell: working_directory(), _set_directory),
     "path": Setting(_path, _set_path),
-    "located": Setting(lambda shell: located.capture(), lambda new, old, shell: located.apply(new)),
+    "module_files": Setting(
+        lambda shell: module_files.capture(), lambda new, old, shell: module_files.apply(new)
+    ),
     "losses": Setting(losses.capture, losses.apply),
     "said": Setting(
         lambda shell: sorted(messages.said), lambda new, old, shell: messages.said.update(new)

@@ -2,7 +2,7 @@
 
 `scipy.fft.set_workers(2)` and its like set an attribute of such an object, which is in a module of the
 library, and which no function reads. In another process the thread has none of it. So all `threading.local`
-objects of libraries' modules are looked at. Attributes that are plain values are carried (rows.py). Others
+objects of libraries' modules are looked at. Attributes that are plain values are carried (process_settings.py). Others
 stay, since a library also keeps connections and caches there.
 """
 
@@ -18,10 +18,12 @@ from holdfast.libraries import is_plain
 
 from ..origin import is_library
 from .attributes import new_modules
-from .watched import Memo, holders_in
+from .memo import Memo, holders_in
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
-_BY_ROWS = frozenset(("sklearn._config",))  # asked for by a function of the package (rows.py)
+_BY_ROWS = frozenset(
+    ("sklearn._config",)
+)  # asked for by a function of the package (process_settings.py)
 
 Found = dict[str, dict[str, dict[str, t.Any]]]  # values by module, name there, and attribute
 

@@ -1,6 +1,6 @@
-"""The table of settings that a function reads, and another one sets (asked.py, census.py).
+"""The table of settings that a function reads, and another one sets (plain_settings.py, census.py).
 
-Each row is a part of the state that is no variable and in no other list (state.py, kept.py). To add one: the
+Each row is a part of the state that is no variable and in no other list (state.py, slots.py). To add one: the
 function that reads it, and, if a plain value is enough, the one that sets it. Settings of libraries are
 declared in holdfast/libraries.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import functools
 import gc
 import io
 import os
@@ -28,7 +27,7 @@ from ..origin import is_library
 from ..output import Stream
 from ..process import has_children
 from . import autoreload
-from .asked import Row, plain_settings
+from .plain_settings import Row, plain_settings
 from .attributes import is_notebooks
 from .reloader import EXTENSION
 from .thread_locals import thread_locals

@@ -1,4 +1,4 @@
-"""Carries those settings that a function can read and another one can set (the table in rows.py).
+"""Carries those settings that a function can read and another one can set (the table in process_settings.py).
 
 A clean process begins with none of the notebook's settings. Both processes are forks of the same one, which
 runs no user code. So a setting that differs from how this process began was set by the notebook. A row with a
@@ -19,11 +19,11 @@ from holdfast import libraries
 from holdfast.base.after_import import Waiting
 
 from .. import notices
-from . import exits
+from . import exit_handlers
 from .attributes import new_modules
 from .own_code import own_code
 
-_KEPT = frozenset(("exit handlers",))  # they run where they are: exits.py
+_ELSEWHERE = frozenset(("exit handlers",))  # they run where they are: exit_handlers.py
 _STAYS = "the notebook's own process alone has that"
 
 
@@ -46,7 +46,9 @@ class Row(t.NamedTuple):
     of_process: bool = False
     is_drawn: bool = False
     is_costly: bool = False  # at a commit that no cell waits for the last answer counts
-    late: t.Callable[[str], bool] | None = None  # set between cells: whether the next one's code needs it
+    late: t.Callable[[str], bool] | None = (
+        None  # set between cells: whether the next one's code needs it
+    )
 
 
 class PlainSettings:
@@ -60,7 +62,9 @@ class PlainSettings:
         self.is_idle = False  # no cell waits for the commit
         self._fresh: dict[str, t.Any] = {}
         self._last: dict[str, t.Any] = {}  # of costly rows
-        self._waiting = Waiting(self._set, lambda name: self.rows[name].module if name in self.rows else "")
+        self._waiting = Waiting(
+            self._set, lambda name: self.rows[name].module if name in self.rows else ""
+        )
         self._late: dict[str, t.Any] = {}  # values that wait for the next cell, or for a later one
         self._count = 0  # of modules, when they were looked at last
         self._modules: set[str] = set()  # which weren't imported when the process began
@@ -151,7 +155,7 @@ class PlainSettings:
         process doesn't have it."""
         found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
         for name, row in self.rows.items():
-            if row.write is None and name not in _KEPT:
+            if row.write is None and name not in _ELSEWHERE:
                 if differs(row, self._fresh.get(name), self._now(name, row), imported=True):
                     found[name] = _STAYS
         return found
@@ -165,7 +169,7 @@ class PlainSettings:
     def look(self, shell: t.Any) -> dict[str, t.Any]:
         """Note, before a cell in a clean process, what can only be reported."""
         rows = {name: row for name, row in self.rows.items() if row.write is None}
-        return {name: read(row) for name, row in rows.items() if name not in _KEPT}
+        return {name: read(row) for name, row in rows.items() if name not in _ELSEWHERE}
 
     def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
         """Name what differs from `look` after the cell; `imported`: the cell has imported modules."""
@@ -174,7 +178,7 @@ class PlainSettings:
             for name, was in before.items()
             if differs(self.rows[name], was, read(self.rows[name]), imported)
         ]
-        found += ["exit handlers"] if exits.left_out else []
+        found += ["exit handlers"] if exit_handlers.left_out else []
         return found + [f"the module {name}" for name in self.made()]
 
     def _fresh_of(self, name: str) -> t.Any:

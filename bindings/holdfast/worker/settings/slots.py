@@ -16,13 +16,13 @@ from holdfast.carry.patches import MISSING, Slot
 from holdfast.carry.snapshots import Snapshot
 from holdfast.libraries import Registry
 
-from . import dispatchers, exits
+from . import dispatchers, exit_handlers
 from .additions import Additions
 from .attributes import is_notebooks
-from .exits import is_own
+from .exit_handlers import is_own
 from .library_state import library_state
-from .remembered import remembered
-from .rows import as_shown_before
+from .function_results import function_results
+from .process_settings import as_shown_before
 
 FINDERS = "how modules are found"
 _OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
@@ -37,7 +37,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "warnings.filters": _filters(),
         "sys.argv": _arguments(),
         "decimal.getcontext()": _decimal_context(shell),
-        "what functions of own modules remember": remembered.slot(),
+        "what functions of own modules remember": function_results.slot(),
         "implementations of own functions (singledispatch)": dispatchers.of_own_modules.slot(),
         "implementations of libraries' functions (singledispatch)": dispatchers.of_libraries.slot(),
         **library_state.begin(shell),
@@ -47,7 +47,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
 def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
     """Those of one process alone: most stand in for functions. To be called once in a process."""
     if not runs_exit_handlers:
-        exits.leave_out(shell.user_ns)
+        exit_handlers.leave_out(shell.user_ns)
     abstract = _Abstract()
     finalizers.watch(lambda space: is_own(space, shell.user_ns))
     return {

@@ -12,7 +12,7 @@ import pytest
 from holdfast import _store
 
 pytest.importorskip("IPython")
-from holdfast.worker.settings.watched import Memo, Watched, holders_in, objects_in  # noqa: E402
+from holdfast.worker.settings.memo import Memo, Watched, holders_in, objects_in  # noqa: E402
 
 
 class Kind:

@@ -7,7 +7,7 @@ import pytest
 from holdfast.base import after_import
 from holdfast.carry.patches import MISSING
 from holdfast.carry import cached_functions
-from holdfast.worker.settings.remembered import Remembered
+from holdfast.worker.settings.function_results import FunctionResults
 
 SOURCE = """
 import functools
@@ -32,7 +32,7 @@ def process(monkeypatch):
         if name not in known:
             module = types.ModuleType("hf_remembers")
             exec(SOURCE, vars(module))
-            here = Remembered()
+            here = FunctionResults()
             here.imported(module)
             known[name] = module, here.slot(), here
         monkeypatch.setitem(sys.modules, "hf_remembers", known[name][0])

@@ -35,7 +35,7 @@ def working_directory() -> str:
         return ""
 
 
-class Located:
+class ModuleFiles:
     """This process's: what is known, and the finder for it."""
 
     def __init__(self) -> None:
@@ -101,4 +101,4 @@ def _file(name: str) -> str | None:
     return spec.origin if isinstance(spec.origin, str) else None
 
 
-located = Located()
+module_files = ModuleFiles()

@@ -41,7 +41,9 @@ class Watched:
 
     def is_still_of(self, objects: t.Collection[t.Any]) -> bool:
         """The same, if it is these that are to be read."""
-        is_same = len(objects) == len(self._objects) and all(map(operator.is_, objects, self._objects))
+        is_same = len(objects) == len(self._objects) and all(
+            map(operator.is_, objects, self._objects)
+        )
         return is_same and self.is_still()
 
 

@@ -13,7 +13,7 @@ LOOK = """
 import os, sys
 
 def look_in_fork():
-    if "holdfast.worker.settings.begun" in sys.modules and "done" not in vars(look_in_fork):
+    if "holdfast.worker.settings.baseline" in sys.modules and "done" not in vars(look_in_fork):
         look_in_fork.done = True
         exec(CODE, {{}})
 
@@ -46,27 +46,27 @@ def differing(what, found, anew):
     return [f"{{what}} {{name}}" for name in {{**found, **anew}}
             if not same(found.get(name), anew.get(name))]
 
-begun = sys.modules["holdfast.worker.settings.begun"]
-asked = sys.modules["holdfast.worker.settings.asked"].plain_settings
-begin = begun.begin
+baseline = sys.modules["holdfast.worker.settings.baseline"]
+asked = sys.modules["holdfast.worker.settings.plain_settings"].plain_settings
+begin = baseline.begin
 
 def look(shell, is_as_built):
     inherited = begin(shell, True)
     rows = dict(asked._fresh)
     compared = {{name: dict(inner(slot)) for name, slot in inherited.slots.items()}}
-    anew = begun.Begun(shell)
+    anew = baseline.Baseline(shell)
     found = differing("row", rows, asked._fresh)
     for name, parts in compared.items():
         found += differing(name, parts, inner(anew.slots[name]))
     for part in ("_libraries", "_inside"):
         old, new = (getattr(one.differences, part) for one in (inherited, anew))
         found += differing(part, old, new)
-    about = is_as_built, inherited is begun._ahead, "pandas" in sys.modules, found
+    about = is_as_built, inherited is baseline._ahead, "pandas" in sys.modules, found
     with open(f"{place}/{{os.getpid()}}", "w") as file:
         file.write(sys.modules["json"].dumps(about))
     return inherited
 
-begun.begin = look
+baseline.begin = look
 '''
 """
 
@@ -112,9 +112,9 @@ fork_server.import_own()
 fork_server.import_rest()
 import numpy
 fork_server._look_ahead(anew=False)
-from holdfast.worker.settings import begun
+from holdfast.worker.settings import baseline
 assert "holdfast.libraries.numpy" in sys.modules
-assert begun.is_known()
+assert baseline.is_known()
 """
 
 

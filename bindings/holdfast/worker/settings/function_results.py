@@ -1,4 +1,4 @@
-"""Carries the results that functions of the user's own modules keep, as a slot (kept.py).
+"""Carries the results that functions of the user's own modules keep, as a slot (slots.py).
 
 A function that `functools.lru_cache` wraps keeps results. Another process has such a function as its module made it. So
 the results of a function are one value, encoded like a variable, and put into the function that the other process
@@ -21,7 +21,7 @@ from .attributes import functions_of
 OfModule = dict[str, Results]  # by the path of the function
 
 
-class Remembered:
+class FunctionResults:
     """What the functions of this process's own modules remember."""
 
     def __init__(self) -> None:
@@ -73,4 +73,4 @@ def _caches_of(module: str) -> t.Iterator[tuple[str, t.Any]]:
     return (pair for pair in functions_of(sys.modules[module]) if type(pair[1]) is Cached)
 
 
-remembered = Remembered()
+function_results = FunctionResults()

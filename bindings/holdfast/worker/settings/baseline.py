@@ -3,8 +3,8 @@
 To look at all of it takes milliseconds, and writes reference counts in hundreds of the fork server's pages,
 which a fork then copies. So the fork server looks, each time after it has imported something, and its forks
 inherit the notes. A fork looks again only at what it may have differently from its parent: the rows of a
-process (rows.py), `sys`, whose streams a worker replaces, finders of modules, and handlers of signals
-(kept.py). It looks at everything if a module was imported or a start-up file of the user's ran since.
+process (process_settings.py), `sys`, whose streams a worker replaces, finders of modules, and handlers of signals
+(slots.py). It looks at everything if a module was imported or a start-up file of the user's ran since.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from __future__ import annotations
 import sys
 import typing as t
 
-from . import kept
-from .asked import plain_settings
+from . import slots
+from .plain_settings import plain_settings
 from .differences import Differences
 
 
-class Begun:
+class Baseline:
     """The state of one process as it begins. The rows are in `plain_settings`."""
 
     def __init__(self, shell: t.Any):
         self.modules = len(sys.modules)
-        self.slots = kept.slots(shell)
+        self.slots = slots.slots(shell)
         self.differences = Differences(shell.user_ns)
         plain_settings.begin(shell)
 
 
-_ahead: Begun | None = None
+_ahead: Baseline | None = None
 
 
 def look_ahead(shell: t.Any) -> None:
     """Look in the fork server, for the forks to come."""
     global _ahead
-    _ahead = Begun(shell)
+    _ahead = Baseline(shell)
     if not is_known():  # the first look at a library imports our file about it
-        _ahead = Begun(shell)
+        _ahead = Baseline(shell)
 
 
 def is_known() -> bool:
@@ -43,11 +43,11 @@ def is_known() -> bool:
     return _ahead is not None and _ahead.modules == len(sys.modules)
 
 
-def begin(shell: t.Any, is_as_built: bool) -> Begun:
+def begin(shell: t.Any, is_as_built: bool) -> Baseline:
     """In a worker, before the notebook's code runs; `is_as_built`: the fork server built its shell, and
     no code of the user's has run in it."""
     if _ahead is None or not is_as_built or not is_known():
-        return Begun(shell)
+        return Baseline(shell)
     _ahead.differences.begin_in_fork()
     plain_settings.begin_in_fork(shell)
     return _ahead
