@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from holdfast import codecs, libraries
-from holdfast.libraries import Counter, Imported, Registry, Replay, Setting, set_each
+from holdfast.libraries import MISSING, Counter, Imported, Registry, Replay, Setting, set_each
 from holdfast.worker.settings import library_state
-from holdfast.worker.settings.plain_settings import PlainSettings
+from holdfast.worker.settings.plain_settings import PlainSettings, Row
 from holdfast.worker.settings.library_state import LibraryState
 
 DECLARED = {
@@ -173,3 +173,72 @@ def test_an_entry_point_adds_to_what_is_declared(found, why, monkeypatch):
     assert libraries.has("mine") and len(libraries.load("mine")) == added
     assert len(libraries.load("seaborn")) == 1 + added
     assert set(libraries.unusable.values()) == ({why} if why else set())
+
+
+# ---- settings that wait, and what two processes have set in one
+
+
+def plain_settings(*declared):
+    """How a process begins with these settings of `json`."""
+    found = PlainSettings()
+    found.begin(None)
+    for name, row in declared:
+        found.add(name, row)
+    return found
+
+
+def test_a_late_setting_waits_for_the_next_cell_or_for_one_that_needs_it(monkeypatch):
+    there = {"value": 1}
+    row = Row(
+        "waits_here", lambda: there["value"], lambda new: there.update(value=new),
+        late=lambda code: "needed" in code,
+    )  # fmt: skip
+    process = plain_settings(("waits_here: value", row))
+    process.apply({"waits_here: value": 2}, None, None)
+    process.settle("other")
+    assert there["value"] == 1 and process.capture(None) == {"waits_here: value": 2}
+    process.settle("needed")
+    assert there["value"] == 2 and process.capture(None) == {}
+    process.apply({"waits_here: value": 3}, None, None)
+    monkeypatch.setitem(sys.modules, "waits_here", sys)
+    process.settle()
+    assert there["value"] == 3
+
+
+def test_of_a_dict_the_keys_are_set_that_another_process_has_changed():
+    """What a thread has set here meanwhile stays."""
+    there = {"a": 1, "b": 1, "c": 1}
+
+    def put(new):
+        there.clear()
+        there.update(new)
+
+    process = plain_settings(("sys: all", Row("sys", lambda: dict(there), put)))
+    before = dict(there)
+    there["thread"] = there["b"] = 2
+    process.apply({"sys: all": {"a": 3, "b": 1}}, {"sys: all": before}, None)
+    assert there == {"a": 3, "b": 2, "thread": 2}
+
+
+def test_a_setting_that_is_compared_with_how_it_began(monkeypatch):
+    there = ["own"]
+    declared = Setting(
+        "list",
+        lambda begun: there[len(begun) :] or MISSING,
+        lambda begun, new: there.__setitem__(
+            slice(len(begun), None), [] if new is MISSING else new
+        ),
+        "sys",
+        has_values=True,
+        begin=lambda: list(there),
+    )
+    monkeypatch.setattr(libraries, "load", lambda package: (declared,) if package == "sys" else ())
+    monkeypatch.setattr(libraries, "has", lambda package: package == "sys")
+    slot = LibraryState().begin(None)["sys: list"]
+    assert slot.read() is MISSING
+    there.append("mine")
+    assert slot.read() == ["mine"]
+    slot.write(MISSING)
+    assert there == ["own"]
+    slot.write(["theirs"])
+    assert there == ["own", "theirs"]

@@ -324,7 +324,7 @@ class Cell(Worker):
         new = new_modules(count)
         changed = plain_settings.changed(before, bool(new), self.shell)
         notices.changed_alone([*changed, *results.altered(self.shell, entries)])
-        report["settings"] = census.pack({}, census.submodules(self.shell, new))
+        report["submodules"] = census.submodules(self.shell, new)
 
     def _report_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""

@@ -242,8 +242,8 @@ class Forked:
         notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         report["numbers"] = saved["numbers"]
         notices.addresses_alone(main.addresses.of_saved(saved["saved"], namespace))
-        report["settings"], changed = state.changes()
-        notices.changed_alone([*changed, *results.altered(main.shell, entries)])
+        report["submodules"] = state.submodules()
+        notices.changed_alone([*state.changes(), *results.altered(main.shell, entries)])
         for number, fd in handles.table.hand_over().items():
             main.channel.send_handle(number, fd)
         report["names_lost"] = {

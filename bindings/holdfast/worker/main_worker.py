@@ -518,7 +518,7 @@ class MainWorker(Worker):
         shell = self.shell
         self.last_report = frame.get("report") or {}
         self.lost |= self.last_report.pop("names_lost", {})
-        settings = self.last_report.pop("settings", b"")
+        submodules = self.last_report.pop("submodules", ())
         numbers = self.last_report.pop("numbers", {})
         gone = self.last_report.pop("names_gone", ())
         outputs_gone = self.last_report.pop("outputs_gone", ())
@@ -545,8 +545,7 @@ class MainWorker(Worker):
                 results.restore_results(shell, memory)
             self.touched.learn({})
         results.forget(shell, outputs_gone)
-        if settings:  # the environment, which some depend on, is there
-            census.apply(settings)
+        census.import_submodules(submodules)  # the environment, which some depend on, is there
         counters.settle()  # when all is imported
         autoreload.note_imported()
         if self.last_report.pop("collected", False):

@@ -79,7 +79,7 @@ class Report(Usage, Counts, CommitCounts, total=False):
     outputs_gone: list[int]  # results that code has taken out of Out
     names_gone: list[str]
     numbers: dict[str, list[int]]  # that may be addresses, by the key of what has them
-    settings: bytes  # of settings.census
+    submodules: list[str]  # that the main worker imports, too
     written: list[str]  # the code's key, and what it wrote without showing it
 
 

@@ -1,4 +1,4 @@
-"""Reads, compares and sets the attributes of modules, for census.py."""
+"""Reads, compares and sets the attributes of modules."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typing as t
 
 from holdfast import _store, marshal
 from holdfast.carry.cached_functions import Cached
+from holdfast.carry.patches import MISSING
 
 from ..bound import Budget, look
 from ..origin import is_library
@@ -24,15 +25,9 @@ SYS = frozenset(
     "modules path argv path_importer_cache last_type last_value last_traceback last_exc meta_path"
     " path_hooks".split()
 )
-_PLAIN_HOLDERS = frozenset((list, dict, set))
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_UNDERS = (
-    "_",
-    "__",
-    "___",
-    "__import__",
-    "__build_class__",
-)  # gettext's function, or what keeps IPython from setting results
+# Of builtins: gettext's function, for one, and what statements call.
+UNDERS = frozenset(("_", "__", "___", "__import__", "__build_class__"))
 # Set by the import, or by all modules (`__builtins__`).
 _OF_IMPORT = frozenset(
     "__name__ __doc__ __package__ __loader__ __spec__ __file__ __cached__ __builtins__".split()
@@ -62,8 +57,8 @@ _AROUND: dict[type, tuple[str, ...]] = {
 }
 DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
 _DIGEST_MAX = 16 << 20  # bytes
+_STANDARD = sys.stdlib_module_names
 _WORD = re.compile(r"[^\W\d][\w.]*")
-MISSING = "holdfast: no such attribute"
 
 
 # ---- which modules
@@ -324,21 +319,11 @@ def _digest(value: object) -> t.Any:
         return None
 
 
-def public(module: object) -> dict[str, t.Any]:
-    """Which objects its public attributes are; of sys and builtins also what lists and their like hold."""
-    attributes = vars(module) if isinstance(module, types.ModuleType) else {}
-    left_out: t.Container[str] = SYS if module is sys else ()
-    is_builtins = attributes.get("__name__") == "builtins"
-    looks = module is sys or is_builtins
-    found: dict[str, t.Any] = {}
-    for name, value in list(attributes.items()):
-        if name in left_out or (name.startswith("_") and not (is_builtins and name in _UNDERS)):
-            continue
-        if type(value) in _ATOMS:
-            found[name] = type(value), repr(value) if type(value) in (float, complex) else value
-        else:
-            found[name] = (looks and type(value) in _PLAIN_HOLDERS and look(value)) or id(value)
-    return found
+def is_public(module: str, attribute: str) -> bool:
+    """Whether an attribute of a library's module is looked at: one with another name is the library's own."""
+    if module == "sys" and attribute in SYS:
+        return False
+    return not attribute.startswith("_") or (module == "builtins" and attribute in UNDERS)
 
 
 def steps_to(path: str) -> t.Iterator[str]:
@@ -359,6 +344,16 @@ def new_modules(count: int) -> list[str]:
     """The modules that were added since there were so many. Others aren't touched: in a fork that copies
     their pages."""
     return list(itertools.islice(reversed(sys.modules), max(len(sys.modules) - count, 0)))
+
+
+def new_installed(count: int) -> t.Iterator[tuple[str, types.ModuleType]]:
+    """Of these the modules of libraries, with their names."""
+    for name in new_modules(count):
+        module = sys.modules[name]
+        if type(module) is types.ModuleType and name.partition(".")[0] not in _STANDARD:
+            file = vars(module).get("__file__")
+            if isinstance(file, str) and os.path.isabs(file) and not _is_own_file(file):
+                yield name, module
 
 
 # ---- their attributes
@@ -394,7 +389,7 @@ def set_attributes(name: str, values: dict[str, t.Any]) -> None:
 
 def _set_attribute(holder: t.Any, attribute: str, value: t.Any) -> None:
     old = _part(holder, attribute)
-    if value == MISSING:
+    if value is MISSING:
         if old is not MISSING:
             delattr(holder, attribute)
     elif type(value) is list is type(old):

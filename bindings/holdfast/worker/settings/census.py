@@ -20,31 +20,29 @@ import atexit
 import contextlib
 import functools
 import importlib
-import pickle
 import sys
 import types
 import typing as t
 
-from holdfast.base.after_import import call_once_imported, watch_imports
+from holdfast.base.after_import import watch_imports
+from holdfast.carry.patches import MISSING
+from holdfast.carry.snapshots import Snapshot
 from holdfast.libraries import is_plain
 
 from .attributes import (
-    MISSING,
+    is_atom,
     is_notebooks,
     is_own,
+    is_public,
     look_into,
     named_modules,
     own_modules,
-    public,
-    set_attributes,
     steps_to,
     value_of,
 )
 from .differences import CARRIED_OTHERWISE
 from .own_code import own_code
 from .plain_settings import differs, plain_settings, read
-
-Attributes = dict[str, dict[str, t.Any]]  # by module and name
 
 _BARE = ("sys", "builtins")  # modules that libraries leave alone
 
@@ -68,7 +66,7 @@ class Census:
         }
         self._own = {name: look_into(module) for name, module in own_modules().items()}
         self._others = {
-            module.__name__: public(module)
+            module.__name__: Snapshot(module)
             for module in named_modules(shell, code)
             if module.__name__ not in self._own
         }
@@ -84,8 +82,12 @@ class Census:
         if module.__name__ not in self._own:  # else it was loaded anew
             self._own[module.__name__] = look_into(module)
 
-    def changes(self) -> tuple[bytes, list[str]]:
-        """After it: what `apply` sets in another process, and what can only be reported."""
+    def submodules(self) -> list[str]:
+        """After it: the modules in packages of the notebook's that the main worker is to import, too."""
+        return submodules(self._shell, sys.modules.keys() - self._imported)
+
+    def changes(self) -> list[str]:
+        """After it, when all is saved: what isn't."""
         if getattr(atexit.register, "func", None) is _register:
             atexit.register = self._register
         self._end_watch()
@@ -97,43 +99,39 @@ class Census:
         ]
         if self._handlers and "exit handlers" not in named:
             named.append("exit handlers")
-        attributes, others = self._changed_attributes()
-        packed = pack(attributes, submodules(self._shell, sys.modules.keys() - self._imported))
-        return packed, named + others
-
-    def _changed_attributes(self) -> tuple[Attributes, list[str]]:
         carried = set(self._shell.patches.keys())
         anew = own_code.loaded_since(self._reloads)
-        attributes: Attributes = {}
-        named = []
-        for looked, look_at in ((self._own, look_into), (self._others, public)):
-            for name, before in looked.items():
-                module = sys.modules.get(name)
-                now = look_at(module)
-                for attribute in sorted(before.keys() | now.keys()):
-                    if before.get(attribute, MISSING) == now.get(attribute, MISSING):
-                        continue
-                    value = value_of(module, attribute)
-                    key = f"{name}:{attribute}"
-                    if f"_{key}" in carried or key in CARRIED_OTHERWISE:
-                        continue
-                    if any(f"_{name}:{outer}" in carried for outer in steps_to(attribute)):
-                        continue  # it is of what was replaced, or has replaced it
-                    if isinstance(value, types.ModuleType):
-                        continue
-                    if name in anew and getattr(value, "__module__", None) == name:
-                        continue
-                    if is_plain(value):
-                        attributes.setdefault(name, {})[attribute] = value
-                    elif looked is self._own or name in _BARE or _is_nobodys(value):
-                        named.append(f"{name}.{attribute}")
-        return attributes, named
+        for name, attribute in (*self._changed_in_own(), *self._changed_in_others()):
+            value = value_of(sys.modules.get(name), attribute)
+            key = f"{name}:{attribute}"
+            if f"_{key}" in carried or key in CARRIED_OTHERWISE:
+                continue
+            if any(f"_{name}:{outer}" in carried for outer in steps_to(attribute)):
+                continue  # it is of what was replaced, or has replaced it
+            if isinstance(value, types.ModuleType):
+                continue
+            if name in anew and getattr(value, "__module__", None) == name:
+                continue
+            if name in self._own or name in _BARE or value is MISSING or _is_nobodys(value):
+                named.append(f"{name}.{attribute}")
+        return named
 
+    def _changed_in_own(self) -> t.Iterator[tuple[str, str]]:
+        for name, before in self._own.items():
+            now = look_into(sys.modules.get(name))
+            for attribute in sorted(before.keys() | now.keys()):
+                if before.get(attribute, MISSING) != now.get(attribute, MISSING):
+                    yield name, attribute
 
-def pack(attributes: Attributes, modules: list[str]) -> bytes:
-    """The data that `apply` reads; empty if there is nothing."""
-    found = attributes, modules
-    return pickle.dumps(found) if any(found) else b""
+    def _changed_in_others(self) -> t.Iterator[tuple[str, str]]:
+        """What their lists, dicts and sets hold is compared with how they were imported (differences.py)."""
+        for name, before in self._others.items():
+            module = sys.modules.get(name)
+            if isinstance(module, types.ModuleType):
+                for attribute, (was, now) in sorted(before.changes(module).items()):
+                    is_as = is_atom(now) and type(now) is type(was) and repr(now) == repr(was)
+                    if is_public(name, attribute) and not is_as:
+                        yield name, attribute
 
 
 def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:
@@ -146,21 +144,22 @@ def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:
     )
 
 
-def apply(packed: bytes) -> None:
-    """Set in the main worker what a cell's process has changed, now or once its module is imported."""
-    attributes, submodules = pickle.loads(packed)  # noqa: S301 - what `changes` wrote
-    for name in submodules:
+def import_submodules(names: t.Iterable[str]) -> None:
+    """In the main worker those whose package is imported."""
+    for name in names:
         if name not in sys.modules and name.rpartition(".")[0] in sys.modules:
             with contextlib.suppress(Exception):  # code that needs it will see
                 importlib.import_module(name)
-    for name, values in attributes.items():
-        call_once_imported(name, functools.partial(set_attributes, name, values))
 
 
 def _is_nobodys(one: t.Any) -> bool:
     """Whether no library has made it, which may set its own attributes at any time."""
     module = getattr(one, "__module__", None)
-    return is_notebooks(one) or (module is None and type(one).__module__ == "builtins")
+    return (
+        is_plain(one)
+        or is_notebooks(one)
+        or (module is None and type(one).__module__ == "builtins")
+    )
 
 
 def _register(

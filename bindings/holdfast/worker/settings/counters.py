@@ -25,8 +25,7 @@ import typing as t
 from holdfast.base.after_import import Waiting
 from holdfast.libraries import Counter
 
-from ..origin import is_library
-from .attributes import new_modules
+from .attributes import new_installed
 
 Places = dict[str, tuple[str, ...]]  # by module: names in it
 
@@ -89,18 +88,10 @@ class Counters:
 
     def look(self) -> None:
         """Find those of modules that have been imported since the last time."""
-        for name in new_modules(self._count):
-            if name.partition(".")[0] not in sys.stdlib_module_names:
-                module = sys.modules[name]
-                if type(module) is types.ModuleType and _is_installed(module):
-                    if found := _counters_in(module):
-                        self._places[name] = (*self._places.get(name, ()), *found)
+        for name, module in new_installed(self._count):
+            if str(module.__file__).endswith(".py") and (found := _counters_in(module)):
+                self._places[name] = (*self._places.get(name, ()), *found)
         self._count = len(sys.modules)
-
-
-def _is_installed(module: types.ModuleType) -> bool:
-    file = vars(module).get("__file__")
-    return isinstance(file, str) and file.endswith(".py") and is_library(file)
 
 
 # ---- which they are

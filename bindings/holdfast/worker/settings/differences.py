@@ -49,11 +49,12 @@ from .. import notices
 from ..bound import Budget
 from . import dispatchers, reloader
 from .attributes import (
-    SYS,
+    UNDERS,
     is_data,
     is_fixed,
     is_made_once,
     is_notebooks,
+    is_public,
     is_users,
     look_into,
     of_function,
@@ -76,8 +77,6 @@ CARRIED_OTHERWISE = frozenset(
     " linecache:cache inspect:modulesbyfile".split()
 )
 _BARE = ("sys", "builtins")  # modules that libraries leave alone
-# Of builtins: gettext's function, for one, and what statements call.
-_UNDERS = frozenset(("_", "__", "___", "__import__", "__build_class__"))
 _CHOSEN = "the module defines it otherwise when it is loaded again"
 
 
@@ -182,7 +181,7 @@ class Differences:
             attribute: Snapshot(value)
             for attribute, value in attributes.items()
             if is_holder(value)
-            and self._is_looked_at(name, attribute)
+            and is_public(name, attribute)
             and f"{name}:{attribute}" not in CARRIED_OTHERWISE
         }
         self._watched.pop(name, None)
@@ -371,8 +370,8 @@ class Differences:
         if not isinstance(module, types.ModuleType) or before.is_still(module):
             return
         for attribute, (was, value) in before.changes(module).items():
-            is_installed = attribute in _UNDERS  # gettext's
-            if self._is_looked_at(name, attribute):
+            is_installed = attribute in UNDERS  # gettext's
+            if is_public(name, attribute):
                 if value is MISSING or is_installed or _is_nobodys(value):
                     found[f"_{name}:{attribute}"] = was
 
@@ -383,11 +382,6 @@ class Differences:
             if _counts_in_class(attribute, value, was):
                 key = f"_{cls.__module__}:{cls.__qualname__}.{attribute}"
                 found[key] = was
-
-    def _is_looked_at(self, module: str, attribute: str) -> bool:
-        if module == "sys" and attribute in SYS:
-            return False
-        return not attribute.startswith("_") or (module == "builtins" and attribute in _UNDERS)
 
     def _find_in_own(
         self,

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import sys
 import threading
-import types
 import typing as t
 
 from holdfast.base.after_import import Waiting
 from holdfast.libraries import is_plain
 
-from ..origin import is_library
-from .attributes import new_modules
+from .attributes import new_installed
 from .memo import Memo, holders_in
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
@@ -72,18 +70,14 @@ class ThreadLocals:
         """Find those of modules that have been imported since the last time."""
         if len(sys.modules) == self._count:
             return
-        for name in new_modules(self._count):
-            package = name.partition(".")[0]
-            module = sys.modules[name]
-            if package in sys.stdlib_module_names or package in _OURS or name in _BY_ROWS:
+        for name, module in new_installed(self._count):
+            if name.partition(".")[0] in _OURS or name in _BY_ROWS:
                 continue
-            if type(module) is types.ModuleType:
-                places = [
-                    (name, attribute)
-                    for attribute, one in list(vars(module).items())
-                    if issubclass(type(one), threading.local)
-                ]
-                self._places += places if places and _is_installed(module) else []
+            self._places += [
+                (name, attribute)
+                for attribute, one in list(vars(module).items())
+                if issubclass(type(one), threading.local)
+            ]
         self._count = len(sys.modules)
 
 
@@ -96,11 +90,6 @@ def _space(module: str, name: str) -> dict[str, t.Any]:
 def _fill(space: dict[str, t.Any], wanted: dict[str, t.Any]) -> None:
     """What is an object here, the library sets by its own means."""
     space.update({key: one for key, one in wanted.items() if is_plain(space.get(key))})
-
-
-def _is_installed(module: types.ModuleType) -> bool:
-    file = vars(module).get("__file__")
-    return isinstance(file, str) and is_library(file)
 
 
 thread_locals = ThreadLocals()
