@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from holdfast.worker.settings import autoreload, reloader
+from holdfast.worker.ipython import autoreload, reloader
 from holdfast.worker.settings.own_code import own_code
 
 

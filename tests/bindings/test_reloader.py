@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 
-from holdfast.worker.settings import reloader
+from holdfast.worker.ipython import reloader
 
 
 @pytest.fixture

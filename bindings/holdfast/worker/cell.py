@@ -36,7 +36,7 @@ from .analysis import reach
 from .bound import unstorable, with_traceback
 from .computing import computing
 from .control import Frame
-from .ipython import results
+from .ipython import autoreload, results
 from .ipython.application import CELL_CONFIG
 from .origin import is_library
 from .preallocation import preallocation
@@ -44,7 +44,7 @@ from .prefault import prefault
 from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import autoreload, census, slots, state
+from .settings import census, slots, state
 from .settings.plain_settings import new_modules, plain_settings
 from .settings.counters import counters
 from .settings.own_code import own_code

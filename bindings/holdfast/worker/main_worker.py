@@ -38,13 +38,13 @@ from .bound import unstorable, with_traceback
 from .control import VERSION, Frame, changes_nothing
 from .forked import Forked
 from .imports import ImportReporter
-from .ipython import results
+from .ipython import autoreload, results
 from .origin import is_library
 from .process import trim_heap
 from .requests import Worker
 from .rollback import Rollback
 from .run_mode import RunMode
-from .settings import autoreload, census, state
+from .settings import census, state
 from .settings.plain_settings import plain_settings
 from .settings.counters import counters
 from .settings.own_code import own_code

@@ -47,7 +47,8 @@ from holdfast.libraries import is_plain
 
 from .. import notices
 from ..bound import Budget
-from . import dispatchers, reloader
+from ..ipython import reloader
+from . import dispatchers
 from .attributes import (
     UNDERS,
     is_data,

@@ -5,7 +5,7 @@ loads such modules before it gets the notebook's settings, and has to run the sa
 and carried if the file differs by now. If a cell loads a module anew in a process of its own, the notebook's
 process loads it anew, too, without output.
 
-`%autoreload` looks at the files by itself, in each process (autoreload.py): what it loads isn't carried from
+`%autoreload` looks at the files by itself, in each process (ipython/autoreload.py): what it loads isn't carried from
 here.
 """
 
@@ -27,7 +27,7 @@ from IPython.utils.capture import capture_output
 from holdfast.base.after_import import LoaderOfText
 
 from .. import notices
-from . import reloader
+from ..ipython import reloader
 
 _REASON = "its file has changed since the notebook's process loaded it"
 

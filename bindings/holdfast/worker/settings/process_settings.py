@@ -22,14 +22,14 @@ import typing as t
 from holdfast import _store
 from holdfast.base.user_threads import is_service
 
+from ..ipython import autoreload
+from ..ipython.reloader import EXTENSION
 from ..ipython.shell import cell_numbers
 from ..origin import is_library
 from ..output import Stream
 from ..process import has_children
-from . import autoreload
 from .plain_settings import Row, plain_settings
 from .attributes import is_notebooks
-from .reloader import EXTENSION
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()

@@ -15,8 +15,8 @@ import typing as t
 
 from IPython.utils.capture import capture_output
 
-from .attributes import own_modules
-from .own_code import own_code
+from ..settings.attributes import own_modules
+from ..settings.own_code import own_code
 from .reloader import magics, reloader, texts_of
 
 _OPTIONS = "enabled check_all autoload_obj hide_errors modules skip_modules".split()
