@@ -78,18 +78,18 @@ def entries_of(holder: t.Any) -> dict[t.Any, t.Any]:
     if isinstance(holder, set):
         return {item: item for item in holder}
     space = vars(holder) if isinstance(holder, _SPACES) else holder
-    return dict(dict.items(space) if _is_read_plainly(space) else space)
+    return dict(dict.items(space) if _is_subclass(space) else space)
 
 
 def _views(holder: t.Any) -> tuple[t.Any, t.Any]:
     """Keys and values."""
     space = vars(holder) if isinstance(holder, _SPACES) else holder
-    if _is_read_plainly(space):
+    if _is_subclass(space):
         return dict.keys(space), dict.values(space)
     return space.keys(), space.values()
 
 
-def _is_read_plainly(space: t.Any) -> bool:
-    """Whether it is of a class that may read its own dict in another way."""
+def _is_subclass(space: t.Any) -> bool:
+    """Whether it is a dict of a class that may read it in another way. The order of an OrderedDict is its own."""
     is_dict = isinstance(space, dict) and type(space) is not dict
     return is_dict and not isinstance(space, collections.OrderedDict)

@@ -14,13 +14,14 @@ import typing as t
 
 from holdfast.carry import module_objects
 from holdfast.carry.patches import MISSING, Deleted, Slot
+from holdfast.carry.snapshots import Snapshot
 from holdfast.libraries import Registry
 
 from .attributes import is_notebooks, own_modules
 from .memo import Watched
-from holdfast.carry.snapshots import Snapshot
 
 Items = list[tuple[t.Any, t.Any]]  # keys or places, and values
+
 
 # ---- who has made an entry
 
@@ -47,13 +48,6 @@ def is_notebooks_or_nobodys(one: object) -> bool:
     return getattr(one, "__module__", None) in (None, "builtins") or is_notebooks(one)
 
 
-_MAKERS: dict[str, t.Callable[[object], bool]] = {
-    "notebook": is_notebooks_or_nobodys,
-    "cells": lambda one: is_notebooks_or_nobodys(one) and not is_own(one),
-    "own modules": is_own,
-}
-
-
 # ---- what it has made
 
 
@@ -64,19 +58,14 @@ class Additions:
     ----------
     registry : Registry
         What is declared of them.
-    is_made : callable, optional
-        Whether something that the process didn't begin with is to be carried; otherwise the registry says it.
     """
 
-    def __init__(self, registry: Registry, is_made: t.Callable[[object], bool] | None = None):
+    def __init__(self, registry: Registry):
         assert registry.holders is not None
         self._registry, self._holders = registry, registry.holders
-        self._is_made = is_made or self._is_declared
         self._begun: dict[t.Any, Snapshot] = {}
-        self._first: dict[
-            t.Any, list[t.Any]
-        ] = {}  # keys; what libraries add later may be gone with them
-
+        # Keys of dicts. What libraries add later may be gone with them.
+        self._first: dict[t.Any, list[t.Any]] = {}
         self._watched: Watched | None = None  # what was read last,
         self._found: t.Any = MISSING  # and what was there
 
@@ -99,8 +88,13 @@ class Additions:
     def slot(self) -> Slot:
         return Slot(self.after, self._read, self._write)
 
-    def _is_declared(self, one: object) -> bool:
-        return self._registry.counts(one) or _MAKERS[self._registry.made_by](one)
+    def _is_made(self, one: object) -> bool:
+        """Whether something that the process didn't begin with is to be carried."""
+        if self._registry.made_by == "own modules":
+            return is_own(one)
+        if self._registry.made_by == "cells" and is_own(one):
+            return False
+        return self._registry.counts(one) or is_notebooks_or_nobodys(one)
 
     def _mine(self, name: t.Any, holder: t.Any) -> Items:
         """Places and values. A place in a list is counted from its end, but for the first."""

@@ -13,8 +13,8 @@ import sys
 import typing as t
 
 from . import slots
-from .plain_settings import plain_settings
 from .differences import Differences
+from .plain_settings import plain_settings
 
 
 class Baseline:

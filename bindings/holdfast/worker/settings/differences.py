@@ -66,8 +66,8 @@ from .attributes import (
     steps_to,
     value_of,
 )
-from .process_settings import IN_MEMORY
 from .memo import Watched, holders_in
+from .process_settings import IN_MEMORY
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)

@@ -19,11 +19,11 @@ from holdfast.carry.patches import Patches, Slot
 from holdfast.libraries import Counter, Registry, Replay, Setting
 
 from .additions import Additions
-from .plain_settings import Row, is_imported, plain_settings
 from .counters import counters
+from .memo import Memo, everything_in
+from .plain_settings import Row, is_imported, plain_settings
 from .registries import Contents
 from .replays import Replays
-from .memo import Memo, everything_in
 
 _ALWAYS = "standard"  # the standard library's
 

@@ -30,10 +30,11 @@ _STAYS = "the notebook's own process alone has that"
 class Row(t.NamedTuple):
     """A part of the state.
 
-    `read` gives what can be compared; with `write` it is a plain value, which that sets. Both are called only where `module` is imported, and `read` first at the end of its import: if that is
-    a part of the import of a package, `read` must import nothing, or `module` is the package. Before the import it
-    is `fresh`; None: nobody knows.
-    What `is_drawn` each process begins with at random.
+    `read` gives what can be compared; with `write` it is a plain value, which that sets. Both are called only where
+    `module` is imported, and `read` first at the end of its import: if that is a part of the import of a package,
+    `read` must import nothing, or `module` is the package. Before the import it is `fresh`; None: nobody knows.
+    What `is_drawn` processes begin with differently. What is `late` is set between cells: it gets the next one's code,
+    and returns whether that needs it.
     Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
     """
 
@@ -46,19 +47,16 @@ class Row(t.NamedTuple):
     of_process: bool = False
     is_drawn: bool = False
     is_costly: bool = False  # at a commit that no cell waits for the last answer counts
-    late: t.Callable[[str], bool] | None = (
-        None  # set between cells: whether the next one's code needs it
-    )
+    late: t.Callable[[str], bool] | None = None
 
 
 class PlainSettings:
-    """This process's answers."""
+    """Those of this process."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
-        self.load: t.Callable[[str], object] = lambda package: (
-            None
-        )  # the file about a package (library_state.py)
+        # The file about a package (library_state.py).
+        self.load: t.Callable[[str], object] = lambda package: None
         self.is_idle = False  # no cell waits for the commit
         self._fresh: dict[str, t.Any] = {}
         self._last: dict[str, t.Any] = {}  # of costly rows

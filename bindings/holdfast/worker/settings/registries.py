@@ -14,10 +14,10 @@ import typing as t
 
 from holdfast.carry import module_objects
 from holdfast.carry.patches import MISSING, Slot
+from holdfast.carry.snapshots import Snapshot, entries_of
 from holdfast.libraries import Registry
 
 from ..bound import look
-from holdfast.carry.snapshots import Snapshot, entries_of
 from .memo import Memo, objects_in
 
 

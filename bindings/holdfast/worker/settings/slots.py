@@ -20,8 +20,8 @@ from . import dispatchers, exit_handlers
 from .additions import Additions
 from .attributes import is_notebooks
 from .exit_handlers import is_own
-from .library_state import library_state
 from .function_results import function_results
+from .library_state import library_state
 from .process_settings import as_shown_before
 
 FINDERS = "how modules are found"
