@@ -318,8 +318,7 @@ def _unusable(package: str) -> Iterator[_Finding]:
 
 def _of_notebook() -> Iterator[_Finding]:
     """The libraries that this process has imported."""
-    imported = sorted(name for name in list(sys.modules) if libraries.has(name))
-    packages = ["standard", *(name for name in imported if libraries.load(name))]
+    packages = ["standard", *sorted(name for name in list(sys.modules) if libraries.has(name))]
     wrong = [one for package in packages for one in _unusable(package)]
     number = sum(len(libraries.load(package)) for package in packages)
     text = f"{number - len(wrong)} of {count(number, 'declaration')} apply: {', '.join(packages)}"
@@ -330,8 +329,7 @@ def _installed() -> list[str]:
     """The packages of which something is declared, found without an import."""
     from . import codecs
 
-    names = {name for name in libraries.FILES - {"standard"} if libraries.load(name)}
-    names |= codecs.entry_points(codecs.OF_LIBRARIES).keys()
+    names = (libraries.FILES - {"standard"}) | codecs.entry_points(codecs.OF_LIBRARIES).keys()
     return sorted(name for name in names if name.isidentifier() and importlib.util.find_spec(name))
 
 
