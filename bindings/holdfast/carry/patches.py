@@ -365,6 +365,16 @@ def copy_of(holder: t.Any) -> t.Any:
     return dict.copy(holder) if isinstance(holder, dict) else holder.copy()
 
 
+def is_plain(value: t.Any) -> bool:
+    """Whether it is data alone, of which a copy is as good: a number, a text and the like, or a container of these."""
+    kind = type(value)
+    if kind in (list, tuple, set, frozenset):
+        return all(map(is_plain, value))
+    if kind is dict:
+        return all(is_plain(part) for pair in value.items() for part in pair)
+    return kind in _ATOMS
+
+
 def is_patch(name: object) -> bool:
     """Whether a name of the namespace stands for an attribute or slot."""
     return isinstance(name, str) and name.startswith("_") and ":" in name

@@ -54,7 +54,6 @@ __all__ = [
     "aside",
     "functions",
     "has",
-    "is_plain",
     "load",
     "set_each",
     "unusable",
@@ -312,30 +311,6 @@ def aside() -> t.Iterator[None]:
             yield
         finally:
             _open = None
-
-
-_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
-
-
-def is_plain(value: object) -> bool:
-    """Say whether a value is data alone, of which a copy is as good.
-
-    Parameters
-    ----------
-    value : object
-        Any.
-
-    Returns
-    -------
-    bool
-        Whether it is a number, a text and the like, or a container of Python's with nothing else.
-    """
-    kind = type(value)
-    if kind in (list, tuple, set, frozenset):
-        return all(map(is_plain, value))  # type: ignore[call-overload]
-    if kind is dict:
-        return all(is_plain(part) for pair in value.items() for part in pair)  # type: ignore[attr-defined]
-    return kind in _ATOMS
 
 
 def functions(name: str, module: str, getter: str, setter: str, after: str = "") -> Setting:

@@ -17,7 +17,7 @@ import typing as t
 from IPython.utils.ipstruct import Struct
 from traitlets.config.loader import Config
 
-from holdfast.libraries import is_plain
+from holdfast.carry.patches import is_plain
 
 Options = dict[str, dict[str, t.Any]]  # by the part, by the option
 

@@ -20,7 +20,8 @@ import typing as t
 from IPython import get_ipython
 from IPython.core import pylabtools
 
-from holdfast.libraries import MISSING, Imported, is_plain
+from holdfast.carry.patches import MISSING, is_plain
+from holdfast.libraries import Imported
 
 Settings = dict[str, t.Any]
 

@@ -20,9 +20,6 @@ _process = Imported("multiprocessing.process")
 _zoneinfo = Imported("zoneinfo")
 _calendar = Imported("calendar")
 _socket = Imported("socket")
-_gc = Imported("gc")
-_copyreg = Imported("copyreg")
-_sqlite3 = Imported("sqlite3")
 
 _FIELDS = (
     "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict"
@@ -74,6 +71,14 @@ def _stack_size() -> int:
     if size:
         threading.stack_size(size)
     return size
+
+
+def _lists(name: str, module: str, *attributes: str) -> Registry:
+    """Lists and dicts of a module, to which libraries add as well."""
+    place = Imported(module)
+    return Registry(
+        name, module, holders=lambda names: {one: getattr(place, one) for one in attributes}
+    )
 
 
 def _call(module: str, name: str, back: str = "") -> Replay:
@@ -179,17 +184,9 @@ DECLARATIONS = (
         lambda new: _socket.setdefaulttimeout(*new),
         "socket",
     ),
-    Registry("gc.callbacks", "gc", holders=lambda names: {"callbacks": _gc.callbacks}),
-    Registry(
-        "how types are pickled (copyreg)",
-        "copyreg",
-        holders=lambda names: {"types": _copyreg.dispatch_table},
-    ),
-    Registry(
-        "sqlite3's adapters and converters",
-        "sqlite3",
-        holders=lambda names: {"adapters": _sqlite3.adapters, "converters": _sqlite3.converters},
-    ),
+    _lists("gc.callbacks", "gc", "callbacks"),
+    _lists("how types are pickled (copyreg)", "copyreg", "dispatch_table"),
+    _lists("sqlite3's adapters and converters", "sqlite3", "adapters", "converters"),
     _call("codecs", "register", "unregister"),
     _call("codecs", "register_error"),
     _call("logging", "captureWarnings"),

@@ -25,9 +25,8 @@ import types
 import typing as t
 
 from holdfast.base.after_import import watch_imports
-from holdfast.carry.patches import MISSING
+from holdfast.carry.patches import MISSING, is_plain
 from holdfast.carry.snapshots import Snapshot
-from holdfast.libraries import is_plain
 
 from .attributes import (
     is_atom,

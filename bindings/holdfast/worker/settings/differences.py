@@ -39,11 +39,11 @@ from holdfast.carry.patches import (
     chain_of,
     equal,
     is_holder,
+    is_plain,
     owner_of,
     same,
 )
 from holdfast.carry.snapshots import Snapshot
-from holdfast.libraries import is_plain
 
 from .. import notices
 from ..bound import Budget

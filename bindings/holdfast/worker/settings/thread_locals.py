@@ -13,7 +13,7 @@ import threading
 import typing as t
 
 from holdfast.base.after_import import Waiting
-from holdfast.libraries import is_plain
+from holdfast.carry.patches import is_plain
 
 from .attributes import new_installed
 from .memo import Memo, holders_in
