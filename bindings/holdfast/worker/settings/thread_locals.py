@@ -19,9 +19,6 @@ from .attributes import new_installed
 from .memo import Memo, holders_in
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
-_BY_ROWS = frozenset(
-    ("sklearn._config",)
-)  # asked for by a function of the package (process_settings.py)
 
 Found = dict[str, dict[str, dict[str, t.Any]]]  # values by module, name there, and attribute
 
@@ -71,13 +68,12 @@ class ThreadLocals:
         if len(sys.modules) == self._count:
             return
         for name, module in new_installed(self._count):
-            if name.partition(".")[0] in _OURS or name in _BY_ROWS:
-                continue
-            self._places += [
-                (name, attribute)
-                for attribute, one in list(vars(module).items())
-                if issubclass(type(one), threading.local)
-            ]
+            if name.partition(".")[0] not in _OURS:
+                self._places += [
+                    (name, attribute)
+                    for attribute, one in list(vars(module).items())
+                    if issubclass(type(one), threading.local)
+                ]
         self._count = len(sys.modules)
 
 
