@@ -175,6 +175,15 @@ behind_strides(PyObject *object) {
     return base;
 }
 
+PyObject *
+hfi_array_exporter(PyObject *memoryview) {
+    PyMemoryViewObject *view = (PyMemoryViewObject *)memoryview;
+    if (view->flags & _Py_MEMORYVIEW_RELEASED ||
+        view->mbuf->flags & _Py_MANAGED_BUFFER_RELEASED)
+        return NULL;
+    return PyMemoryView_GET_BASE(memoryview);
+}
+
 /* Follow the bases. Returns the owner (new reference), and the last array on the way.
  * */
 static PyObject *
@@ -187,7 +196,7 @@ array_owner(PyObject *array, PyObject **ret_last) {
             Py_SETREF(*ret_last, Py_NewRef(at));
             next = hfi_array_base(at);
         } else if (PyMemoryView_Check(at)) {
-            next = Py_XNewRef(PyMemoryView_GET_BASE(at));
+            next = Py_XNewRef(hfi_array_exporter(at));
             if (!next)
                 return at;
         } else {

@@ -45,6 +45,9 @@ int hfi_array_elements(PyObject *array, PyObject ***ret_elements, size_t *ret_co
 int hfi_array_fill(PyObject *array, const void *bytes, size_t size);
 /* The base of an array, new reference; Py_None without. Runs no Python code. */
 PyObject *hfi_array_base(PyObject *array);
+/* The owner of a memoryview's memory, borrowed; NULL without, and after `release()`: the
+ * view then has a pointer to an object that may be gone. Runs no Python code. */
+PyObject *hfi_array_exporter(PyObject *memoryview);
 /* How many elements it has; 0 if it doesn't say. Runs no Python code. */
 size_t hfi_array_size(PyObject *array);
 

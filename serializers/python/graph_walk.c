@@ -504,7 +504,7 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
     default:
         type->tp_traverse(object, visit_reference, at);
         if (PyMemoryView_Check(object))
-            visit_uncounted(at, PyMemoryView_GET_BASE(object));
+            visit_uncounted(at, hfi_array_exporter(object));
         break;
     }
     walk_inline_dict(at, object);

@@ -131,6 +131,21 @@ def test_code_that_runs_under_a_walk_may_change_what_is_walked(way):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+RELEASED = {
+    "of a BytesIO": "x[:] = [io.BytesIO(b'12345').getbuffer()]\nx[0].release()",
+    "a view's view": "x[:] = [memoryview(io.BytesIO(b'12345').getbuffer())]\nx[0].release()",
+    "below an array": "import numpy as np\n"
+    "x[:] = [np.frombuffer(io.BytesIO(b'12345').getbuffer(), 'u1')]\nx[0].base.release()",
+}
+
+
+@pytest.mark.parametrize("what", RELEASED)
+def test_a_released_view_leads_nowhere(what):
+    source = RELEASED[what].replace("\n", "\n    ")
+    done = run(START + f"import io\ndef fill():\n    {source}\n" + SAVE)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_threads_may_change_what_is_walked():
     done = run(
         START
