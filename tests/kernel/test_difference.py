@@ -40,7 +40,7 @@ def test_2_threads_tasks_and_timers_end_with_the_cell(kernel):
         "_task = asyncio.ensure_future(asyncio.sleep(1000))\n"
         "print(os.getpid())"
     )
-    assert "threads that it started" in outcome.stream("stderr")
+    assert "running threads" in outcome.stream("stderr")
     pid = outcome.stream().splitlines()[0]
     until(lambda: not Path("/proc", pid).exists())
 

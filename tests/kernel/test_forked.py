@@ -326,7 +326,7 @@ def test_threads_of_the_users_own_classes_are_reported(kernel, tmp_path):
     ok(kernel, "import own, threading\nclass Here(own.Own): pass")
     for made in ("own.Own", "Here"):
         said = stderr_of(kernel, f"{made}(daemon=True).start()")
-        assert "changed only in this cell's process: threads that it started" in said, made
+        assert "ended with this cell's process: running threads" in said, made
     library = "import IPython.core.historyapp as app\nIts = type('Its', (own.Own,), {'__module__': app.__name__})\n"
     assert "threads" not in stderr_of(kernel, library + "Its(daemon=True).start(); del Its, app")
 

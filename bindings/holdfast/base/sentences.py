@@ -8,12 +8,41 @@ length of a line. Names that don't fit are counted.
 
 import collections.abc
 import re
+import sys
+import typing as t
 
 LINE_MAX = 200  # characters, as far as that leaves room for names
 INSTEAD = "use a plain cell or --run=in-process"
 _REASON_MAX = FITS = 80  # characters that always find room
 # Errors of Python's picklers. They say nothing to a user that the type doesn't.
+_CANNOT = re.compile(r"cannot pickle '[^']*' object: ")
 _INTERNAL = re.compile(r"pickl|__|local object|recursion|NULL", re.IGNORECASE)
+
+
+_streams: list[t.TextIO] = []  # where messages go instead of to sys.stderr
+
+
+def say_on(stream: t.TextIO) -> None:
+    """Have messages printed on a stream of this process, whatever a cell lets stand for `sys.stderr`.
+
+    Parameters
+    ----------
+    stream : file
+        It is the notebook's standard error.
+    """
+    _streams[:] = [stream]
+
+
+def say(text: str) -> None:
+    """Print one message.
+
+    Parameters
+    ----------
+    text : str
+        The message, without a prefix.
+    """
+    stream = _streams[0] if _streams else sys.stderr
+    stream.write(f"holdfast: {text}\n")  # not by `print`, which may be the user's
 
 
 def reason(kind: str, place: str, error: str) -> str:
@@ -56,7 +85,7 @@ def brief(name: str, why: str) -> str:
         return shorten(why, _REASON_MAX)
     inside, _, error = rest.rstrip(")").partition(" (")
     words = f"{kind} inside" if inside else kind
-    error = error.removeprefix("TypeError: ")
+    error = _CANNOT.sub("", error.removeprefix("TypeError: "))
     return words if _INTERNAL.search(error) else shorten(f"{words}: {error}", _REASON_MAX)
 
 

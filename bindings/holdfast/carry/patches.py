@@ -255,7 +255,7 @@ class Patches:
         try:
             now = slot.read() if slot.module in sys.modules else MISSING
         except Exception as error:
-            print(f"holdfast: {shown(key)} can't be read: {error}", file=sys.stderr)
+            sentences.say(f"{shown(key)} can't be read: {error}")
             now = self._last.get(key, MISSING)
         if now is MISSING:
             self._namespace.pop(key, None)
@@ -276,10 +276,7 @@ class Patches:
         for key in sorted(filter(is_patch, names), key=lambda key: not self._is_slot(key)):
             module = self._module_of(key)
             if not module and key in self._namespace:
-                print(
-                    f"holdfast: {shown(key)} couldn't be carried over: it isn't known here",
-                    file=sys.stderr,
-                )
+                sentences.say(f"{shown(key)} couldn't be carried over: it isn't known here")
             elif module in sys.modules or key in self._namespace:
                 self._waiting.set(key, self._namespace.get(key, MISSING))
             else:
@@ -308,7 +305,7 @@ class Patches:
             else:
                 self._set(key, value)
         except Exception as error:  # an error here costs one attribute, not the cell
-            print(f"holdfast: {sentences.not_carried_over(shown(key), error)}", file=sys.stderr)
+            sentences.say(sentences.not_carried_over(shown(key), error))
 
     def _set(self, key: str, value: t.Any) -> None:
         owner = self._owner(key)

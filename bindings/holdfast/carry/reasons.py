@@ -6,6 +6,7 @@ import functools
 import types
 
 from holdfast.base import sentences
+from holdfast.carry import refused
 from holdfast.carry.pickling import encode
 
 _SEARCH_MAX = 1000  # children of one object that the search for a culprit tries
@@ -54,6 +55,8 @@ def _culprit(value, path, met, depth):
     """The first part of a value that isn't carried although all its own parts are, and the path to
     it. None if all parts that aren't carried were met before: parts of a plot refer to their axes,
     which refer to their parts."""
+    if refused.reason(type(value)):
+        return value, path
     is_last = True
     for step, (where, child) in enumerate(_children(value)):
         if step == _SEARCH_MAX or len(met) > _SEARCH_MAX or not depth:

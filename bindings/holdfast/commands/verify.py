@@ -12,8 +12,9 @@ Both ways set the environment variable, which each process of the notebook inher
 from __future__ import annotations
 
 import os
-import sys
 import typing as t
+
+from holdfast.base import sentences
 
 if t.TYPE_CHECKING:
     from holdfast._store import _Saved
@@ -74,9 +75,8 @@ def report(saved: _Saved, cells: t.Iterable[str]) -> None:
         return
     code = "\n".join(cells).splitlines()
     code = code[:_LINES_MAX] + ["..."] * (len(code) > _LINES_MAX)
-    print(
-        f"holdfast: VERIFY FAILED: {'; '.join(wrong)}. The change was saved now; without verify mode it"
+    sentences.say(
+        f"VERIFY FAILED: {'; '.join(wrong)}. The change was saved now; without verify mode it"
         " would be missing in recorded cells and after a crash. Please report it with these cells,"
-        " which ran since the last commit:\n" + "\n".join(f"    {line}" for line in code),
-        file=sys.stderr,
+        " which ran since the last commit:\n" + "\n".join(f"    {line}" for line in code)
     )

@@ -49,7 +49,7 @@ class Addresses:
             if type(value) is int and _store._may_be_address(value):
                 found[name] = [value]
         for name in numbers.keys() & namespace.keys():
-            held = _held_by(namespace[name], namespace)
+            held = held_by(namespace[name], namespace, _store._may_be_address)
             own = [one for one in numbers[name] if held is None or one in held]
             if own:
                 found[name] = own
@@ -86,8 +86,10 @@ class Addresses:
         )
 
 
-def _held_by(value: t.Any, namespace: dict[str, t.Any]) -> set[int] | None:
-    """The numbers and references to the namespace that are in plain containers, in functions and in
+def held_by(
+    value: t.Any, namespace: dict[str, t.Any], is_meant: t.Callable[[int], bool]
+) -> set[int] | None:
+    """The numbers that are meant and references to the namespace that are in plain containers, in functions and in
     instances of the notebook's own classes; None for too many. Objects that a library's objects
     hold, such as the figures of Matplotlib, are theirs to carry."""
     found: set[int] = set()
@@ -96,7 +98,7 @@ def _held_by(value: t.Any, namespace: dict[str, t.Any]) -> set[int] | None:
     while work:
         one = work.pop()
         kind = type(one)
-        if kind is int and _store._may_be_address(one):
+        if kind is int and is_meant(one):
             found.add(one)
         elif one is namespace:
             found.add(id(namespace))

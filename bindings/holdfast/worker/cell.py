@@ -22,7 +22,7 @@ import time
 import typing as t
 
 from holdfast import _store, libraries
-from holdfast.base import usage
+from holdfast.base import sentences, usage
 from holdfast.base.no_warnings import no_warnings
 from holdfast.carry import device_lease, finalizers, handles, module_objects, trial
 from holdfast.carry.patches import is_patch, shown
@@ -36,6 +36,7 @@ from .analysis import reach
 from .bound import unstorable, with_traceback
 from .computing import computing
 from .control import Frame
+from .descriptors import Descriptors
 from .ipython import autoreload, results
 from .ipython.application import CELL_CONFIG
 from .origin import is_library
@@ -140,6 +141,7 @@ class Cell(Worker):
                 self.recording.open(instrument.get("arguments") or [])
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
+        descriptors = Descriptors()
         before = plain_settings.look(self.shell), len(sys.modules), results.own_entries(self.shell)
         numbers = results.numbers(self.shell)
         report["seconds_in"] = time.perf_counter() - started
@@ -151,7 +153,7 @@ class Cell(Worker):
 
         started = time.perf_counter()
         try:
-            reply |= self._hand_out(frame.get("code", ""), report)
+            reply |= self._hand_out(frame.get("code", ""), report, descriptors)
             self._report_changes(report, *before)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
@@ -217,7 +219,7 @@ class Cell(Worker):
         )
         self.not_carried = {**bound["absent"], **self.not_carried}
         for name in filter(is_patch, self.not_carried):
-            state.losses.report(shown(name), self.not_carried[name])
+            state.losses.report(shown(name), sentences.brief(name, self.not_carried[name]))
         self.lost = self.names.extra("lost") or {}
         for name, numbered in last.items():
             if numbered in self.not_carried:
@@ -262,7 +264,7 @@ class Cell(Worker):
     # ---- out
 
     @libraries.aside()
-    def _hand_out(self, code: str, report: Report) -> Frame:
+    def _hand_out(self, code: str, report: Report, descriptors: Descriptors) -> Frame:
         """Save what changed; the reply's part and the rest of the report."""
         if self.names is None:
             return {}
@@ -287,6 +289,7 @@ class Cell(Worker):
         verify.report(saved, [code])
         report |= usage.of_commit(saved)
         lost = self._report_lost(saved)
+        notices.descriptors_alone(descriptors.held(saved["saved"], self.shell))
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
         loans = device_lease.leases.hand_over()

@@ -40,6 +40,7 @@ from holdfast.worker import notices
 
 from .bound import Bound, Budget, look, unstorable, with_traceback
 from .control import ChannelClosed, Frame
+from .descriptors import Descriptors
 from .ipython import results
 from .preallocation import preallocation
 from .prefault import prefault
@@ -193,6 +194,7 @@ class Forked:
                 ),
                 census.Census(main.shell, code),
                 results.own_entries(main.shell),
+                Descriptors(),
             )
             numbers = results.numbers(main.shell)
         collections = finalizers.collections()
@@ -223,6 +225,7 @@ class Forked:
         bound: Bound,
         state: census.Census,
         entries: dict[str, t.Any],
+        descriptors: Descriptors,
     ) -> None:
         """Save what changed; the rest of the report, and the reply's part."""
         started = time.perf_counter()
@@ -242,6 +245,7 @@ class Forked:
         notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         report["numbers"] = saved["numbers"]
         notices.addresses_alone(main.addresses.of_saved(saved["saved"], namespace))
+        notices.descriptors_alone(descriptors.held(saved["saved"], main.shell))
         report["submodules"] = state.submodules()
         notices.changed_alone([*state.changes(), *results.altered(main.shell, entries)])
         for number, fd in handles.table.hand_over().items():

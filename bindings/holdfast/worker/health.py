@@ -40,11 +40,12 @@ from builtins import all as _all
 from builtins import callable as _callable
 from builtins import dict as _dict
 from builtins import map as _map
-from builtins import print as _print
 from builtins import sorted as _sorted
 from builtins import str as _str
 from builtins import type as _type
 from operator import is_ as _is
+
+from holdfast.base.sentences import say as _say
 
 # Functions that nobody replaces for a purpose, and modules fail without.
 _VITAL = frozenset(
@@ -178,6 +179,6 @@ def _restore_modules() -> list[str]:
 
 def _report(text: _str) -> None:
     try:
-        _print(f"holdfast: {text}", file=sys.stderr)
+        _say(text)
     except _Exception:  # the user's own stream
         pass

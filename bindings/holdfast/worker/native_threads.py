@@ -16,6 +16,7 @@ import bisect
 import contextlib
 import ctypes
 import functools
+import io
 import operator
 import os
 import sys
@@ -144,7 +145,7 @@ def _lives(task: int) -> bool:
 def _used_seconds(task: int) -> float:
     """The processor time of a thread. proc(5): the first number of schedstat, in nanoseconds."""
     try:
-        with open(f"{_TASKS}/{task}/schedstat", encoding="ascii") as file:
+        with io.open(f"{_TASKS}/{task}/schedstat", encoding="ascii") as file:
             return int(file.read().split()[0]) / 1e9
     except (OSError, ValueError, IndexError):  # it has ended, or the kernel doesn't count
         return 0.0
@@ -159,7 +160,7 @@ class _Maps:
 
     def __init__(self) -> None:
         self._functions = _first_functions()
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        with io.open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
             self._text = maps.read()
 
     def device(self) -> str:
@@ -200,13 +201,13 @@ class _Maps:
         """The words on a thread's stack, from where it waits in the kernel. Behind the mapping's end is
         anybody's memory."""
         try:
-            with open(f"{_TASKS}/{task}/syscall", encoding="ascii") as file:
+            with io.open(f"{_TASKS}/{task}/syscall", encoding="ascii") as file:
                 fields = file.read().split()
             if len(fields) < 3:
                 return []  # it runs
             place = int(fields[-2], 16)
             end = next(end for start, end, *_ in self._mappings if start <= place < end)
-            with open("/proc/self/mem", "rb", buffering=0) as memory:
+            with io.open("/proc/self/mem", "rb", buffering=0) as memory:
                 memory.seek(place)
                 words = memoryview(memory.read(min(end - place, _STACK_BYTES)))
         except (OSError, StopIteration):
@@ -250,7 +251,7 @@ def _first_functions() -> dict[int, int]:
         return found
     with (
         contextlib.suppress(OSError, OverflowError),  # no address
-        open("/proc/self/mem", "rb", buffering=0) as memory,
+        io.open("/proc/self/mem", "rb", buffering=0) as memory,
     ):
 
         def word(address: int, size: int = 8) -> int:

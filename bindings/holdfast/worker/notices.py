@@ -7,14 +7,15 @@ documentation and the tests quote them.
 from __future__ import annotations
 
 import enum
-import sys
 import typing as t
 
 from holdfast.base import sentences
+from holdfast.base.sentences import say
 from holdfast.carry.patches import is_patch, shown
 
-_PREFIX = "holdfast: "
 _INSTEAD = sentences.INSTEAD.capitalize()
+
+_RUNNING = frozenset(("running threads", "tasks of the event loop"))
 
 
 class Lost(enum.Enum):
@@ -23,11 +24,6 @@ class Lost(enum.Enum):
     NEW = "lost with the cell's process"
     CHANGED = "the notebook goes on with the value before the cell"
     MAYBE_CHANGED = "if the cell changed {it}, the notebook goes on with the value before the cell"
-
-
-def say(text: str) -> None:
-    """Print one line."""
-    print(_PREFIX + text, file=sys.stderr)
 
 
 def not_carried_out(losses: t.Mapping[t.Any, tuple[str, Lost]]) -> None:
@@ -49,6 +45,9 @@ def tracebacks_stay(names: t.Sequence[str]) -> None:
 def changed_alone(names: t.Sequence[str]) -> None:
     """Report changes of the cell to its process that the notebook's process doesn't have."""
     tail = f". The notebook goes on as before the cell. {_INSTEAD}"
+    ended = [name for name in names if name in _RUNNING]
+    _say_of("ended with this cell's process: ", ended, f". To keep them, {sentences.INSTEAD}")
+    names = [name for name in names if name not in _RUNNING]
     _say_of("changed only in this cell's process: ", names, tail)
 
 
@@ -58,6 +57,15 @@ def addresses_alone(names: t.Sequence[str]) -> None:
         " (id(), pointers). In the notebook the objects have other addresses: take them again there"
     )
     _say_of("valid only in this cell's process: the addresses in ", names, tail)
+
+
+def descriptors_alone(names: t.Sequence[str]) -> None:
+    """Variables with numbers that are descriptors."""
+    tail = (
+        " (os.open(), os.pipe()). In the notebook these numbers are nothing, or other files: use open(),"
+        " os.fdopen() or a plain cell"
+    )
+    _say_of("valid only in this cell's process: the descriptors in ", names, tail)
 
 
 def not_carried_back(reasons: t.Mapping[str, str]) -> None:
@@ -81,7 +89,7 @@ def not_carried_over(name: str, reason: object) -> None:
 
 def _say_of(head: str, names: t.Sequence[str], tail: str) -> None:
     if names:
-        print(sentences.sentence(_PREFIX + head, names, tail), file=sys.stderr)
+        say(sentences.sentence(head, names, tail))
 
 
 def _with_reasons(reasons: t.Mapping[t.Any, str]) -> list[str]:

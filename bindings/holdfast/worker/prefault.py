@@ -19,6 +19,7 @@ pages are copied that nobody needs. When the fork server has imported more, it b
 from __future__ import annotations
 
 import array
+import io
 import mmap
 import resource
 import struct
@@ -159,7 +160,7 @@ def _ranges(*rights: str) -> bytes:
     the session keeps, which may be large."""
     ranges = array.array("Q")
     try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        with io.open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
             for line in maps:
                 place, right, _ = line.split(None, 2)
                 if right in rights and "/holdfast-" not in line:

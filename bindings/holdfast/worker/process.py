@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import faulthandler
+import io
 import os
 import random
 import select
@@ -102,7 +103,7 @@ def has_children() -> bool:
     found: set[int] = set()
     try:
         for task in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+            with io.open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
                 found.update(map(int, file.read().split()))
     except OSError:
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from multiprocessing import connection
 
-from holdfast.carry import handles
+from holdfast.carry import handles, refused  # noqa: F401 - it knows more of multiprocessing
 from holdfast.codecs import register
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import itertools
 import opcode
 import re
@@ -95,7 +96,7 @@ def _source_of(path: object) -> str | None:
     if not isinstance(path, str) or not path.endswith(".py") or is_library(path):
         return None
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with io.open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:
         return None

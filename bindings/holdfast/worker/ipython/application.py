@@ -52,6 +52,7 @@ from IPython.utils.syspathcontext import prepended_to_syspath
 from traitlets import Any, Type, default
 from traitlets.config import Config
 
+from holdfast.base import sentences
 from holdfast.base.after_import import call_once_imported
 
 from .. import commands
@@ -312,6 +313,7 @@ class WorkerApp(IPKernelApp):
             setattr(sys, name, stream)
             setattr(self, "_" + name, stream)
             setattr(self.kernel, "_" + name, stream)
+        sentences.say_on(stream)
         sys.displayhook = self.displayhook
         os.register_at_fork(after_in_child=self._after_fork)
         interrupts.listen()

@@ -147,10 +147,12 @@ class History(HistoryManager):
     def writeout_cache(self, conn: t.Any = None) -> None:
         """As the original; the thread, which alone has a connection of its own, waits before."""
         if conn is not None and self._own_pace:
+            # The manager has no thread, and no flag of one, while IPython's hook for forks is at work.
+            flag = getattr(threading.current_thread(), "save_flag", None) or self.save_flag
             for _ in range(_PAUSES_MAX):
                 count = len(self.db_input_cache)
                 # Set when the thread is to end.
-                if self.save_flag.wait(_PAUSE_SECONDS) or len(self.db_input_cache) == count:
+                if flag.wait(_PAUSE_SECONDS) or len(self.db_input_cache) == count:
                     break
             self._awake = False  # before it looks: a line that comes now wakes it again
         if not self.enabled:

@@ -74,8 +74,8 @@ _FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "holdfast"))
 # Of other modules: by slots.py, process_settings.py, libraries/standard; or a cache.
 CARRIED_OTHERWISE = frozenset(
-    "gc:callbacks copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
-    " linecache:cache inspect:modulesbyfile".split()
+    "gc:callbacks gc:garbage copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
+    " linecache:cache inspect:modulesbyfile sys:stdout sys:stderr".split()
 )
 _BARE = ("sys", "builtins")  # modules that libraries leave alone
 _CHOSEN = "the module defines it otherwise when it is loaded again"

@@ -15,6 +15,7 @@ import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import sys
 import typing as t
@@ -237,7 +238,7 @@ def _time(path: str) -> float:
 
 def _read(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
+        with io.open(path, "rb") as file:
             return file.read()
     except OSError:
         return None

@@ -55,6 +55,14 @@ def _mask() -> list[int]:
     return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
 
 
+def _sigterm() -> list[t.Any]:
+    """What the notebook has set; a recording has a handler of its own."""
+    import signal
+
+    handler = signal.getsignal(signal.SIGTERM)
+    return [handler is signal.SIG_IGN, *_of_notebook([handler])]
+
+
 def _set_mask(new: list[int]) -> None:
     import signal
 
@@ -120,7 +128,7 @@ def _locks() -> int:
 
 
 def _locks_by(fd: str) -> int:
-    with open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as file:
+    with io.open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as file:
         count = file.read().count(b": POSIX ")
     return count if count and "history.sqlite" not in os.readlink(f"/proc/self/fd/{fd}") else 0
 
@@ -247,6 +255,18 @@ def _set_no_hooks(new: bool) -> None:
         sys.set_asyncgen_hooks(loop._asyncgen_firstiter_hook, loop._asyncgen_finalizer_hook)
 
 
+_LOOP = [False, 0.1]
+
+
+def _loop() -> list[t.Any]:
+    """What the notebook has set in the loop that runs its cells."""
+    loop: t.Any = asyncio._get_running_loop()
+    if loop is None:
+        return _LOOP
+    found = [loop.get_exception_handler(), loop.get_task_factory()]
+    return [loop.get_debug(), loop.slow_callback_duration, *_of_notebook(found)]
+
+
 def _policy() -> str:
     """The class of the policy, if that isn't asyncio's own."""
     kind = type(_module("asyncio.events")._event_loop_policy)
@@ -353,6 +373,8 @@ plain_settings.rows |= {
     "the garbage collector": Row("gc", _collector, _set_collector, of_process=True),
     "hooks of asynchronous generators": Row("sys", _has_no_hooks, _set_no_hooks),
     "the policy of asyncio": Row("asyncio.events", _policy),
+    "settings of asyncio's event loop": Row("asyncio", _loop, fresh=_LOOP),
+    "the handler of SIGTERM": Row("signal", _sigterm),
     "the signal mask": Row("signal", _mask, _set_mask, of_process=True),
     "timers": Row("signal", _timer, of_process=True),
     "resource limits": Row("resource", _limits, _set_limits, of_process=True),
@@ -381,7 +403,7 @@ plain_settings.rows |= {
     # After a crash one may be shown again.
     "warnings that were shown": Row("warnings", _shown, _set_shown, is_costly=True),
     "IPython's reloading of modules": Row(EXTENSION, lambda: autoreload.read(), autoreload.write),
-    "threads that it started": Row("threading", _threads, grows=True, of_process=True),
+    "running threads": Row("threading", _threads, grows=True, of_process=True),
     "tasks of the event loop": Row(
         "asyncio", lambda: len(asyncio.all_tasks()), grows=True, of_process=True
     ),

@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import io
 import itertools
 import os
 import pathlib
@@ -183,7 +184,7 @@ def _umask(shell: t.Any) -> int:
     the mode of a file that another thread makes then.
     """
     if sys.platform == "linux":
-        with open("/proc/self/status", "rb", buffering=0) as file:
+        with io.open("/proc/self/status", "rb", buffering=0) as file:
             _, found, rest = file.read(4096).partition(b"\nUmask:")
         if found:
             return int(rest.split(None, 1)[0], 8)
