@@ -160,10 +160,11 @@ hfi_names_drop_pending(hfi_names *names) {
 int
 hfi_names_set_unserializable(hfi_names *names, PyObject *key, PyObject *value,
                              PyObject *reason) {
-    return PyDict_SetItem(names->reasons, key, reason) < 0 ||
-                   PyDict_SetItem(names->unserializable, key, value) < 0
-               ? -1
-               : 0;
+    PyObject *address = PyLong_FromVoidPtr(value);
+    int failed = !address || PyDict_SetItem(names->reasons, key, reason) < 0 ||
+                 PyDict_SetItem(names->unserializable, key, address) < 0;
+    Py_XDECREF(address);
+    return failed ? -1 : 0;
 }
 
 int

@@ -25,7 +25,8 @@ typedef struct hfi_names {
     Py_ssize_t published_size;    /* of the name, or 0 */
     int is_busy;                  /* with a save or a bind */
     PyObject *reasons;            /* unserializable name -> why */
-    PyObject *unserializable;     /* name -> its unserializable object */
+    PyObject *unserializable;     /* name -> its object's address: no reference, so that
+                                   * `del` ends the object at once */
     PyObject *beside;  /* set: names that share objects with unserializable values */
     PyObject *watched; /* the namespace whose functions are counted; or NULL */
     Py_ssize_t watched_base; /* references to it before there was user code; or -1 */

@@ -119,13 +119,13 @@ decline_class(hfi_encoder *at, const hfi_member *one) {
     return failed ? -1 : 0;
 }
 
-/* The reason that is kept, if it is still about this object. Otherwise search for the
- * part that is to blame. */
+/* The reason that is kept, if it is still about this object, or one at its address.
+ * Otherwise search for the part that is to blame. */
 static PyObject *
 reason_of(const hfi_names *names, const hfi_member *one, const char *why) {
     PyObject *known = PyDict_GetItemWithError(names->unserializable, one->key);
     PyObject *reason = NULL;
-    if (known == one->value)
+    if (known && PyLong_AsVoidPtr(known) == one->value)
         reason = Py_XNewRef(PyDict_GetItemWithError(names->reasons, one->key));
     if (reason || PyErr_Occurred())
         return reason;

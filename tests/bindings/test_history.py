@@ -98,6 +98,27 @@ with lock:
 resting.join(10)
 assert not resting.is_alive()
 
+# Its thread waits for more lines while a fork, or IPython's hook for it, has taken it from its manager.
+torn = Counted(shell=InteractiveShell(), hist_file=sys.argv[1])
+thread, asked = torn.save_thread, threading.Event()
+
+class Lines(list):
+    # Lines that are counted: the thread is about to wait.
+    def __len__(self):
+        if threading.current_thread() is thread and not asked.is_set():
+            torn.save_thread = None
+            asked.set()
+        return super().__len__()
+
+torn.db_input_cache = Lines()
+torn.store_inputs(1, "in a fork's moment")
+assert asked.wait(20)
+torn.save_thread = thread
+torn.store_inputs(2, "after it")
+while not sqlite3.connect(sys.argv[1]).execute("SELECT * FROM history WHERE source = 'after it'").fetchall():
+    assert thread.is_alive()
+    time.sleep(0.01)
+
 locked = sqlite3.connect(sys.argv[1], isolation_level=None)
 locked.execute("BEGIN EXCLUSIVE")
 late = Counted(shell=InteractiveShell(), hist_file=":memory:")

@@ -3,6 +3,7 @@ notebook's data goes there, and the notebook goes on."""
 
 import pytest
 
+HEADS = [f"%%execute_with_scorep --run={run}\n" for run in ("forked", "isolated")]
 pytestmark = pytest.mark.fresh  # a session that lost its descriptor is opened again
 MIB = 1 << 20
 STEAL = """
@@ -44,3 +45,19 @@ def test_a_file_with_the_sessions_number_is_left_alone(kernel, tmp_path, kind):
     assert ok(kernel, "float(a.min()), float(d.max()), c[-1]").result == "(3.0, 6.0, 'last')"
     assert path.read_bytes() == b"mine"
     assert (tmp_path / "its").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_number_of_a_descriptor_that_ends_with_its_process_is_named(kernel, head):
+    """In the notebook it would be another file's, which may be one of ours."""
+    ok(kernel, "import os, tempfile\nclass Device: pass\ndevice, own = Device(), open(os.devnull)")
+    made = {
+        "read, write": "read, write = os.pipe()",
+        "device": "device.fd = os.open(os.devnull, os.O_RDWR)",
+        "made": "made = tempfile.mkstemp()",
+    }
+    for names, code in made.items():
+        said = ok(kernel, head + code).stream("stderr")
+        assert f"valid only in this cell's process: the descriptors in {names} (" in said
+    carried = "file = open(os.devnull); fd = file.fileno(); small = 12, own.fileno()"
+    assert "descriptors" not in ok(kernel, head + carried).stream("stderr")

@@ -129,3 +129,15 @@ def test_exit_handlers_of_libraries_run_in_their_own_process(notebook):
     notebook.run(CLASS + "import json")
     notebook.run(ISOLATED + f"json.put = put; _ = eval({register!r}, vars(json)); del json.put")
     assert notebook.ended() == ["library"]
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_what_stays_ends_with_its_name(isolated_kernel, run):
+    """A commit that couldn't encode a value doesn't hold it."""
+    kernel = isolated_kernel
+    kernel.run(CLASS.replace("put(self.name)", "print('ends')"))
+    code = "held = Held(''); held.part = (n for n in [1]); other = Held(''); other.part = held.part"
+    kernel.run(code)
+    assert kernel.run(f"%%execute_with_scorep --run={run}\n1").status == "ok"
+    assert kernel.run("del held; print('after')").stream() == "ends\nafter\n"
+    assert kernel.run("other = 1; print('after')").stream() == "ends\nafter\n"

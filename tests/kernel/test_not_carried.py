@@ -19,3 +19,48 @@ def test_settings_are_named_once(kernel):
     said = kernel.run(CELL + "1 + 1").stream("stderr")
     assert [name for name in SETTINGS if name not in said] == []
     assert "own process alone has that" not in kernel.run(CELL + "1 + 1").stream("stderr")
+
+
+# By what a cell makes: the part that is named, and why.
+MADE = {
+    "import multiprocessing as mp; made = [mp.Pool(1)]": "Pool inside: its workers belong",
+    "from multiprocessing import Manager; m = Manager(); made = m.list()": "ListProxy: its manager serves",
+    "import threading; made = threading.Timer(9, print)": "Timer: a thread ends with its process",
+    "import multiprocessing as mp; made = mp.Value('i')": "Synchronized: a process shares it with its children",
+    "import subprocess; made = subprocess.Popen('true')": "Popen: a process is its parent's alone",
+    "import asyncio; made = asyncio.Future()": "Future: it belongs to one process's event loop",
+}
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_what_belongs_to_a_process_is_named_as_a_whole(kernel, run):
+    for code, words in MADE.items():
+        head = f"%%execute_with_scorep --run={run}\n"
+        assert kernel.run(head + code).status == "ok"
+        evalue = kernel.run("made").content["evalue"]
+        assert words in evalue, (code, evalue)
+
+
+ALONE = {
+    "the handler of SIGTERM": "import signal; signal.signal(signal.SIGTERM, lambda *args: None);",
+    "settings of asyncio's event loop": "import asyncio; asyncio.get_running_loop().set_debug(True)",
+    "what stands for sys.stdout and sys.stderr": "import sys; sys.stderr = open('stderr.txt', 'w')",
+}
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_changes_of_one_process_are_named_in_the_notebook_once(kernel, tmp_path, run):
+    kernel.run(f"import os; os.chdir({str(tmp_path)!r})")
+    for name, code in ALONE.items():
+        outcome = kernel.run(f"%%execute_with_scorep --run={run}\n" + code)
+        assert outcome.stream("stderr").count(name) == 1, outcome.stream("stderr")
+    assert (tmp_path / "stderr.txt").read_text() == ""
+
+
+def test_a_commit_needs_no_function_that_the_user_has_replaced(kernel):
+    kernel.run("from unittest import mock; p = mock.patch('builtins.open', mock.mock_open()); p.start();")
+    assert kernel.run("kept = [1]").status == "ok"
+    kernel.settle()
+    outcome = kernel.run("%%execute_with_scorep --run=forked\nkept.append(2)")
+    assert (outcome.status, outcome.stream("stderr")) == ("ok", "")
+    assert kernel.run("p.stop(); print(kept)").stream() == "[1, 2]\n"

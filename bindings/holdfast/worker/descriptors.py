@@ -46,9 +46,17 @@ class Descriptors:
 
 def _all_open() -> set[int]:
     try:
-        return set(map(int, os.listdir("/dev/fd")))
+        return set(filter(_is_open, map(int, os.listdir("/dev/fd"))))
     except OSError:
         return set()
+
+
+def _is_open(fd: int) -> bool:
+    """The listing's own isn't."""
+    try:
+        return os.get_inheritable(fd) in (True, False)
+    except OSError:
+        return False
 
 
 def _owned() -> set[int]:

@@ -365,8 +365,9 @@ class MainWorker(Worker):
     def save(self) -> tuple[_store._Saved, set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() reports, the names
         that can have been touched, and why they are all."""
-        for name, why in plain_settings.staying(self.shell).items():
-            state.losses.note(name, why)
+        if not self.forked.is_one:  # of which changes() names them
+            for name, why in plain_settings.staying(self.shell).items():
+                state.losses.note(name, why)
         self.shell.patches.collect()  # first: it finds which attributes others are to look at
         self._committed_state = state.capture(self.shell)
         if self.subshells.busy:
