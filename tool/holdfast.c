@@ -513,8 +513,8 @@ is_session_name(const char *text) {
     return strncmp(text + (text[0] == '/'), "holdfast-", 9) == 0;
 }
 
-int
-main(int argc, char **argv) {
+static int
+run(int argc, char **argv) {
     const char *words[3] = {NULL, NULL, NULL};
     int count = 0, json = 0, all = 0, kept = 0;
     if (argc > 1 && strcmp(argv[1], "demo") == 0)
@@ -553,4 +553,13 @@ main(int argc, char **argv) {
         return command_show(words[1], words[2], all);
     }
     return misuse_of(words[0]);
+}
+
+int
+main(int argc, char **argv) {
+    int code = run(argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "holdfast: can't write the output: %s\n", strerror(errno));
+    return 1;
 }

@@ -27,7 +27,7 @@ import collections.abc
 import os
 import typing as t
 
-from holdfast.carry.patches import is_patch
+from holdfast.carry.patches import is_kept, is_patch
 
 from . import _store
 from ._store import (
@@ -146,6 +146,8 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
     def __setitem__(self, name: str, value: t.Any) -> None:
         if not isinstance(name, str):
             raise TypeError(f"a name is a str, not {type(name).__name__}")
+        if not is_kept(name):
+            raise ValueError(f"{name!r:.40} is no name of a session: 1 to 1024 bytes of UTF-8 are")
         self._loaded()[name] = value
         self._deleted.discard(name)
 

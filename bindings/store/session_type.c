@@ -114,14 +114,24 @@ PyDoc_STRVAR(
     "OSError\n"
     "    A system call failed.");
 
+/* An int; one that is out of range is left to the library, which says so. */
+static int
+to_capacity(PyObject *number, void *ret) {
+    unsigned long long *ret_capacity = ret;
+    *ret_capacity = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_Clear();
+    return !PyErr_Occurred();
+}
+
 static PyObject *
 session_create(PyObject *cls, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"label", "capacity", "memfd", "owner_publishes", NULL};
     const char *label = "";
     unsigned long long capacity = 0;
     int memfd = 0, owner_publishes = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|sKpp:create", names, &label,
-                                     &capacity, &memfd, &owner_publishes))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|sO&pp:create", names, &label,
+                                     to_capacity, &capacity, &memfd, &owner_publishes))
         return NULL;
     hf_session_options options = {
         .struct_size = sizeof options,
@@ -142,8 +152,8 @@ session_create(PyObject *cls, PyObject *args, PyObject *kwargs) {
 
 static PyObject *
 session_open(PyObject *cls, PyObject *name) {
-    const char *text = PyUnicode_AsUTF8(name);
-    if (!text)
+    const char *text;
+    if (!PyArg_Parse(name, "s:open", &text))
         return NULL;
     hf_session *session = NULL;
     hf_error error = HF_ERROR_INIT;

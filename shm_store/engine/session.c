@@ -468,7 +468,7 @@ hfi_session_unpeek(hf_session *session) {
 hf_status
 hf_session_open_fd(int fd, hf_session **ret_session, hf_error *reterr) {
     HFI_NEED(reterr, ret_session);
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (copy < 0)
         return hf_error_set_errno(reterr, errno, "can't duplicate descriptor %d", fd);
     return attach_consume(copy, 0, ret_session, reterr);

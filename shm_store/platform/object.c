@@ -35,6 +35,20 @@
 
 hfi_fault_hook_fn hfi_fault_hook;
 
+/* A descriptor of our own that is 0, 1 or 2 gets another number: a program that was
+ * started without one of the three would print into the session. Takes `fd`; -1 with
+ * errno. */
+static int
+above_standard(int fd) {
+    if (fd > STDERR_FILENO || fd < 0)
+        return fd;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int err = errno;
+    close(fd);
+    errno = err;
+    return copy;
+}
+
 int
 hfi_object_create(const char *name, int *ret_fd) {
     int err = hfi_fault("shm_open");
@@ -43,6 +57,14 @@ hfi_object_create(const char *name, int *ret_fd) {
     int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return errno;
+    fd = above_standard(fd);
+    if (fd < 0 || fchmod(fd, 0600) != 0) { /* of which a umask may have taken some */
+        err = errno;
+        if (fd >= 0)
+            close(fd);
+        shm_unlink(name);
+        return err;
+    }
     *ret_fd = fd;
     return 0;
 }
@@ -53,7 +75,7 @@ hfi_object_create_anonymous(const char *label, int *ret_fd) {
     if (err)
         return err;
 #ifdef MFD_CLOEXEC
-    int fd = memfd_create(label, MFD_CLOEXEC);
+    int fd = above_standard(memfd_create(label, MFD_CLOEXEC));
     if (fd < 0)
         return errno;
     if (fchmod(fd, 0600) != 0) {
@@ -76,7 +98,7 @@ hfi_object_open(const char *name, int *ret_fd) {
     int err = hfi_fault("shm_open");
     if (err)
         return err;
-    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+    int fd = above_standard(shm_open(name, O_RDWR | O_CLOEXEC, 0));
     if (fd < 0)
         return errno;
     *ret_fd = fd;

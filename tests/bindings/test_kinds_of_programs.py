@@ -153,3 +153,18 @@ def test_a_program_from_stdin_survives_a_start_anew(tmp_path, python_environment
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (0, "1 ['-', 'one'] \n"), done.stderr
+
+
+def test_an_interrupted_program_ends_as_by_python(programs, python_environment):
+    code = ["-c", "def f(): raise KeyboardInterrupt\nf()"]
+    plain = run(programs, code, "", **python_environment)
+    environment = {**python_environment, "SCOREP_EXPERIMENT_DIRECTORY": "interrupted"}
+    recorded = run(programs, ["-m", "holdfast.scorep", *code], "", **environment)
+    assert (recorded.returncode, recorded.stderr) == (plain.returncode, plain.stderr)
+
+
+def test_a_file_in_the_experiments_place_stays(programs, python_environment):
+    environment = {**python_environment, "SCOREP_EXPERIMENT_DIRECTORY": "beside.py"}
+    done = run(programs, ["-m", "holdfast.scorep"], "script.py", **environment)
+    assert done.returncode == 2 and "beside.py: Not a directory" in done.stderr
+    assert (programs / "beside.py").read_text() == "VALUE = 7\n"

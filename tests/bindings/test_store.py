@@ -37,6 +37,27 @@ def test_a_closed_session_says_so(session):
         other.generation
 
 
+@pytest.mark.parametrize("name", ["", "\0a", "\1a", "\udc80", "x" * 1025])
+def test_a_name_that_no_session_has(session, name):
+    """It isn't dropped by the commit without a word."""
+    with pytest.raises(ValueError, match="is no name of a session"):
+        session[name] = 1
+    session["x" * 1024] = 1
+    session.commit()
+    with store.Session.open(session.name) as other:
+        assert list(other) == ["x" * 1024]
+
+
+def test_arguments_that_are_out_of_range():
+    for capacity in (-1, 2**62, 2**64, 2**70):
+        with pytest.raises(store.Error, match="out of range"):
+            store.Session.create(capacity=capacity)
+    with pytest.raises(TypeError, match="must be str, not int"):
+        store.Session.open(5)
+    with pytest.raises(ValueError, match="null character"):
+        store.Session.open("a\0b")
+
+
 def test_names_need_a_session():
     with pytest.raises(TypeError, match="Session is needed, not int"):
         store.Names(3)

@@ -62,6 +62,26 @@ test_names(void) {
     CHECK(hfi_object_unlink(name) == ENOENT);
 }
 
+/* Under any umask its owner alone may open it, and it never is where a program prints. */
+static void
+test_surroundings(void) {
+    char name[64];
+    int fd, second, third;
+    struct stat st;
+    snprintf(name, sizeof name, "/holdfast-test-%ld", (long)getpid());
+    mode_t mask = umask(0777);
+    int kept = dup(STDOUT_FILENO);
+    CHECK(kept > STDERR_FILENO && close(STDOUT_FILENO) == 0);
+    CHECK(hfi_object_create(name, &fd) == 0 && fd > STDERR_FILENO);
+    CHECK(hfi_object_open(name, &second) == 0 && second > STDERR_FILENO);
+    CHECK(hfi_object_create_anonymous("test", &third) == 0 && third > STDERR_FILENO);
+    CHECK(dup2(kept, STDOUT_FILENO) == STDOUT_FILENO);
+    umask(mask);
+    CHECK(fstat(fd, &st) == 0 && (st.st_mode & 0777) == 0600);
+    CHECK(close(fd) == 0 && close(second) == 0 && close(third) == 0 && close(kept) == 0);
+    CHECK(hfi_object_unlink(name) == 0);
+}
+
 static void
 test_memory(void) {
     int fd;
@@ -156,6 +176,7 @@ test_places_side_by_side(void) {
 int
 main(void) {
     test_names();
+    test_surroundings();
     test_memory();
     test_place();
     test_places_side_by_side();

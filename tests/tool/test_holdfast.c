@@ -118,6 +118,7 @@ test_modules(void) {
     FILE *file = fopen(path, "w");
     CHECK(file && fputs("#!/bin/sh\necho \"$@\"\n", file) >= 0);
     CHECK(fchmod(fileno(file), 0700) == 0 && fclose(file) == 0);
+    CHECK(run_tool("ls > /dev/full") == 1 << 8);
     char *before = strdup(getenv("PATH"));
     snprintf(line, sizeof line, "%s:/usr/bin:/bin", place);
     CHECK(before && setenv("PATH", line, 1) == 0);

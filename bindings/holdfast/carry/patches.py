@@ -48,6 +48,7 @@ class Deleted:
 
 
 MISSING: t.Any = object()
+_NAME_MAX = 1024  # bytes of a key in the store
 _SLOT = "_:"  # and a name: the key of a slot
 
 
@@ -370,6 +371,14 @@ def is_plain(value: t.Any) -> bool:
     if kind is dict:
         return all(is_plain(part) for pair in value.items() for part in pair)
     return kind in _ATOMS
+
+
+def is_kept(name: str) -> bool:
+    """Whether the store can have it as a key."""
+    try:
+        return 0 < len(name.encode()) <= _NAME_MAX and name[0] > "\1"
+    except UnicodeEncodeError:
+        return False
 
 
 def is_patch(name: object) -> bool:

@@ -121,12 +121,16 @@ def _run(options: Options, code, namespace: dict) -> None:
     exec(code, namespace)  # noqa: S102
 
 
+def _call(hook: typing.Callable, error: BaseException) -> None:
+    trace = error.__traceback__
+    while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    hook(type(error), error.with_traceback(trace), trace)
+
+
 def _show(error: BaseException) -> typing.NoReturn:
     """Report an uncaught exception as Python does, without our own frames, and end."""
-    trace = error.__traceback__
-    while trace and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    sys.excepthook(type(error), error.with_traceback(trace), trace)
+    _call(sys.excepthook, error)
     raise SystemExit(1) from None
 
 
@@ -323,8 +327,12 @@ def main(arguments: list[str]) -> None:
     try:
         run_instrumenter_file(instrumentation)
         _run(options, code, _make_main(names))
-    except (SystemExit, KeyboardInterrupt):
-        raise  # Python finds the exit status of these
+    except SystemExit:
+        raise  # Python finds its exit status
+    except KeyboardInterrupt:
+        hook = sys.excepthook
+        sys.excepthook = lambda kind, error, _: _call(hook, error)
+        raise  # Python ends as by SIGINT
     except BaseException as error:  # noqa: BLE001
         _show(error)
 

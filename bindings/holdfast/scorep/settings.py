@@ -8,6 +8,7 @@ for.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import typing
@@ -314,6 +315,8 @@ def make_directory(settings: Settings) -> str:
     if os.path.lexists(path):
         if not settings.overwrite:
             raise _exists(path)
+        if os.path.isfile(path):  # of another program, perhaps the one that is to run
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         other = f"{path}-{_stamp()}"
         if _is_recorded(path):
             warn(f"a process records into {path}; this one does into {other}")

@@ -31,12 +31,11 @@ import types
 import typing as t
 
 from holdfast.carry import cached_functions, restoring
-from holdfast.carry.patches import MISSING, is_patch
+from holdfast.carry.patches import MISSING, is_kept, is_patch
 
 from .notices import Lost
 
 _OBJECTS_MAX = 10_000  # looked at for one variable; beyond, it is unknown
-_NAME_MAX = 1024  # bytes of a key in the store
 _ALL_MAX = 100_000  # for all of them
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
 _HOLDERS = frozenset(
@@ -179,7 +178,7 @@ def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:
     return {
         name: "a name that isn't kept"
         for name in list(namespace)
-        if type(name) is not str or not (name.isidentifier() and len(name) < 256 or _is_kept(name))
+        if type(name) is not str or not (name.isidentifier() and len(name) < 256 or is_kept(name))
     }
 
 
@@ -192,13 +191,6 @@ def with_traceback(names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[
         if issubclass(type(value := namespace.get(name)), BaseException)
         and restoring.has_own_frames(value.__traceback__)
     ]
-
-
-def _is_kept(name: str) -> bool:
-    try:
-        return 0 < len(name.encode()) <= _NAME_MAX and name[0] > "\1"
-    except UnicodeEncodeError:
-        return False
 
 
 class Budget:
