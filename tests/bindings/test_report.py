@@ -39,6 +39,33 @@ def test_title(source, title):
     assert report.cell_title(source) == title
 
 
+CODE = {"cell_type": "code", "metadata": {}, "source": "1"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ([CODE | {"source": 5}], "source of cell 1 is int, not str"),
+        ([CODE, CODE | {"metadata": {"tags": 5}}], "the tags of cell 2 are no list"),
+        ([5], "its JSON is built otherwise"),
+        (None, "its JSON is built otherwise"),
+        ([{"cell_type": "code", "metadata": {}}], None),
+        ([{"cell_type": "markdown", "metadata": {}, "source": ["a", "b"]}], None),
+    ],
+)
+def test_a_notebook_that_lacks_parts_or_has_others(tmp_path, cells, why):
+    path = tmp_path / "a.ipynb"
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
+    )
+    if why is None:
+        (cell,) = report.read_notebook(path).cells
+        assert cell.source in ("", "ab") and cell.metadata == {}
+        return
+    with pytest.raises(ValueError, match=why):
+        report.read_notebook(path)
+
+
 def test_kind():
     assert cost(1, "a").kind == "plain"
     assert cost(1, "a", run="isolated").kind == "isolated"

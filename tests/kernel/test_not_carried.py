@@ -58,7 +58,9 @@ def test_changes_of_one_process_are_named_in_the_notebook_once(kernel, tmp_path,
 
 
 def test_a_commit_needs_no_function_that_the_user_has_replaced(kernel):
-    kernel.run("from unittest import mock; p = mock.patch('builtins.open', mock.mock_open()); p.start();")
+    kernel.run(
+        "from unittest import mock; p = mock.patch('builtins.open', mock.mock_open()); p.start();"
+    )
     assert kernel.run("kept = [1]").status == "ok"
     kernel.settle()
     outcome = kernel.run("%%execute_with_scorep --run=forked\nkept.append(2)")

@@ -78,7 +78,8 @@ test_surroundings(void) {
     CHECK(dup2(kept, STDOUT_FILENO) == STDOUT_FILENO);
     umask(mask);
     CHECK(fstat(fd, &st) == 0 && (st.st_mode & 0777) == 0600);
-    CHECK(close(fd) == 0 && close(second) == 0 && close(third) == 0 && close(kept) == 0);
+    CHECK(close(fd) == 0 && close(second) == 0 && close(third) == 0 &&
+          close(kept) == 0);
     CHECK(hfi_object_unlink(name) == 0);
 }
 

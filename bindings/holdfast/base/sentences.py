@@ -19,10 +19,10 @@ _CANNOT = re.compile(r"cannot pickle '[^']*' object: ")
 _INTERNAL = re.compile(r"pickl|__|local object|recursion|NULL", re.IGNORECASE)
 
 
-_streams: list[t.TextIO] = []  # where messages go instead of to sys.stderr
+_streams: list[t.Any] = []  # where messages go instead of to sys.stderr
 
 
-def say_on(stream: t.TextIO) -> None:
+def say_on(stream: t.Any) -> None:
     """Have messages printed on a stream of this process, whatever a cell lets stand for `sys.stderr`.
 
     Parameters

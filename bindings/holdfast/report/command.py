@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import signal
@@ -120,6 +121,10 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
     check_notebook(parser, options.notebook)
     if options.monitor is not None and not 0.001 <= options.monitor <= 3600:
         _refuse(parser, "--monitor takes 0.001 to 3600 seconds")
+    if not 0 <= options.embed < 1e6:
+        _refuse(parser, "--embed takes MiB, 0 or more")
+    if options.trace_lines < 0:
+        _refuse(parser, "--trace-lines takes a number of lines, 0 or more")
     if not options.timeout > 0:
         _refuse(parser, "--timeout takes seconds, more than 0")
     try:
@@ -157,7 +162,8 @@ def _targets(options: argparse.Namespace) -> tuple[Path, Path]:
 
 def _show_progress(cost: CellCost) -> None:
     failed = f"  {cost.status}" if cost.status != "ok" else ""
-    print(f"  {cost.number:3} {cost.title[:60]:60} {cost.ms:9.1f} ms{failed}", flush=True)
+    with contextlib.suppress(OSError):  # nobody reads it: that ends no measurement
+        print(f"  {cost.number:3} {cost.title[:60]:60} {cost.ms:9.1f} ms{failed}", flush=True)
 
 
 def _show_traces(recorded: dict[int, traces.Recorded], lines: int) -> bool:

@@ -194,14 +194,31 @@ def read_notebook(path: Path) -> NotebookNode:
     import nbformat
 
     try:
-        return nbformat.read(str(path), as_version=4)
-    except (
-        nbformat.reader.NotJSONError,
-        nbformat.ValidationError,
-        KeyError,
-        AttributeError,
-    ) as error:
+        node = nbformat.read(str(path), as_version=4)
+    except (AttributeError, TypeError):  # of nbformat, which takes its parts for granted
+        raise ValueError("its JSON is built otherwise") from None
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
         raise ValueError(str(error).partition("\n")[0][:200]) from None
+    for number, cell in enumerate(node.get("cells", ()), 1):
+        _complete(cell, f"cell {number}")
+    return node
+
+
+# What a cell has, and what it begins with if the file lacks it: other programs leave parts out.
+_PARTS = {"cell_type": str, "source": str, "metadata": dict}
+
+
+def _complete(cell: Any, name: str) -> None:
+    """Give a cell what it lacks. What is of another type than it should be makes the file no notebook."""
+    import nbformat
+
+    parts = _PARTS | ({"outputs": list} if cell.get("cell_type") == "code" else {})
+    for part, kind in parts.items():
+        found = cell.setdefault(part, nbformat.from_dict(kind()))
+        if not isinstance(found, kind):
+            raise ValueError(f"{part} of {name} is {type(found).__name__}, not {kind.__name__}")
+    if not isinstance(cell.metadata.get("tags", []), list):
+        raise ValueError(f"the tags of {name} are no list")
 
 
 #: How much longer than the writing of results the cells run.

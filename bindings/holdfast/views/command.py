@@ -75,6 +75,8 @@ def run(line: str, display: t.Callable[..., t.Any]) -> None:
         words = shlex.split(line)
         if words == ["ls"]:
             print(kept.listing())
+        elif words[:1] == ["ls"]:
+            raise ViewError(f"ls takes nothing behind it: {words[1]}")
         elif words[:1] == ["rm"]:
             print(kept.remove(words[1:]))
         else:
