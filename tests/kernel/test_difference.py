@@ -56,7 +56,7 @@ def test_3_what_no_codec_carries_stays_in_the_main_worker(kernel):
 KINDS = {  # of docs/carried.md; those of other libraries are in the tests of their codecs
     "generator": "(i for i in range(3))",
     "lock": "threading.Lock()",
-    " inside": "threading.Thread()",  # its lock; from Python 3.13 on its handle
+    "Thread: a thread ends": "threading.Thread()",
     "frame": "sys._getframe()",
     "Cursor": "sqlite3.connect(':memory:').cursor()",
     "LP_c_int": "ctypes.cast(libc.malloc(8), ctypes.POINTER(ctypes.c_int))",
