@@ -299,7 +299,7 @@ def test_what_the_cell_registers_comes_back(kernel):
 
 NAMED = {
     "import atexit; atexit.register(print, 'never')": "exit handlers",
-    "import threading; threading.Thread(target=time.sleep, args=(9,)).start()": "threads that",
+    "import threading; threading.Thread(target=time.sleep, args=(9,)).start()": "running threads",
     "import subprocess; p = subprocess.Popen(['sleep', '9'])": "child processes",
     "import signal; signal.setitimer(signal.ITIMER_VIRTUAL, 100)": "timers",
     "import builtins; builtins.print_twice = print": "builtins.print_twice",
