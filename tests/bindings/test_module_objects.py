@@ -188,3 +188,10 @@ def test_an_entry_of_a_modules_dict_is_found():
     parallel = pytest.importorskip("joblib.parallel")
     for name, default in parallel.default_parallel_config.items():
         assert crossed([default])[0] is parallel.default_parallel_config[name]
+
+
+def test_the_environment_is_itself_where_another_one_stands_for_it(monkeypatch):
+    own, own_bytes = os.environ, os.environb
+    monkeypatch.setattr(os, "environ", {"a": "b"})
+    assert crossed(own) is own and crossed([own_bytes])[0] is own_bytes
+    assert crossed(os.environ) == {"a": "b"}

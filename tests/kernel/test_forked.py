@@ -511,8 +511,10 @@ def test_forks_leave_nothing_behind(kernel):
         ("import threading, time\nthread = threading.Thread(target=time.sleep, args=(600,),"
          " daemon=True); thread.start()", "a fork lacks the thread Thread-"),
         ("import subprocess; child = subprocess.Popen(['sleep', '600'])", "child processes"),
+        ("try: import _interpreters as made\nexcept ImportError: import _xxsubinterpreters as made\n"
+         "other = made.create()", "a fork lacks another interpreter"),
     ],
-    ids=["thread", "child"],
+    ids=["thread", "child", "interpreter"],
 )  # fmt: skip
 def test_a_clean_process_where_a_fork_would_lack_something(kernel, make, reason):
     ok(kernel, make + "\nx = [1]")

@@ -29,7 +29,6 @@ from holdfast.carry import patches, restoring, trial
 
 # By the name of the type: the places of objects whose contents are carried as settings.
 _PLACES = {
-    "_Environ": (("os", "environ"), ("os", "environb")),
     "RcParams": (("matplotlib", "rcParams"),),
     "ColormapRegistry": (("matplotlib", "colormaps"),),
     "Random": (("random", "_inst"), ("sympy.core.random", "rng")),
@@ -43,6 +42,8 @@ _PLACES = {
     ),
     "Context": (("decimal", "DefaultContext"), ("decimal", "BasicContext"), ("decimal", "ExtendedContext")),
 }  # fmt: skip
+# Where something else stands for them now, a variable has them all the same.
+_ENVIRONMENTS = {"environ": os.environ, "environb": os.environb}
 _NOT = frozenset(("__main__", "__mp_main__"))
 # Lists and dicts whose contents are carried as settings. Those of other modules are found by
 # comparison (worker/settings/differences.py), also if a variable refers to them.
@@ -76,6 +77,9 @@ def reduce(value: t.Any, cls: type) -> t.Any:
     place = _known.get(id(value))
     if place is not None and _read(sys.modules.get(place[0]), place[1]) is value:
         return find, place
+    for name, one in _ENVIRONMENTS.items():
+        if value is one:
+            return environment, (name,)
     if _is_module_itself(value, cls):
         return importlib.import_module, (cls.__module__,)
     places = _PLACES.get(cls.__qualname__, ())
@@ -88,6 +92,11 @@ def reduce(value: t.Any, cls: type) -> t.Any:
             return find, place
     names = _names_in(cls)
     return _reduce_constant(value, cls, names) if names else None
+
+
+def environment(name: str) -> t.Any:
+    """What `os` began with under this name: the environment of the process that decodes it."""
+    return _ENVIRONMENTS[name]
 
 
 def is_sentinel(value: t.Any) -> bool:

@@ -54,6 +54,8 @@ class Threads:
         for thread in threading.enumerate():
             if thread is not threading.main_thread() and not is_service(thread):
                 return f"the thread {thread.name}"
+        if _has_interpreters():
+            return "another interpreter of this process"
         try:
             others = _unknown_tasks()
         except OSError:  # another system: what isn't known can't be excluded
@@ -117,6 +119,15 @@ class Threads:
 def _known_tasks() -> set[int | None]:
     """The threads that Python knows. The main one may have another number since a fork."""
     return {thread.native_id for thread in threading.enumerate()} | {os.getpid()}
+
+
+def _has_interpreters() -> bool:
+    """A fork has no interpreter but the one that made it."""
+    for name in ("_xxsubinterpreters", "_interpreters"):  # the second since Python 3.13
+        module = sys.modules.get(name)
+        if module is not None:
+            return len(module.list_all()) > 1
+    return False
 
 
 def _unknown_tasks() -> set[int]:
