@@ -164,7 +164,7 @@ def test_a_notebook_with_a_thread_is_committed(kernel):
     names, more = lost.split(" and ")
     assert more == "2 more"
     assert set(names.split(", ")) < {f"g{number} (generator)" for number in range(1, 6)} | {
-        *("stop (lock)", "thread (lock)")
+        *("stop (lock)", "thread (Thread)")
     }
     assert "thread (" in outcome.content["evalue"] and "kept" not in outcome.content["evalue"]
     assert kernel.run("kept, alias is kept['a']").result == "({'a': [1, 2]}, True)"
