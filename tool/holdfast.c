@@ -514,7 +514,7 @@ is_session_name(const char *text) {
 }
 
 static int
-run(int argc, char **argv) {
+run_command(int argc, char **argv) {
     const char *words[3] = {NULL, NULL, NULL};
     int count = 0, json = 0, all = 0, kept = 0;
     if (argc > 1 && strcmp(argv[1], "demo") == 0)
@@ -557,7 +557,7 @@ run(int argc, char **argv) {
 
 int
 main(int argc, char **argv) {
-    int code = run(argc, argv);
+    int code = run_command(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
     fprintf(stderr, "holdfast: can't write the output: %s\n", strerror(errno));
