@@ -57,6 +57,17 @@ def test_options_of_parts_there_and_back(make, carry):
     assert not other.call_pdb
 
 
+def test_what_a_formatter_does_for_a_type_is_no_option(make, carry):
+    """One that was looked at and is empty was set in the other process, whose figures were texts then."""
+    one, other = make(), make()
+    assert one.display_formatter.formatters["image/png"].type_printers == {}
+    printers = other.display_formatter.formatters["image/png"].type_printers
+    printers[complex] = str
+    carry(one, other)
+    assert other.display_formatter.formatters["image/png"].type_printers is printers
+    assert printers == {complex: str}
+
+
 def test_a_part_that_is_made_when_it_is_asked_for(make, carry):
     one, other = make(), make()
     one.run_line_magic("config", "LoggingMagics.quiet = True")

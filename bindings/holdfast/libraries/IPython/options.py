@@ -26,7 +26,9 @@ _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
 _CARRIED_OTHERWISE = frozenset(("InlineBackend", "AliasManager"))
 _OF_PROCESS = frozenset(("hist_file", "connection_options"))  # a cell's history is in memory
-_LEFT_OUT = _OF_PROCESS | {"float_precision", "lazy_magics"}  # set by themselves
+# Others are set by themselves, or are registries. An empty one is plain, and was set as an option.
+_REGISTRIES = frozenset(("type_printers", "deferred_printers", "singleton_printers", "lazy_magics"))
+_LEFT_OUT = _OF_PROCESS | _REGISTRIES | {"float_precision"}
 _METHOD = "print_method"  # of a formatter, which `%config` doesn't know
 _OF_LOG = ("logfname", "loghead", "logmode", "timestamp", "log_output", "log_raw_input")
 
