@@ -1,4 +1,5 @@
-"""The table of settings that a function reads, and another one sets (plain_settings.py, census.py).
+"""The table of the process's and the interpreter's own settings, each with the functions that read and set it
+(plain_settings.py, census.py).
 
 Each row is a part of the state that is no variable and in no other list (state.py, slots.py). To add one: the
 function that reads it, and, if a plain value is enough, the one that sets it. Settings of libraries are
