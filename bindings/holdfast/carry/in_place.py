@@ -213,9 +213,8 @@ class _Mapping:
         if not _are_same(here, items):  # else iterators over it may go on
             here.clear()
         if not _are_same(here.values(), items.values()):
-            ordered = isinstance(
-                here, collections.OrderedDict
-            )  # it keeps its order in a list of its own
+            # An OrderedDict keeps its order in a list of its own.
+            ordered = isinstance(here, collections.OrderedDict)
             (collections.OrderedDict if ordered else dict).update(here, items)
         if isinstance(here, collections.defaultdict):
             here.default_factory = factory

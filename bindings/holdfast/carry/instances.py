@@ -122,9 +122,8 @@ def _way_of(cls):
     module = cls.__module__
     if type(module) is not str or cls in copyreg.dispatch_table:
         return None
-    if issubclass(
-        cls, (type, enum.Enum)
-    ):  # a class, or a member of an enumeration, which the class holds
+    # A class, or a member of an enumeration, which the class holds.
+    if issubclass(cls, (type, enum.Enum)):
         return None
     if not trial.is_own(module):
         asks = any(_home(cls, name) not in _ITEMS for name in ("__getattr__", "__getattribute__"))

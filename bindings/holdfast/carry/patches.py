@@ -317,9 +317,8 @@ class Patches:
         if value is MISSING:
             value = self._before[key]
         elif is_own:
-            self._changeable.add(
-                key
-            )  # it is collected from now on, even if it equals the value before
+            # The key is collected from now on, even if it equals the value before.
+            self._changeable.add(key)
         now = _read(*owner)
         if value is MISSING or value is Deleted:
             if now is not MISSING:

@@ -207,9 +207,8 @@ def _find_home(space):
     the dict, only the names that they use: SymPy's `lambdify` gives its functions all of NumPy and
     SciPy."""
     used = {"__name__", "__builtins__"}
-    holders = gc.get_referrers(
-        space
-    )  # no inner function may use `space`: its cell would be one more holder
+    # No inner function may use `space`: its cell would be one more holder.
+    holders = gc.get_referrers(space)
     for one in holders:
         if isinstance(one, types.ModuleType) and vars(one) is space:
             return one
@@ -424,11 +423,12 @@ class Pickler(cloudpickle.Pickler):
             if make is _rules._make_skeleton_class:
                 make, body = restoring.make_class, dict(args[3])
                 if typing.NamedTuple in args[2] or restoring.is_typed_dict(cls):
+                    # Else its fields would be made again.
                     args = (
                         *args[:2],
                         cls.__bases__,
                         *args[3:],
-                    )  # else its fields would be made again
+                    )
                 # `__slots__` and `__class__` can't be set afterwards; without slots instances would
                 # get a dict.
                 for name in restoring.AT_FIRST.intersection(attributes):

@@ -222,9 +222,8 @@ def is_typed_dict(cls):
 def _make_quietly(metaclass, name, bases, body):
     """Make the class as the nearest imported base of its metaclass does."""
     imported = imported_base(metaclass)
-    if (
-        metaclass.__name__ == "_TypedDictMeta"
-    ):  # it allows no base that is a dict, although its classes have one
+    # TypedDict's allows no base that is a dict, although its classes have one.
+    if metaclass.__name__ == "_TypedDictMeta":
         return type.__new__(metaclass, name, types.resolve_bases(bases), dict(body))
     if imported is metaclass:
         options = {"metaclass": metaclass}
@@ -253,9 +252,8 @@ def fill_exception(error, state):
     BaseException.args.__set__(error, args)
     BaseException.__cause__.__set__(error, cause)
     BaseException.__context__.__set__(error, before)
-    BaseException.__suppress_context__.__set__(
-        error, suppressed
-    )  # after the cause, which sets it, too
+    # After the cause, which sets it, too.
+    BaseException.__suppress_context__.__set__(error, suppressed)
     BaseException.__traceback__.__set__(error, trace)
     object.__getattribute__(error, "__dict__").update(attributes)
     _set_slots(error, fields)

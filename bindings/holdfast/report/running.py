@@ -322,9 +322,8 @@ class _Runner:
             await stack.enter_async_context(self.client.async_setup_kernel(env=env))
             info = await self._reply(self.client.kc.kernel_info()) or {"content": {}}
         except (OSError, RuntimeError) as error:
-            atexit.unregister(
-                self.client._cleanup_kernel
-            )  # it has been cleaned up, if it was there
+            # The kernel has been cleaned up, if it was there.
+            atexit.unregister(self.client._cleanup_kernel)
             raise KernelError(
                 f"the kernel {self.client.kernel_name} doesn't start: {error}"
             ) from error

@@ -610,9 +610,10 @@ class MainWorker(Worker):
         if "changed" in frame:
             same = steps.unchanged(self.names, adopted["changed"], frame["changed"], before)
             self.shell.user_ns.update(same)
+            # Classes change in place.
             classes = (
                 name for name in frame["changed"] if isinstance(self.shell.user_ns.get(name), type)
-            )  # which change in place
+            )
             adopted["changed"] = [
                 name
                 for name in dict.fromkeys((*adopted["changed"], *classes))

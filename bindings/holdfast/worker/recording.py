@@ -55,10 +55,11 @@ class Recording:
         scorep.install_alias()
         self._shell = shell
         self._recorder = importlib.import_module("holdfast._recorder")
+        # Their directories, since they may run at an import of the cell's.
         for module in (
             process_settings,
             libraries,
-        ):  # their directories: they may run at an import of the cell's
+        ):
             self._recorder.exclude(os.path.join(os.path.dirname(module.__file__), ""))
         frames.leave_out(self._recorder)
         self._experiment = ""  # absolute; "" if nothing is recorded

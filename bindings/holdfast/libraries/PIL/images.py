@@ -105,9 +105,8 @@ def _make_image(cls, mode, size, palette, frames, pixels):
 
 def _fill_image(image, state):
     image.info, attributes = state
-    if (
-        getattr(image, "fp", None) is not None
-    ):  # it was opened again: what it knows of its file is newer
+    # It was opened again: what it knows of its file is newer.
+    if getattr(image, "fp", None) is not None:
         attributes = {
             name: item
             for name, item in attributes.items()

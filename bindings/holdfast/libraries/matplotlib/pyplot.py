@@ -54,9 +54,8 @@ def set_figures(new: t.Any) -> None:
     """A figure has been given some number when it was decoded."""
     if new is MISSING and not _managers():
         return
-    pyplot: t.Any = importlib.import_module(
-        "matplotlib.pyplot"
-    )  # a figure without it can't be drawn
+    # A figure without it can't be drawn.
+    pyplot: t.Any = importlib.import_module("matplotlib.pyplot")
     managers = _managers()
     found = {id(one.canvas.figure): one for one in managers.values()}
     managers.clear()

@@ -273,9 +273,8 @@ def _octets(array):
 def reduce_view_of_objects(array: np.ndarray) -> t.Any:
     """The place of a view in its base. NotImplemented for an array that is no view."""
     base = array
-    while (
-        getattr(base, "base", None) is not None
-    ):  # the array that as_strided puts in between has a base, too
+    # The array that as_strided puts in between has a base, too.
+    while getattr(base, "base", None) is not None:
         base = base.base
     if base is array or type(base) is not np.ndarray or not base.flags.c_contiguous:
         return NotImplemented

@@ -46,9 +46,8 @@ class Counters:
 
     def __init__(self) -> None:
         self._places: Places = {}
-        self._drawn: set[str] = (
-            set()
-        )  # a process draws one at random, and adds another number to it
+        # A process draws one at random, and adds another number to it.
+        self._drawn: set[str] = set()
         self._count = 0  # of modules that were looked at
         self._held: dict[str, int] = {}  # numbers that came, until `settle` is called
         self._waiting = Waiting(self._go_on, lambda key: key.partition(":")[0])
