@@ -101,7 +101,7 @@ print_version(void) {
 
 /* The option's argument; 0 if it is none. */
 static int
-take_number(const char *name, unsigned long long *ret_number) {
+take_option_number(const char *name, unsigned long long *ret_number) {
     char *end;
     errno = 0;
     *ret_number = strtoull(optarg, &end, 10);
@@ -129,7 +129,7 @@ take_run_mode(const char **ret_mode) {
 static int
 take_grace(long *ret_seconds) {
     unsigned long long seconds;
-    if (!take_number("--interrupt-seconds", &seconds))
+    if (!take_option_number("--interrupt-seconds", &seconds))
         return 0;
     *ret_seconds = seconds == 0 ? -1 : seconds < LONG_MAX ? (long)seconds : LONG_MAX;
     return 1;
@@ -167,15 +167,15 @@ parse_options(int argc, char **argv, settings *ret_settings) {
             ret_settings->label = optarg;
             break;
         case 'c':
-            if (!take_number("--capacity", &ret_settings->capacity_bytes))
+            if (!take_option_number("--capacity", &ret_settings->capacity_bytes))
                 return 3;
             break;
         case 'H':
-            if (!take_number("--history", &ret_settings->history_bytes))
+            if (!take_option_number("--history", &ret_settings->history_bytes))
                 return 3;
             break;
         case 'b':
-            if (!take_number("--backlog", &ret_settings->backlog_bytes))
+            if (!take_option_number("--backlog", &ret_settings->backlog_bytes))
                 return 3;
             break;
         case 'r':

@@ -40,7 +40,7 @@ struct hfi_definitions {
 };
 
 static uint64_t
-mix(uint64_t hash, uint64_t word) {
+mix_word(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
     return hash ^ hash >> 32;
 }
@@ -52,15 +52,15 @@ hash_bytes(const void *bytes, size_t size, uint32_t seed) {
     uint64_t hash = seed + size, word;
     for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
         memcpy(&word, at, sizeof word);
-        hash = mix(hash, word);
+        hash = mix_word(hash, word);
     }
     word = 0;
     memcpy(&word, at, size);
-    return (uint32_t)mix(hash, word);
+    return (uint32_t)mix_word(hash, word);
 }
 
 static hf_status
-reserve(void **array, size_t *capacity, size_t count, size_t item_size) {
+reserve_definition(void **array, size_t *capacity, size_t count, size_t item_size) {
     if (count < *capacity)
         return HF_OK;
     size_t wanted = *capacity ? *capacity * 2 : 64;
@@ -99,7 +99,7 @@ slots_reserve(hfi_definitions *definitions) {
 }
 
 static void
-insert(hfi_definitions *definitions, slot entry) {
+insert_definition(hfi_definitions *definitions, slot entry) {
     slot_insert(definitions->slots, definitions->slot_capacity, entry);
     definitions->slot_count++;
     if (definitions->note)
@@ -167,8 +167,9 @@ hfi_definitions_add_string(hfi_definitions *definitions, const char *text,
             return HF_OK;
         }
     }
-    status = reserve((void **)&definitions->strings, &definitions->string_capacity,
-                     definitions->string_count, sizeof *definitions->strings);
+    status = reserve_definition(
+        (void **)&definitions->strings, &definitions->string_capacity,
+        definitions->string_count, sizeof *definitions->strings);
     if (status != HF_OK)
         return status;
     char *copy = strndup(text, length);
@@ -176,7 +177,7 @@ hfi_definitions_add_string(hfi_definitions *definitions, const char *text,
         return HF_E_NOMEM;
     uint32_t id = (uint32_t)definitions->string_count;
     definitions->strings[definitions->string_count++] = copy;
-    insert(definitions, (slot){hash, HFI_DEFINITION_STRING, id});
+    insert_definition(definitions, (slot){hash, HFI_DEFINITION_STRING, id});
     *ret_id = id;
     return HF_OK;
 }
@@ -211,13 +212,14 @@ hfi_definitions_add_region(hfi_definitions *definitions, const char *name,
     }
     if (definitions->region_count >= HFI_REGION_MAX)
         return HF_E_LIMIT;
-    status = reserve((void **)&definitions->regions, &definitions->region_capacity,
-                     definitions->region_count, sizeof *definitions->regions);
+    status = reserve_definition(
+        (void **)&definitions->regions, &definitions->region_capacity,
+        definitions->region_count, sizeof *definitions->regions);
     if (status != HF_OK)
         return status;
     uint32_t id = (uint32_t)definitions->region_count;
     definitions->regions[definitions->region_count++] = region;
-    insert(definitions, (slot){hash, HFI_DEFINITION_REGION, id});
+    insert_definition(definitions, (slot){hash, HFI_DEFINITION_REGION, id});
     *ret_id = id;
     return HF_OK;
 }
@@ -245,14 +247,14 @@ hfi_definitions_add_parameter(hfi_definitions *definitions, const char *name,
             return HF_OK;
         }
     }
-    status =
-        reserve((void **)&definitions->parameters, &definitions->parameter_capacity,
-                definitions->parameter_count, sizeof *definitions->parameters);
+    status = reserve_definition(
+        (void **)&definitions->parameters, &definitions->parameter_capacity,
+        definitions->parameter_count, sizeof *definitions->parameters);
     if (status != HF_OK)
         return status;
     uint32_t id = (uint32_t)definitions->parameter_count;
     definitions->parameters[definitions->parameter_count++] = parameter;
-    insert(definitions, (slot){hash, HFI_DEFINITION_PARAMETER, id});
+    insert_definition(definitions, (slot){hash, HFI_DEFINITION_PARAMETER, id});
     *ret_id = id;
     return HF_OK;
 }

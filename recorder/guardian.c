@@ -103,7 +103,7 @@ has_log(const char *directory, pid_t pid) {
 }
 
 static bool
-recover(const char *directory) {
+recover_recording(const char *directory) {
     hfi_recovered found;
     hf_error error = HF_ERROR_INIT;
     hf_status status = hfi_recover(directory, &found, &error);
@@ -200,7 +200,7 @@ wait_for_somebody(const char *directory) {
 }
 
 static int
-guard(const char *directory, pid_t pid) {
+guard_process(const char *directory, pid_t pid) {
     int watch = watch_process(pid);
     if (watch < 0)
         return 1;
@@ -214,20 +214,20 @@ guard(const char *directory, pid_t pid) {
     if (was_killed && lock >= 0)
         give_others_time(lock);
     if (was_killed)
-        (void)recover(directory);
+        (void)recover_recording(directory);
     if (lock < 0)
         return 0;
     leave_stderr();
     do
         wait_for_locks(lock);
     while (wait_for_somebody(directory));
-    (void)recover(directory); /* unless the last one has written all */
+    (void)recover_recording(directory); /* unless the last one has written all */
     return 0;
 }
 
 int
 main(int count, char **arguments) {
     if (count == 3)
-        return guard(arguments[1], (pid_t)atol(arguments[2]));
-    return count == 2 && recover(arguments[1]) ? 0 : 1;
+        return guard_process(arguments[1], (pid_t)atol(arguments[2]));
+    return count == 2 && recover_recording(arguments[1]) ? 0 : 1;
 }

@@ -94,7 +94,7 @@ clock_ns(clockid_t clock) {
 
 #if defined(__linux__)
 static int
-allocate(int file, size_t offset, size_t bytes) {
+allocate_range(int file, size_t offset, size_t bytes) {
     int error;
     do
         error = posix_fallocate(file, (off_t)offset, (off_t)bytes);
@@ -113,7 +113,7 @@ read_memory(const struct iovec *own, const struct iovec *there, size_t count) {
 }
 #else
 static int
-allocate(int file, size_t offset, size_t bytes) {
+allocate_range(int file, size_t offset, size_t bytes) {
     (void)file, (void)offset, (void)bytes;
     return ENOSYS;
 }
@@ -255,7 +255,7 @@ count_function(hfi_line_code *code, uint32_t line, bool is_top, uint64_t ns) {
 
 /* Count what a thread does for the time since the last look. */
 static void
-look(const hfi_line_stack *stack, uint64_t ns) {
+look_at_stack(const hfi_line_stack *stack, uint64_t ns) {
     seen_entry seen[READ_MAX];
     struct iovec there[READ_MAX];
     uintptr_t read[READ_MAX] = {0};
@@ -309,7 +309,7 @@ wait_until(uint64_t time_ns) {
 }
 
 static void *
-sample(void *unused) {
+sample_stacks(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock);
     uint64_t last = clock_ns(CLOCK_MONOTONIC);
@@ -319,7 +319,7 @@ sample(void *unused) {
             break;
         uint64_t now = clock_ns(CLOCK_MONOTONIC);
         for (const hfi_line_stack *stack = stacks; stack; stack = stack->next)
-            look(stack, now - last);
+            look_at_stack(stack, now - last);
         last = now;
         sampler.header->rounds++;
         sampler.header->processor_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -339,7 +339,7 @@ start_thread(void) {
     pthread_condattr_destroy(&attributes);
     ends = false;
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's signals aren't ours */
-    int error = pthread_create(&sampler.thread, NULL, sample, NULL);
+    int error = pthread_create(&sampler.thread, NULL, sample_stacks, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
@@ -354,7 +354,7 @@ make_room(size_t bytes) {
     while (!error && bytes > sampler.file_bytes) {
         error = sampler.file_bytes + GROWN_BYTES > FILE_BYTES
                     ? ENOSPC
-                    : allocate(sampler.file, sampler.file_bytes, GROWN_BYTES);
+                    : allocate_range(sampler.file, sampler.file_bytes, GROWN_BYTES);
         if (!error)
             sampler.file_bytes += GROWN_BYTES;
     }

@@ -18,7 +18,7 @@
  *
  * A forked child goes on inside of functions that its parent has entered. Their entries
  * are on its stack, without events: one visit is one process's. A region that is open as
- * long as the child is (`inherit`) has the time that it spends in them.
+ * long as the child is (`inherit_regions`) has the time that it spends in them.
  *
  * Invariants: the stack's entries are the regions that the log has open, in order; an
  * entry remembers if its enter was logged, so its leave follows suit when recording was
@@ -230,7 +230,7 @@ enter_lifting_at(hfi_location *location, hfi_owner owner, uint32_t region,
 
 /* An entry that is in no trace. */
 static void
-lift(hfi_location *location, hfi_owner owner, hfi_owner hider) {
+lift_entry(hfi_location *location, hfi_owner owner, hfi_owner hider) {
     if (location->depth == location->capacity && !stack_grow(location))
         return;
     location->stack[location->depth++] =
@@ -277,7 +277,7 @@ enter_again(hfi_location *location, const hfi_open_region *entry, uint64_t now) 
     if (entry->inherited)
         push_inherited(location, entry);
     else if (entry->region == HFI_REGION_NONE)
-        lift(location, entry->owner, entry->hider);
+        lift_entry(location, entry->owner, entry->hider);
     else
         enter_lifting_at(location, entry->owner, entry->region, entry->hider, now);
 }
@@ -367,7 +367,7 @@ hfi_location_enter_lifting(hfi_location *location, hfi_owner owner, uint32_t reg
 
 void
 hfi_location_lift(hfi_location *location, hfi_owner owner) {
-    lift(location, owner, location->hider);
+    lift_entry(location, owner, location->hider);
 }
 
 static bool
@@ -483,7 +483,7 @@ hfi_location_inherit(hfi_location *location, const hfi_location *from,
 /* -- greenlets --------------------------------------------------------------------- */
 
 static void
-suspend(hfi_location *location, uintptr_t greenlet, bool doubtful) {
+suspend_stack(hfi_location *location, uintptr_t greenlet, bool doubtful) {
     size_t depth = greenlet ? location->depth - location->base : 0;
     if (!greenlet)
         location->base = location->depth;
@@ -521,7 +521,7 @@ find_suspended(hfi_location *location, uintptr_t greenlet, bool take) {
 bool
 hfi_location_suspend(hfi_location *location, uintptr_t from, uintptr_t to,
                      bool doubtful) {
-    suspend(location, from, doubtful);
+    suspend_stack(location, from, doubtful);
     const hfi_suspended *next = find_suspended(location, to, false);
     return next && next->doubtful;
 }

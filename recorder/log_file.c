@@ -120,7 +120,7 @@ open_again(const hfi_log_file *file) {
 }
 
 static int
-allocate(int fd, uint64_t offset, size_t size_bytes) {
+allocate_piece(int fd, uint64_t offset, size_t size_bytes) {
 #if defined(__APPLE__)
     fstore_t wanted = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, (off_t)size_bytes, 0};
     off_t end = (off_t)(offset + size_bytes);
@@ -212,7 +212,7 @@ turn_page(hfi_log_file *file) {
     uint64_t offset = 0;
     hf_status status = HF_E_SYSTEM;
     int fd = open_again(file);
-    if (fd >= 0 && allocate(fd, file->size, PIECE_BYTES) == 0)
+    if (fd >= 0 && allocate_piece(fd, file->size, PIECE_BYTES) == 0)
         status = map_more(file, fd, PIECE_BYTES, &at, &offset);
     if (fd >= 0)
         close(fd);
@@ -228,8 +228,8 @@ turn_page(hfi_log_file *file) {
 }
 
 static hf_status
-note(hfi_log_file *file, hfi_journal_kind kind, uint32_t value, const uint64_t *words,
-     size_t word_count, const char *text, size_t length) {
+note_record(hfi_log_file *file, hfi_journal_kind kind, uint32_t value,
+            const uint64_t *words, size_t word_count, const char *text, size_t length) {
     size_t count = word_count + (length + sizeof *words - 1) / sizeof *words;
     hf_status status = file->is_cut || file->is_foreign ? HF_E_SYSTEM : HF_OK;
     if (status == HF_OK && file->journal + 1 + count > file->journal_end)
@@ -252,18 +252,18 @@ note_definition(void *context, const hfi_definitions *definitions,
     if (kind == HFI_DEFINITION_STRING) {
         const char *text = hfi_definitions_get_string(definitions, id);
         size_t length = strlen(text);
-        status =
-            note(file, HFI_JOURNAL_STRING, (uint32_t)length, NULL, 0, text, length);
+        status = note_record(file, HFI_JOURNAL_STRING, (uint32_t)length, NULL, 0, text,
+                             length);
     } else if (kind == HFI_DEFINITION_REGION) {
         const hfi_region *region = hfi_definitions_get_region(definitions, id);
         uint64_t words[] = {region->name | (uint64_t)region->file << 32, region->line};
-        status =
-            note(file, HFI_JOURNAL_REGION, (uint32_t)region->kind, words, 2, NULL, 0);
+        status = note_record(file, HFI_JOURNAL_REGION, (uint32_t)region->kind, words, 2,
+                             NULL, 0);
     } else {
         const hfi_parameter *one = hfi_definitions_get_parameter(definitions, id);
         uint64_t name = one->name;
-        status =
-            note(file, HFI_JOURNAL_PARAMETER, (uint32_t)one->kind, &name, 1, NULL, 0);
+        status = note_record(file, HFI_JOURNAL_PARAMETER, (uint32_t)one->kind, &name, 1,
+                             NULL, 0);
     }
     (void)status; /* the file is cut there: a reader takes no event beyond */
 }
@@ -271,8 +271,8 @@ note_definition(void *context, const hfi_definitions *definitions,
 hf_status
 hfi_log_file_add_location(hfi_log_file *file, uint64_t location, const char *name) {
     size_t length = strlen(name);
-    return note(file, HFI_JOURNAL_LOCATION, (uint32_t)length, &location, 1, name,
-                length);
+    return note_record(file, HFI_JOURNAL_LOCATION, (uint32_t)length, &location, 1, name,
+                       length);
 }
 
 /* -- windows ----------------------------------------------------------------------- */
@@ -288,7 +288,7 @@ hfi_log_file_map(hfi_log_file *file, uint64_t location, size_t size_bytes,
     if (status != HF_OK)
         return status;
     uint64_t words[] = {location, *ret_offset, size_bytes};
-    status = note(file, HFI_JOURNAL_WINDOW, 0, words, 3, NULL, 0);
+    status = note_record(file, HFI_JOURNAL_WINDOW, 0, words, 3, NULL, 0);
     if (status != HF_OK)
         hfi_log_file_unmap(file, *ret_window, size_bytes);
     return status;
@@ -299,7 +299,7 @@ hfi_log_file_allocate(hfi_log_file *file, uint64_t offset, size_t size_bytes) {
     int fd = file->is_cut ? -1 : open_again(file);
     if (fd < 0)
         return HF_E_SYSTEM;
-    int bad = allocate(fd, offset, size_bytes);
+    int bad = allocate_piece(fd, offset, size_bytes);
     close(fd);
     file->head->clock_last = hfi_clock_look();
     return bad ? HF_E_SYSTEM : HF_OK;
@@ -308,11 +308,11 @@ hfi_log_file_allocate(hfi_log_file *file, uint64_t offset, size_t size_bytes) {
 /* -- from its making to its end ---------------------------------------------------- */
 
 static hf_status
-prepare(hfi_log_file *file, int fd) {
+prepare_file(hfi_log_file *file, int fd) {
     struct stat now;
     void *at = NULL;
     uint64_t offset;
-    int bad = fstat(fd, &now) == 0 ? allocate(fd, 0, PIECE_BYTES) : errno;
+    int bad = fstat(fd, &now) == 0 ? allocate_piece(fd, 0, PIECE_BYTES) : errno;
     if (bad) {
         errno = bad;
         return HF_E_SYSTEM;
@@ -342,7 +342,7 @@ hfi_log_file_create(const char *path, const hfi_log_head *head,
     hf_status status = HF_E_SYSTEM;
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
-        status = prepare(file, fd);
+        status = prepare_file(file, fd);
         int bad = errno;
         close(fd);
         if (status != HF_OK)

@@ -41,7 +41,7 @@ struct hfi_log_reader {
 
 /* Room for item number `count`: the list grows when that is a power of two. */
 static hf_status
-grow(void **list, size_t count, size_t item_bytes) {
+grow_list(void **list, size_t count, size_t item_bytes) {
     if (count & (count - 1))
         return HF_OK;
     void *grown = realloc(*list, (count ? 2 * count : 1) * item_bytes);
@@ -122,8 +122,8 @@ take_location(hfi_log_reader *self, const record *from) {
     char *name = take_text(from, 1);
     if (!name)
         return HF_E_CORRUPT;
-    hf_status status =
-        grow((void **)&self->locations, self->location_count, sizeof *self->locations);
+    hf_status status = grow_list((void **)&self->locations, self->location_count,
+                                 sizeof *self->locations);
     if (status == HF_OK)
         self->locations[self->location_count++] = (read_location){from->words[0], name};
     else
@@ -141,14 +141,14 @@ take_window(hfi_log_reader *self, const record *from) {
     if (!is_inside(self, one.offset, one.size))
         return HF_OK; /* nor any of it */
     hf_status status =
-        grow((void **)&self->windows, self->window_count, sizeof *self->windows);
+        grow_list((void **)&self->windows, self->window_count, sizeof *self->windows);
     if (status == HF_OK)
         self->windows[self->window_count++] = one;
     return status;
 }
 
 static hf_status
-take(hfi_log_reader *self, const record *from) {
+take_record(hfi_log_reader *self, const record *from) {
     switch (from->kind) {
     case HFI_JOURNAL_STRING:
         return self->own ? take_string(self, from) : HF_OK;
@@ -190,7 +190,7 @@ read_journal(hfi_log_reader *self) {
             offset = one.words[0];
             continue;
         }
-        hf_status status = take(self, &one);
+        hf_status status = take_record(self, &one);
         if (status == HF_E_NOMEM)
             return status;
         if (status != HF_OK)
@@ -362,7 +362,7 @@ next_event(writing *self, const uint64_t *end, hfi_log_event *ret_event) {
 
 /* Whether the event fits what came before; it is noted then. */
 static bool
-follow(writing *self, const hfi_log_event *event) {
+follow_event(writing *self, const hfi_log_event *event) {
     switch (event->kind) {
     case HFI_EVENT_ENTER:
         if (event->subject >= hfi_definitions_count_regions(self->definitions) ||
@@ -403,7 +403,7 @@ reserve_one(writing *self) {
 }
 
 static hf_status
-put(writing *self, const hfi_log_event *event) {
+put_event(writing *self, const hfi_log_event *event) {
     self->events += event->kind != HFI_EVENT_FLUSHED;
     return hfi_backend_write(self->backend, self->writer, event) == 0 ? HF_OK
                                                                       : HF_E_SYSTEM;
@@ -455,10 +455,10 @@ write_window(writing *self, const uint64_t *words, size_t count) {
         status = reserve_one(self);
         if (status != HF_OK)
             break;
-        self->is_damaged = !follow(self, &event);
+        self->is_damaged = !follow_event(self, &event);
         if (self->is_damaged)
             break;
-        status = put(self, &event);
+        status = put_event(self, &event);
         if (status == HF_OK)
             status = write_calls(self, words + count);
     }
@@ -498,9 +498,9 @@ hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
             &self, (const uint64_t *)(reader->bytes + reader->windows[i].offset),
             reader->windows[i].size / sizeof(uint64_t));
     while (status == HF_OK && self.depth)
-        status = put(&self, &(hfi_log_event){.kind = HFI_EVENT_LEAVE,
-                                             .subject = self.open[--self.depth],
-                                             .time = self.reader.last});
+        status = put_event(&self, &(hfi_log_event){.kind = HFI_EVENT_LEAVE,
+                                                   .subject = self.open[--self.depth],
+                                                   .time = self.reader.last});
     free(self.is_step);
     free(self.open);
     *ret_written = (hfi_events_written){.events = self.events,

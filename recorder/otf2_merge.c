@@ -48,7 +48,7 @@ make_map(size_t count) {
 }
 
 static hf_status
-translate(merge *self, merged_part *part) {
+translate_part(merge *self, merged_part *part) {
     const hfi_definitions *from = part->summary->definitions;
     size_t strings = hfi_definitions_count_strings(from);
     size_t regions = hfi_definitions_count_regions(from);
@@ -176,7 +176,7 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
 
 /* A file that isn't there has been moved before. */
 static hf_status
-move(const char *from, const char *to, const char *name, hf_error *reterr) {
+move_file(const char *from, const char *to, const char *name, hf_error *reterr) {
     char *source = NULL, *target = NULL;
     hf_status status = HF_OK;
     if (asprintf(&source, "%s/%s", from, name) < 0 ||
@@ -201,10 +201,10 @@ move_events(const merge *self, const char *unfinished, const merged_part *part,
         char name[48];
         uint64_t id = part->summary->locations[i].id;
         snprintf(name, sizeof name, "traces/%" PRIu64 ".evt", id);
-        status = move(own, self->directory, name, reterr);
+        status = move_file(own, self->directory, name, reterr);
         snprintf(name, sizeof name, "traces/%" PRIu64 ".def", id);
         if (status == HF_OK && unfinished)
-            status = move(unfinished, self->directory, name, reterr);
+            status = move_file(unfinished, self->directory, name, reterr);
     }
     free(own);
     return status;
@@ -222,9 +222,9 @@ move_all(const merge *self, const char *unfinished, hf_error *reterr) {
     for (size_t i = 0; i < self->count && status == HF_OK; i++)
         status = move_events(self, unfinished, &self->parts[i], reterr);
     if (status == HF_OK && unfinished)
-        status = move(unfinished, self->directory, "traces.def", reterr);
+        status = move_file(unfinished, self->directory, "traces.def", reterr);
     if (status == HF_OK && unfinished)
-        status = move(unfinished, self->directory, "traces.otf2", reterr);
+        status = move_file(unfinished, self->directory, "traces.otf2", reterr);
     return status;
 }
 
@@ -257,7 +257,7 @@ hfi_otf2_merge(const char *directory, const hfi_experiment_part *parts, size_t c
     for (size_t i = 0; i < count && status == HF_OK; i++) {
         self.parts[self.count++] =
             (merged_part){.number = parts[i].number, .summary = parts[i].summary};
-        status = translate(&self, &self.parts[i]);
+        status = translate_part(&self, &self.parts[i]);
     }
     if (status == HF_OK)
         status = write_merged(&self, archive, reterr);

@@ -20,58 +20,58 @@
 #define MARK UINT64_C(0x0331545241504648) /* "HFPART1", version 3 */
 
 static void
-put(FILE *file, uint64_t number) {
+put_uint64(FILE *file, uint64_t number) {
     fwrite(&number, sizeof number, 1, file);
 }
 
 static void
-put_text(FILE *file, const char *text) {
+put_string(FILE *file, const char *text) {
     size_t length = strlen(text);
-    put(file, length);
+    put_uint64(file, length);
     fwrite(text, 1, length, file);
 }
 
 static void
 put_definitions(FILE *file, const hfi_definitions *definitions) {
     size_t count = hfi_definitions_count_strings(definitions);
-    put(file, count);
+    put_uint64(file, count);
     for (size_t i = 0; i < count; i++)
-        put_text(file, hfi_definitions_get_string(definitions, (uint32_t)i));
+        put_string(file, hfi_definitions_get_string(definitions, (uint32_t)i));
     count = hfi_definitions_count_regions(definitions);
-    put(file, count);
+    put_uint64(file, count);
     for (size_t i = 0; i < count; i++) {
         const hfi_region *region = hfi_definitions_get_region(definitions, (uint32_t)i);
-        put(file, region->name);
-        put(file, region->file);
-        put(file, region->line);
-        put(file, region->kind);
+        put_uint64(file, region->name);
+        put_uint64(file, region->file);
+        put_uint64(file, region->line);
+        put_uint64(file, region->kind);
     }
     count = hfi_definitions_count_parameters(definitions);
-    put(file, count);
+    put_uint64(file, count);
     for (size_t i = 0; i < count; i++) {
         const hfi_parameter *one =
             hfi_definitions_get_parameter(definitions, (uint32_t)i);
-        put(file, one->name);
-        put(file, one->kind);
+        put_uint64(file, one->name);
+        put_uint64(file, one->kind);
     }
 }
 
 static void
 put_paths(FILE *file, const hfi_calltree *tree) {
     size_t count = hfi_calltree_count(tree);
-    put(file, count);
+    put_uint64(file, count);
     for (size_t i = 1; i < count; i++) {
-        put(file, hfi_calltree_get(tree, i)->parent);
-        put(file, hfi_calltree_get(tree, i)->region);
+        put_uint64(file, hfi_calltree_get(tree, i)->parent);
+        put_uint64(file, hfi_calltree_get(tree, i)->region);
     }
 }
 
 static void
 put_profile_location(FILE *file, const hfi_profile_location *location) {
-    put(file, location->id);
-    put(file, location->process);
-    put_text(file, location->name);
-    put(file, location->count);
+    put_uint64(file, location->id);
+    put_uint64(file, location->process);
+    put_string(file, location->name);
+    put_uint64(file, location->count);
     for (size_t i = 0; i < location->count; i++) {
         const hfi_path_cost *cost = &location->costs[i];
         const uint64_t words[] = {cost->path,      cost->visits,   cost->inclusive,
@@ -82,17 +82,17 @@ put_profile_location(FILE *file, const hfi_profile_location *location) {
 
 static void
 put_profile(FILE *file, const hfi_profile *profile, const hfi_profile_files *files) {
-    put(file, files->formats);
-    put_text(file, files->name);
+    put_uint64(file, files->formats);
+    put_string(file, files->name);
     put_definitions(file, profile->definitions);
-    put(file, profile->collapsed);
+    put_uint64(file, profile->collapsed);
     put_paths(file, profile->tree);
-    put(file, profile->process_count);
+    put_uint64(file, profile->process_count);
     for (size_t i = 0; i < profile->process_count; i++) {
-        put_text(file, profile->processes[i].name);
-        put_text(file, profile->processes[i].host);
+        put_string(file, profile->processes[i].name);
+        put_string(file, profile->processes[i].host);
     }
-    put(file, profile->location_count);
+    put_uint64(file, profile->location_count);
     for (size_t i = 0; i < profile->location_count; i++)
         put_profile_location(file, &profile->locations[i]);
 }
@@ -100,27 +100,27 @@ put_profile(FILE *file, const hfi_profile *profile, const hfi_profile_files *fil
 static hf_status
 put_summary(const void *contents, FILE *file) {
     const hfi_recording_summary *summary = contents;
-    put(file, MARK);
-    put(file, summary->ticks_per_second);
-    put(file, summary->begin_time);
-    put(file, summary->end_time);
-    put(file, summary->begin_realtime);
-    put(file, summary->end_realtime);
-    put(file, summary->has_rank);
-    put(file, summary->rank);
-    put_text(file, summary->process_name);
-    put_text(file, summary->host_name);
-    put_text(file, summary->machine ? summary->machine : "");
-    put(file, summary->was_killed);
-    put(file, summary->is_traced);
+    put_uint64(file, MARK);
+    put_uint64(file, summary->ticks_per_second);
+    put_uint64(file, summary->begin_time);
+    put_uint64(file, summary->end_time);
+    put_uint64(file, summary->begin_realtime);
+    put_uint64(file, summary->end_realtime);
+    put_uint64(file, summary->has_rank);
+    put_uint64(file, summary->rank);
+    put_string(file, summary->process_name);
+    put_string(file, summary->host_name);
+    put_string(file, summary->machine ? summary->machine : "");
+    put_uint64(file, summary->was_killed);
+    put_uint64(file, summary->is_traced);
     put_definitions(file, summary->definitions);
-    put(file, summary->location_count);
+    put_uint64(file, summary->location_count);
     for (size_t i = 0; i < summary->location_count; i++) {
-        put(file, summary->locations[i].id);
-        put(file, summary->locations[i].events);
-        put_text(file, summary->locations[i].name);
+        put_uint64(file, summary->locations[i].id);
+        put_uint64(file, summary->locations[i].events);
+        put_string(file, summary->locations[i].name);
     }
-    put(file, summary->profile != NULL);
+    put_uint64(file, summary->profile != NULL);
     if (summary->profile)
         put_profile(file, summary->profile, &summary->profile_files);
     return HF_OK;
@@ -141,7 +141,7 @@ typedef struct cursor {
 } cursor;
 
 static uint64_t
-get(cursor *at) {
+get_uint64(cursor *at) {
     uint64_t number = 0;
     if (!at->bad && fread(&number, sizeof number, 1, at->file) != 1)
         at->bad = true;
@@ -150,7 +150,7 @@ get(cursor *at) {
 
 static const char *
 get_text(cursor *at) {
-    uint64_t length = get(at);
+    uint64_t length = get_uint64(at);
     at->bad = at->bad || length > HFI_STRING_MAX ||
               fread(at->text, 1, (size_t)length, at->file) != length;
     at->text[at->bad ? 0 : length] = '\0';
@@ -160,7 +160,7 @@ get_text(cursor *at) {
 /* A number that stays below `end`. */
 static uint32_t
 get_below(cursor *at, uint64_t end) {
-    uint64_t number = get(at);
+    uint64_t number = get_uint64(at);
     if (number >= end)
         at->bad = true;
     return at->bad ? 0 : (uint32_t)number;
@@ -169,14 +169,14 @@ get_below(cursor *at, uint64_t end) {
 static void
 get_definitions(cursor *at, hfi_definitions *definitions) {
     uint32_t id;
-    uint64_t strings = get(at);
+    uint64_t strings = get_uint64(at);
     for (uint64_t i = 0; i < strings && !at->bad; i++) {
         const char *text = get_text(at);
         at->bad = at->bad ||
                   hfi_definitions_add_string(definitions, text, &id) != HF_OK ||
                   id != i;
     }
-    uint64_t regions = get(at);
+    uint64_t regions = get_uint64(at);
     for (uint64_t i = 0; i < regions && !at->bad; i++) {
         uint32_t name = get_below(at, strings), file = get_below(at, strings);
         uint32_t line = get_below(at, UINT32_MAX);
@@ -188,7 +188,7 @@ get_definitions(cursor *at, hfi_definitions *definitions) {
                       (hfi_region_kind)kind, &id) != HF_OK ||
                   id != i;
     }
-    uint64_t parameters = get(at);
+    uint64_t parameters = get_uint64(at);
     for (uint64_t i = 0; i < parameters && !at->bad; i++) {
         uint32_t name = get_below(at, strings);
         uint32_t kind = get_below(at, HFI_PARAMETER_STRING + 1);
@@ -203,7 +203,7 @@ get_definitions(cursor *at, hfi_definitions *definitions) {
 /* The list grows with what is read, not with what the count promises. */
 static void
 get_locations(cursor *at, hfi_recording_summary *summary) {
-    uint64_t count = get(at);
+    uint64_t count = get_uint64(at);
     hfi_location_summary *locations = NULL;
     for (uint64_t i = 0; i < count && !at->bad; i++) {
         if ((i & (i - 1)) == 0) {
@@ -211,7 +211,7 @@ get_locations(cursor *at, hfi_recording_summary *summary) {
             at->bad = at->bad || !grown;
             locations = grown ? grown : locations;
         }
-        hfi_location_summary one = {.id = get(at), .events = get(at)};
+        hfi_location_summary one = {.id = get_uint64(at), .events = get_uint64(at)};
         char *name = strdup(get_text(at));
         one.name = name;
         if (at->bad || !name) {
@@ -228,7 +228,7 @@ get_locations(cursor *at, hfi_recording_summary *summary) {
 static void
 get_paths(cursor *at, hfi_profile *profile, uint64_t regions) {
     uint32_t node;
-    uint64_t count = get(at);
+    uint64_t count = get_uint64(at);
     for (uint64_t i = 1; i < count && !at->bad; i++) {
         uint32_t parent = get_below(at, i), region = get_below(at, regions);
         at->bad = at->bad ||
@@ -241,7 +241,7 @@ get_paths(cursor *at, hfi_profile *profile, uint64_t regions) {
 static void
 get_costs(cursor *at, hfi_profile *profile, hfi_path_cost *costs) {
     size_t paths = hfi_calltree_count(profile->tree);
-    uint64_t id = get(at);
+    uint64_t id = get_uint64(at);
     uint32_t process = get_below(at, profile->process_count);
     char *name = strdup(get_text(at));
     uint32_t count = get_below(at, paths);
@@ -258,7 +258,7 @@ get_costs(cursor *at, hfi_profile *profile, hfi_path_cost *costs) {
 
 static void
 get_processes(cursor *at, hfi_profile *profile) {
-    uint64_t count = get(at);
+    uint64_t count = get_uint64(at);
     for (uint64_t i = 0; i < count && !at->bad; i++) {
         uint32_t id;
         char *name = strdup(get_text(at));
@@ -286,7 +286,7 @@ get_profile(cursor *at, hfi_recording_summary *summary) {
     hfi_path_cost *costs = calloc(hfi_calltree_count(profile->tree), sizeof *costs);
     at->bad = at->bad || !summary->profile_files.name || !costs ||
               strchr(summary->profile_files.name, '/');
-    uint64_t locations = get(at);
+    uint64_t locations = get_uint64(at);
     for (uint64_t i = 0; i < locations && !at->bad; i++)
         get_costs(at, profile, costs);
     free(costs);
@@ -311,17 +311,17 @@ hfi_trace_part_file_free(hfi_recording_summary *summary) {
 static hf_status
 read_summary(cursor *at, hfi_recording_summary *summary) {
     hfi_definitions *definitions;
-    if (get(at) != MARK)
+    if (get_uint64(at) != MARK)
         return HF_E_CORRUPT;
     hf_status status = hfi_definitions_create(&definitions);
     if (status != HF_OK)
         return status;
     summary->definitions = definitions;
-    summary->ticks_per_second = get(at);
-    summary->begin_time = get(at);
-    summary->end_time = get(at);
-    summary->begin_realtime = get(at);
-    summary->end_realtime = get(at);
+    summary->ticks_per_second = get_uint64(at);
+    summary->begin_time = get_uint64(at);
+    summary->end_time = get_uint64(at);
+    summary->begin_realtime = get_uint64(at);
+    summary->end_realtime = get_uint64(at);
     summary->has_rank = get_below(at, 2);
     summary->rank = get_below(at, UINT32_MAX);
     summary->process_name = strdup(get_text(at));

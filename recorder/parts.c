@@ -129,8 +129,8 @@ pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
 }
 
 static hf_status
-take_number(hfi_trace_part *part, const char *parts, uint32_t number,
-            hf_error *reterr) {
+take_part_number(hfi_trace_part *part, const char *parts, uint32_t number,
+                 hf_error *reterr) {
     for (;; number++) {
         if (asprintf(&part->own, "%s/%u", parts, number) < 0) {
             part->own = NULL;
@@ -167,8 +167,8 @@ part_fini(hfi_trace_part *part) {
 
 /* The lock file of an experiment, with its gate closed behind us. */
 static hf_status
-enter(const char *directory, bool begin, hfi_trace_part *part, char **ret_parts,
-      hf_error *reterr) {
+enter_gate(const char *directory, bool begin, hfi_trace_part *part, char **ret_parts,
+           hf_error *reterr) {
     struct stat now;
     *ret_parts = NULL;
     part->directory = realpath(directory, NULL);
@@ -189,7 +189,7 @@ hfi_trace_part_visit(const char *directory, hfi_trace_part *ret_part,
                      hf_error *reterr) {
     hfi_trace_part part = {.lock = -1, .number = HFI_PART_NONE};
     char *parts;
-    hf_status status = enter(directory, true, &part, &parts, reterr);
+    hf_status status = enter_gate(directory, true, &part, &parts, reterr);
     free(parts);
     if (status == HF_OK)
         *ret_part = part;
@@ -203,9 +203,9 @@ hfi_trace_part_join(const char *directory, bool begin, uint32_t number,
                     hfi_trace_part *ret_part, hf_error *reterr) {
     hfi_trace_part part = {.lock = -1};
     char *parts;
-    hf_status status = enter(directory, begin, &part, &parts, reterr);
+    hf_status status = enter_gate(directory, begin, &part, &parts, reterr);
     if (status == HF_OK)
-        status = take_number(&part, parts, number, reterr);
+        status = take_part_number(&part, parts, number, reterr);
     if (status == HF_OK)
         status = lock_byte(part.lock, GATE, F_UNLCK, reterr);
     free(parts);

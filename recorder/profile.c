@@ -60,7 +60,7 @@ hfi_profile_close(hfi_profile *profile) {
 }
 
 static bool
-reserve(void **array, size_t *capacity, size_t count, size_t item_size) {
+reserve_place(void **array, size_t *capacity, size_t count, size_t item_size) {
     if (count < *capacity)
         return true;
     size_t wanted = *capacity ? *capacity * 2 : 16;
@@ -76,8 +76,8 @@ hf_status
 hfi_profile_add_process(hfi_profile *profile, const char *name, const char *host,
                         uint32_t *ret_process) {
     void *array = profile->processes;
-    if (!reserve(&array, &profile->process_capacity, profile->process_count,
-                 sizeof *profile->processes))
+    if (!reserve_place(&array, &profile->process_capacity, profile->process_count,
+                       sizeof *profile->processes))
         return HF_E_NOMEM;
     profile->processes = array;
     hfi_profile_process copy = {strdup(name), strdup(host)};
@@ -186,8 +186,8 @@ static hf_status
 add_costs_consume(hfi_profile *profile, uint32_t process, uint64_t id, const char *name,
                   hfi_path_cost *costs_consume, size_t count) {
     void *array = profile->locations;
-    bool reserved = reserve(&array, &profile->location_capacity,
-                            profile->location_count, sizeof *profile->locations);
+    bool reserved = reserve_place(&array, &profile->location_capacity,
+                                  profile->location_count, sizeof *profile->locations);
     profile->locations = array; /* where it was before is gone, also if no more works */
     char *copy = reserved ? strdup(name) : NULL;
     if (!copy) {

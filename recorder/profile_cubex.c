@@ -104,7 +104,7 @@ member_end(cube *self, const char *name) {
 
 /* XML has no control characters, and not the two last characters of a plane. */
 static void
-put_text(FILE *file, const char *text) {
+put_escaped(FILE *file, const char *text) {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
         bool is_none = at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe;
         if (*at == '&')
@@ -126,7 +126,7 @@ put_text(FILE *file, const char *text) {
 static void
 put_element(FILE *file, const char *name, const char *text) {
     fprintf(file, "<%s>", name);
-    put_text(file, text);
+    put_escaped(file, text);
     fprintf(file, "</%s>\n", name);
 }
 
@@ -162,7 +162,7 @@ put_regions(FILE *file, const hfi_profile *profile) {
     for (uint32_t i = 0; i < count; i++) {
         const hfi_region *region = hfi_definitions_get_region(profile->definitions, i);
         fprintf(file, "<region id=\"%" PRIu32 "\" mod=\"", i);
-        put_text(file, hfi_profile_file(profile, i));
+        put_escaped(file, hfi_profile_file(profile, i));
         fprintf(file, "\" begin=\"%" PRId64 "\" end=\"-1\">\n",
                 region->line ? (int64_t)region->line : -1);
         put_element(file, "name", hfi_profile_name(profile, i));
@@ -374,7 +374,7 @@ visits_sort(cube *self, const uint32_t *column_of) {
 }
 
 static hf_status
-write_all(cube *self, uint32_t *column_of, cell *row) {
+write_members(cube *self, uint32_t *column_of, cell *row) {
     char name[32];
     columns_number(self, column_of);
     visits_sort(self, column_of);
@@ -406,7 +406,7 @@ write_cube(const hfi_profile *profile, bool by_process, FILE *file) {
     cell *row = calloc(self.columns + 1, sizeof *row);
     hf_status status = HF_E_NOMEM;
     if (self.order && self.visits && self.begins && column_of && row)
-        status = write_all(&self, column_of, row);
+        status = write_members(&self, column_of, row);
     free(self.order);
     free(self.visits);
     free(self.begins);

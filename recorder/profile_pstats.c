@@ -50,7 +50,7 @@ put_seconds(FILE *file, uint64_t ns) {
 }
 
 static void
-put_text(FILE *file, const char *text) {
+put_unicode(FILE *file, const char *text) {
     size_t length = strlen(text);
     fputc('u', file);
     put_bytes(file, length, 4);
@@ -67,9 +67,9 @@ static void
 put_key(FILE *file, const hfi_flat *flat, uint32_t function) {
     const char *path = hfi_flat_file(flat, function);
     put_tuple(file, 3);
-    put_text(file, *path ? path : "~");
+    put_unicode(file, *path ? path : "~");
     put_integer(file, *path ? hfi_flat_line(flat, function) : 0);
-    put_text(file, hfi_flat_name(flat, function));
+    put_unicode(file, hfi_flat_name(flat, function));
 }
 
 static void

@@ -387,7 +387,8 @@ hf_recorder_abandon(hf_recorder *recorder) {
 /* The regions that the child inherits become one region of its own, in the place of the
  * innermost. */
 static hf_status
-inherit(hf_recorder *recorder, hfi_location *location, const hfi_location *from) {
+inherit_regions(hf_recorder *recorder, hfi_location *location,
+                const hfi_location *from) {
     hfi_definitions *definitions = recorder->definitions;
     const char *file = "";
     uint32_t line = 0, forked;
@@ -435,7 +436,8 @@ begin_again(hf_recorder *recorder, const hfi_location *from,
     *ret_location = NULL;
     if (status == HF_OK && from)
         status = hf_recorder_add_location(recorder, from->name, ret_location, reterr);
-    if (status == HF_OK && from && inherit(recorder, *ret_location, from) != HF_OK)
+    if (status == HF_OK && from &&
+        inherit_regions(recorder, *ret_location, from) != HF_OK)
         status = no_memory(reterr);
     return status;
 }

@@ -295,14 +295,14 @@ region_get(scorep_archive *self, uint32_t number) {
 /* -- events ------------------------------------------------------------------------ */
 
 static void
-settle(scorep_writer *self) {
+settle_ends(scorep_writer *self) {
     for (size_t i = 0; i < self->owed_count; i++)
         scorep.region_end(self->owed[i]);
     self->owed_count = 0;
 }
 
 static int
-owe(scorep_writer *self, scorep_region handle) {
+owe_end(scorep_writer *self, scorep_region handle) {
     if (self->owed_count == self->owed_capacity) {
         size_t capacity = self->owed_capacity ? self->owed_capacity * 2 : 64;
         scorep_region *owed = realloc(self->owed, capacity * sizeof *owed);
@@ -323,7 +323,7 @@ scorep_enter(void *writer, uint64_t time, uint32_t region) {
     if (!handle)
         return -1;
     if (self->owed_count)
-        settle(self);
+        settle_ends(self);
     scorep.region_enter(handle);
     return 0;
 }
@@ -336,9 +336,9 @@ scorep_leave(void *writer, uint64_t time, uint32_t region) {
     if (!handle || !pthread_equal(pthread_self(), self->thread))
         return handle ? 0 : -1;
     if (!self->archive->recording)
-        return owe(self, handle);
+        return owe_end(self, handle);
     if (self->owed_count)
-        settle(self);
+        settle_ends(self);
     scorep.region_end(handle);
     return 0;
 }
@@ -350,7 +350,7 @@ scorep_recording(void *writer, uint64_t time, bool on) {
     self->archive->recording = on;
     if (on) {
         scorep.enable();
-        settle(self);
+        settle_ends(self);
     } else {
         scorep.disable();
     }

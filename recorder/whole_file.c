@@ -12,8 +12,8 @@
 
 /* 0 or an errno. */
 static int
-write_all(const char *path, const char *unfinished, FILE *file, hfi_file_writer write,
-          const void *contents) {
+write_whole_file(const char *path, const char *unfinished, FILE *file,
+                 hfi_file_writer write, const void *contents) {
     int failed = write(contents, file) == HF_OK ? 0 : ENOMEM;
     if (ferror(file) && !failed)
         failed = EIO;
@@ -33,7 +33,8 @@ hfi_whole_file_write(const char *path, hfi_file_writer write, const void *conten
     if (asprintf(&unfinished, "%s.new", path) < 0)
         return HF_E_NOMEM;
     FILE *file = fopen(unfinished, "we");
-    int failed = file ? write_all(path, unfinished, file, write, contents) : errno;
+    int failed =
+        file ? write_whole_file(path, unfinished, file, write, contents) : errno;
     free(unfinished);
     return failed ? hf_error_set_errno(reterr, failed, "writing %s", path) : HF_OK;
 }

@@ -68,7 +68,7 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
 
 /* A hook that each thread has for itself is installed again: some may have lost it. */
 static int
-install(void) {
+install_hook(void) {
     hfi_events.epoch++;
     if (hfi_events.enabled && !hook->join)
         return 0;
@@ -91,7 +91,7 @@ hfi_events_enable(void) {
     if (!hfi_events.recorder || (hfi_events.enabled && !hfi_events.differ))
         return 0;
     switch_all(true);
-    return install();
+    return install_hook();
 }
 
 int
@@ -136,7 +136,7 @@ hfi_events_switch_thread(bool on) {
     hfi_here.location = NULL;
     hfi_here.epoch = 0; /* look at the frames before the next event */
     if (on && !hfi_events.enabled)
-        return install();
+        return install_hook();
     if (on && hook->join)
         hook->join();
     return 0;

@@ -218,7 +218,7 @@ find_location(const _PyInterpreterFrame *frame) {
 }
 
 RARE static hfi_code
-meet(const _PyInterpreterFrame *frame, const hfi_location *location) {
+meet_frame(const _PyInterpreterFrame *frame, const hfi_location *location) {
     hfi_frames_keep_call((PyObject *)frame->f_func);
     return hfi_code_meet(frame->f_code, frame->f_globals, location->hider != 0);
 }
@@ -226,7 +226,8 @@ meet(const _PyInterpreterFrame *frame, const hfi_location *location) {
 /* True if a leave is to follow. By themselves, these two leave nothing on the stack
  * while the function runs. */
 ALONE static bool
-enter(const PyThreadState *thread, const _PyInterpreterFrame *frame, uint64_t slot) {
+enter_frame(const PyThreadState *thread, const _PyInterpreterFrame *frame,
+            uint64_t slot) {
     if (is_no_call(thread, frame)) {
         count_made(frame);
         return false;
@@ -237,12 +238,12 @@ enter(const PyThreadState *thread, const _PyInterpreterFrame *frame, uint64_t sl
         return false;
     hfi_code code = hfi_code_of_slot(slot);
     if (hfi_code_is_unmet(code, location->hider != 0))
-        code = meet(frame, location);
+        code = meet_frame(frame, location);
     return hfi_function_enter(location, (hfi_owner)frame, code);
 }
 
 ALONE static void
-leave(hfi_owner owner) {
+leave_frame(hfi_owner owner) {
     hfi_location *location = hfi_here.location;
     if (hfi_here.epoch != hfi_events.epoch || !location)
         leave_late(owner);
@@ -252,12 +253,13 @@ leave(hfi_owner owner) {
         hfi_location_leave(location, owner);
 }
 
-static PyObject *evaluate(PyThreadState *thread, _PyInterpreterFrame *frame,
-                          int throwing);
+static PyObject *evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame,
+                                int throwing);
 
 static bool
 is_outermost(void) {
-    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == evaluate;
+    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) ==
+           evaluate_frame;
 }
 
 /* Bytes of the C stack between the interpreter's loop and the hook, if a Python function
@@ -308,7 +310,7 @@ pass_on(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing,
 }
 
 static PyObject *
-evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
+evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     uintptr_t address = (uintptr_t)__builtin_frame_address(0);
     if (address < stack_limit && stack_is_short(address)) {
         hfi_frames_refuse();
@@ -317,12 +319,12 @@ evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     if (!listening)
         return pass_on(thread, frame, throwing, address);
     uint64_t slot = hfi_code_slot(frame->f_code);
-    if (hfi_slot_is_left_out(slot) || !enter(thread, frame, slot))
+    if (hfi_slot_is_left_out(slot) || !enter_frame(thread, frame, slot))
         return next(thread, frame, throwing);
     if (is_from_c(thread, frame, address))
         count_from_c((hfi_owner)frame);
     PyObject *result = next(thread, frame, throwing);
-    leave((hfi_owner)frame);
+    leave_frame((hfi_owner)frame);
     return result;
 }
 
@@ -343,7 +345,7 @@ run_alone(const char *expression) {
 /* Whether the hook, which lies under another one, gets a frame; 0 or 1, or -1 with a
  * Python error. */
 static int
-probe(void) {
+probe_chain(void) {
     probed = false;
     return run_alone("0") < 0 ? -1 : probed;
 }
@@ -366,12 +368,12 @@ hfi_frames_find_direct_call(void) {
 static int
 frames_install(void) {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
-    int in_chain = is_outermost() ? 1 : next ? probe() : 0;
+    int in_chain = is_outermost() ? 1 : next ? probe_chain() : 0;
     if (in_chain < 0 || hfi_frames_keep_calls() < 0)
         return -1;
     if (!in_chain) {
         next = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate_frame);
     }
     if ((!direct_call || !is_outermost()) && hfi_frames_find_direct_call() < 0)
         return -1;
@@ -387,7 +389,7 @@ frames_remove(void) {
         next = NULL;
         return 0;
     }
-    int in_chain = probe();
+    int in_chain = probe_chain();
     if (in_chain)
         return in_chain < 0 ? -1 : 0;
     next = NULL;

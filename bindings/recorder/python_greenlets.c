@@ -55,7 +55,7 @@ is_ours(PyObject *function) {
 }
 
 static void
-watch(PyObject *library) {
+watch_switches(PyObject *library) {
     PyObject *previous = PyObject_CallMethod(library, "gettrace", NULL);
     if (previous && !is_ours(previous)) {
         PyObject *ours = PyCFunction_NewEx(&on_switch_definition, previous, NULL);
@@ -74,6 +74,6 @@ hfi_greenlets_watch(void) {
     PyObject *library = /* borrowed */
         PyDict_GetItemString(PyImport_GetModuleDict(), "greenlet");
     if (library)
-        watch(library);
+        watch_switches(library);
     PyErr_Restore(type, value, traceback);
 }

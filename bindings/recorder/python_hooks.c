@@ -141,7 +141,7 @@ location_find(PyCodeObject *code) {
 /* -- from code to region ----------------------------------------------------------- */
 
 static hfi_code
-decide(PyCodeObject *code, PyObject *globals, bool below_hidden) {
+decide_code(PyCodeObject *code, PyObject *globals, bool below_hidden) {
     bool is_cell = hfi_code_is_cell(code);
     if (hfi_code_is_statement(code))
         return (hfi_code){HFI_CODE_STATEMENT, 0};
@@ -160,7 +160,8 @@ hfi_code
 hfi_code_meet(PyCodeObject *code, PyObject *globals, bool below_hidden) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    hfi_code met = decide(code, globals ? globals : PyEval_GetGlobals(), below_hidden);
+    hfi_code met =
+        decide_code(code, globals ? globals : PyEval_GetGlobals(), below_hidden);
     uint64_t slot = (uint64_t)hfi_events.generation << 32 |
                     met.kind << HFI_SLOT_REGION_BITS | met.region;
     (void)HFI_CODE_SET_EXTRA((PyObject *)code, hfi_events.extra_index, (void *)slot);
@@ -309,7 +310,7 @@ hfi_events_renew_locks(void) {
  * of an event. */
 
 static hfi_live_frame
-describe(PyFrameObject *frame) {
+describe_frame(PyFrameObject *frame) {
     PyCodeObject *code = PyFrame_GetCode(frame);
     hfi_code found = hfi_code_find(code);
     Py_DECREF(code);
@@ -336,7 +337,7 @@ live_frames(hfi_live_frame **ret_frames) {
             }
             live = grown;
         }
-        live[count++] = describe(frame);
+        live[count++] = describe_frame(frame);
         PyFrameObject *back = PyFrame_GetBack(frame);
         Py_DECREF(frame);
         frame = back;

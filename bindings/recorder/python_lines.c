@@ -31,7 +31,7 @@ static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 /* -- threads and forks ------------------------------------------------------------- */
 
 static void
-release(void *stack) {
+release_stack(void *stack) {
     hfi_line_stack_release(stack);
 }
 
@@ -51,8 +51,8 @@ in_child(void) {
 }
 
 static void
-watch(void) {
-    (void)pthread_key_create(&release_key, release);
+watch_threads(void) {
+    (void)pthread_key_create(&release_key, release_stack);
     (void)pthread_atfork(NULL, NULL, in_child);
 }
 
@@ -175,7 +175,7 @@ file_of(PyCodeObject *code) {
 }
 
 static hfi_line_code *
-add(PyCodeObject *code) {
+make_line_code(PyCodeObject *code) {
     size_t count = (size_t)Py_SIZE(code);
     PyObject *file = file_of(code);
     PyObject *name =
@@ -205,7 +205,7 @@ add(PyCodeObject *code) {
 
 /* The place from 1; 0 without memory. */
 static uint32_t
-keep(hfi_line_code *code) {
+keep_line_code(hfi_line_code *code) {
     if (known.count == known.capacity) {
         uint32_t capacity = known.capacity ? 2 * known.capacity : 64;
         hfi_line_code **grown = realloc(known.codes, capacity * sizeof(*grown));
@@ -226,15 +226,15 @@ slot_of(PyCodeObject *code) {
 }
 
 static uint64_t
-meet(PyCodeObject *code) {
+meet_code(PyCodeObject *code) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     uint32_t generation = hfi_lines.generation;
-    hfi_line_code *made = is_own(code) ? add(code) : NULL;
+    hfi_line_code *made = is_own(code) ? make_line_code(code) : NULL;
     uint32_t place = 0;
     /* A finalizer may have run meanwhile, which calls this code or ends the sampling. */
     if (made && generation == hfi_lines.generation)
-        place = keep(made);
+        place = keep_line_code(made);
     uint64_t slot = (uint64_t)generation << 32 | place;
     (void)HFI_CODE_SET_EXTRA((PyObject *)code, known.extra_index, (void *)slot);
     PyErr_Restore(type, value, traceback);
@@ -245,7 +245,7 @@ hfi_line_code *
 hfi_lines_find(PyCodeObject *code) {
     uint64_t slot = slot_of(code);
     if (slot >> 32 != hfi_lines.generation)
-        slot = meet(code);
+        slot = meet_code(code);
     bool is_known = slot >> 32 == hfi_lines.generation && (uint32_t)slot != 0;
     return is_known ? known.codes[(uint32_t)slot - 1] : NULL;
 }
@@ -256,7 +256,7 @@ hf_status
 hfi_lines_start(const char *path, PyObject *libraries, hf_error *reterr) {
     if (known.extra_index < 0 && (known.extra_index = HFI_REQUEST_EXTRA(NULL)) < 0)
         return hf_error_set(reterr, HF_E_NOSPACE, "code objects have no slot left");
-    pthread_once(&watch_once, watch);
+    pthread_once(&watch_once, watch_threads);
     hf_status status = hfi_lines_begin(path, reterr);
     if (status != HF_OK)
         return status;

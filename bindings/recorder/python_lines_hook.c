@@ -24,12 +24,13 @@
 static _PyFrameEvalFunction below; /* NULL: the hook isn't in the chain */
 static bool probed;                /* a frame was passed on */
 
-static PyObject *evaluate(PyThreadState *thread, _PyInterpreterFrame *frame,
-                          int throwing);
+static PyObject *evaluate_sampled(PyThreadState *thread, _PyInterpreterFrame *frame,
+                                  int throwing);
 
 static bool
 is_outermost(void) {
-    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == evaluate;
+    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) ==
+           evaluate_sampled;
 }
 
 static void
@@ -55,7 +56,7 @@ makes_generator(const _PyInterpreterFrame *frame) {
 }
 
 static PyObject *
-evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
+evaluate_sampled(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     if (!hfi_lines.on)
         return pass_on(thread, frame, throwing);
     if (hfi_frames_stack_is_short()) {
@@ -79,7 +80,7 @@ evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
 /* Whether the hook, which lies under another one, still gets frames; -1 with a Python
  * error. */
 static int
-probe(void) {
+probe_chain(void) {
     PyObject *code = Py_CompileString("0", "<holdfast>", Py_eval_input);
     PyObject *globals = code ? PyDict_New() : NULL;
     bool on = hfi_lines.on;
@@ -93,20 +94,20 @@ probe(void) {
 }
 
 static int
-install(void) {
-    int in_chain = is_outermost() ? 1 : below ? probe() : 0;
+install_lines(void) {
+    int in_chain = is_outermost() ? 1 : below ? probe_chain() : 0;
     if (in_chain < 0 || hfi_frames_keep_calls() < 0)
         return -1;
     if (!in_chain) {
         PyInterpreterState *interpreter = PyInterpreterState_Get();
         below = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate_sampled);
     }
     return hfi_frames_find_direct_call();
 }
 
 static int
-uninstall(void) {
+uninstall_lines(void) {
     if (is_outermost())
         leave_chain();
     return hfi_frames_find_direct_call();
@@ -125,7 +126,7 @@ current_frame(void) {
 }
 
 static bool
-enter(PyObject *code) {
+enter_code(PyObject *code) {
     hfi_line_code *found = hfi_lines.on ? hfi_lines_find((PyCodeObject *)code) : NULL;
     hfi_line_stack *stack = found ? hfi_lines_stack() : NULL;
     if (stack)
@@ -134,7 +135,7 @@ enter(PyObject *code) {
 }
 
 static bool
-leave(PyObject *code) {
+leave_code(PyObject *code) {
     if (!hfi_lines.on || !hfi_lines_find((PyCodeObject *)code))
         return false;
     hfi_line_stack *stack = hfi_lines_stack();
@@ -146,27 +147,27 @@ leave(PyObject *code) {
 static PyObject *
 on_enter(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
     (void)unused, (void)count;
-    return Py_NewRef(enter(arguments[0]) ? Py_None : monitor.disable);
+    return Py_NewRef(enter_code(arguments[0]) ? Py_None : monitor.disable);
 }
 
 static PyObject *
 on_leave(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
     (void)unused, (void)count;
-    return Py_NewRef(leave(arguments[0]) ? Py_None : monitor.disable);
+    return Py_NewRef(leave_code(arguments[0]) ? Py_None : monitor.disable);
 }
 
 /* Events that can't be disabled. */
 static PyObject *
 on_throw(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
     (void)unused, (void)count;
-    (void)enter(arguments[0]);
+    (void)enter_code(arguments[0]);
     Py_RETURN_NONE;
 }
 
 static PyObject *
 on_unwind(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
     (void)unused, (void)count;
-    (void)leave(arguments[0]);
+    (void)leave_code(arguments[0]);
     Py_RETURN_NONE;
 }
 
@@ -182,7 +183,7 @@ static PyMethodDef callbacks[] = {
 enum { CALLBACK_COUNT = sizeof callbacks / sizeof *callbacks };
 
 static int
-done(PyObject *result) {
+drop_result(PyObject *result) {
     Py_XDECREF(result);
     return result ? 0 : -1;
 }
@@ -190,8 +191,8 @@ done(PyObject *result) {
 static int
 take_tool(PyObject *monitoring) {
     for (int tool = 4; tool >= 3; tool--) {
-        if (done(PyObject_CallMethod(monitoring, "use_tool_id", "is", tool,
-                                     "holdfast lines")) == 0)
+        if (drop_result(PyObject_CallMethod(monitoring, "use_tool_id", "is", tool,
+                                            "holdfast lines")) == 0)
             return tool;
         if (!PyErr_ExceptionMatches(PyExc_ValueError))
             return -1;
@@ -213,8 +214,8 @@ register_callbacks(PyObject *monitoring, bool on) {
         PyObject *function =
             on ? PyCFunction_NewEx(&callbacks[i], NULL, NULL) : Py_NewRef(Py_None);
         if (event && function &&
-            done(PyObject_CallMethod(monitoring, "register_callback", "iOO",
-                                     monitor.tool, event, function)) == 0)
+            drop_result(PyObject_CallMethod(monitoring, "register_callback", "iOO",
+                                            monitor.tool, event, function)) == 0)
             sum |= PyLong_AsLong(event);
         else
             sum = -1;
@@ -226,28 +227,29 @@ register_callbacks(PyObject *monitoring, bool on) {
 }
 
 static int
-uninstall(void) {
+uninstall_lines(void) {
     PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
     if (!monitoring || monitor.tool < 0)
         return 0;
-    int result =
-        done(PyObject_CallMethod(monitoring, "set_events", "ii", monitor.tool, 0));
+    int result = drop_result(
+        PyObject_CallMethod(monitoring, "set_events", "ii", monitor.tool, 0));
     if (register_callbacks(monitoring, false) < 0 ||
-        done(PyObject_CallMethod(monitoring, "free_tool_id", "i", monitor.tool)) < 0)
+        drop_result(
+            PyObject_CallMethod(monitoring, "free_tool_id", "i", monitor.tool)) < 0)
         result = -1;
     monitor.tool = -1;
     return result;
 }
 
 static int
-install(void) {
+install_lines(void) {
     PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
     if (!monitoring) {
         PyErr_SetString(PyExc_RuntimeError, "sys.monitoring is missing");
         return -1;
     }
     if (monitor.tool >= 0) /* in a forked child */
-        return done(PyObject_CallMethod(monitoring, "restart_events", NULL));
+        return drop_result(PyObject_CallMethod(monitoring, "restart_events", NULL));
     if (!monitor.disable &&
         !(monitor.disable = PyObject_GetAttrString(monitoring, "DISABLE")))
         return -1;
@@ -255,12 +257,12 @@ install(void) {
         return -1;
     long events = register_callbacks(monitoring, true);
     if (events >= 0 &&
-        done(PyObject_CallMethod(monitoring, "restart_events", NULL)) == 0 &&
-        done(PyObject_CallMethod(monitoring, "set_events", "il", monitor.tool,
-                                 events)) == 0)
+        drop_result(PyObject_CallMethod(monitoring, "restart_events", NULL)) == 0 &&
+        drop_result(PyObject_CallMethod(monitoring, "set_events", "il", monitor.tool,
+                                        events)) == 0)
         return 0;
     PyObject *error = PyErr_GetRaisedException();
-    if (uninstall() < 0)
+    if (uninstall_lines() < 0)
         PyErr_Clear();
     PyErr_SetRaisedException(error);
     return -1;
@@ -268,4 +270,4 @@ install(void) {
 
 #endif
 
-const hfi_hook hfi_lines_hook = {install, uninstall, NULL};
+const hfi_hook hfi_lines_hook = {install_lines, uninstall_lines, NULL};

@@ -122,7 +122,7 @@ enum { CALLBACK_COUNT = sizeof callbacks / sizeof *callbacks };
 
 /* A call whose result is of no interest: 0, or -1 with a Python error. */
 static int
-done(PyObject *result) {
+drop_result(PyObject *result) {
     Py_XDECREF(result);
     return result ? 0 : -1;
 }
@@ -130,8 +130,8 @@ done(PyObject *result) {
 static int
 take_tool(PyObject *monitoring) {
     for (int tool = 3; tool <= 4; tool++) {
-        if (done(PyObject_CallMethod(monitoring, "use_tool_id", "is", tool,
-                                     "holdfast")) == 0)
+        if (drop_result(PyObject_CallMethod(monitoring, "use_tool_id", "is", tool,
+                                            "holdfast")) == 0)
             return tool;
         if (!PyErr_ExceptionMatches(PyExc_ValueError))
             return -1;
@@ -159,8 +159,8 @@ register_callbacks(PyObject *monitoring, int tool) {
         PyObject *event = PyObject_GetAttrString(events, callbacks[i].event);
         PyObject *function = callback_make(callbacks[i].call);
         if (event && function &&
-            done(PyObject_CallMethod(monitoring, "register_callback", "iOO", tool,
-                                     event, function)) == 0)
+            drop_result(PyObject_CallMethod(monitoring, "register_callback", "iOO",
+                                            tool, event, function)) == 0)
             sum |= PyLong_AsLong(event);
         else
             sum = -1;
@@ -172,7 +172,7 @@ register_callbacks(PyObject *monitoring, int tool) {
 }
 
 static int
-start(PyObject *monitoring, int tool) {
+start_events(PyObject *monitoring, int tool) {
     if (!monitor.disable &&
         !(monitor.disable = PyObject_GetAttrString(monitoring, "DISABLE")))
         return -1;
@@ -180,13 +180,14 @@ start(PyObject *monitoring, int tool) {
         !(monitor.type = (PyTypeObject *)PyType_FromSpec(&callback_spec)))
         return -1;
     if (monitor.generation != hfi_events.generation &&
-        done(PyObject_CallMethod(monitoring, "restart_events", NULL)) < 0)
+        drop_result(PyObject_CallMethod(monitoring, "restart_events", NULL)) < 0)
         return -1;
     monitor.generation = hfi_events.generation;
     long events = register_callbacks(monitoring, tool);
     if (events < 0)
         return -1;
-    return done(PyObject_CallMethod(monitoring, "set_events", "il", tool, events));
+    return drop_result(
+        PyObject_CallMethod(monitoring, "set_events", "il", tool, events));
 }
 
 static int
@@ -200,7 +201,7 @@ monitor_install(void) {
     if (tool < 0)
         return -1;
     monitor.tool = tool;
-    if (start(monitoring, tool) == 0)
+    if (start_events(monitoring, tool) == 0)
         return 0;
     PyObject *error = PyErr_GetRaisedException();
     if (hfi_monitor_hook.remove() < 0)
@@ -216,17 +217,18 @@ monitor_remove(void) {
     monitor.tool = -1;
     if (!monitoring || tool < 0)
         return 0;
-    int result = done(PyObject_CallMethod(monitoring, "set_events", "ii", tool, 0));
+    int result =
+        drop_result(PyObject_CallMethod(monitoring, "set_events", "ii", tool, 0));
     PyObject *events = PyObject_GetAttrString(monitoring, "events");
     for (size_t i = 0; i < CALLBACK_COUNT && events; i++) {
         PyObject *event = PyObject_GetAttrString(events, callbacks[i].event);
-        if (!event || done(PyObject_CallMethod(monitoring, "register_callback", "iOO",
-                                               tool, event, Py_None)) < 0)
+        if (!event || drop_result(PyObject_CallMethod(monitoring, "register_callback",
+                                                      "iOO", tool, event, Py_None)) < 0)
             result = -1;
         Py_XDECREF(event);
     }
     Py_XDECREF(events);
-    if (done(PyObject_CallMethod(monitoring, "free_tool_id", "i", tool)) < 0)
+    if (drop_result(PyObject_CallMethod(monitoring, "free_tool_id", "i", tool)) < 0)
         result = -1;
     return events ? result : -1;
 }

@@ -170,8 +170,8 @@ on_c_return(hfi_location *location, hfi_owner owner) {
 /* -- the callback ------------------------------------------------------------------ */
 
 static void
-dispatch(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
-         PyObject *arg) {
+dispatch_event(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
+               PyObject *arg) {
     if (what == PyTrace_CALL)
         (void)hfi_function_enter(location, owner,
                                  hfi_code_get(code, NULL, location->hider != 0));
@@ -195,7 +195,7 @@ on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
     hfi_location *location =
         hfi_thread_location(what == PyTrace_CALL ? owner : 0, code);
     if (location)
-        dispatch(location, what, owner, code, arg);
+        dispatch_event(location, what, owner, code, arg);
     Py_DECREF(code);
     return 0;
 }
@@ -255,7 +255,7 @@ set_all_threads(bool on) {
 }
 
 static void
-displace(void) {
+displace_function(void) {
     PyThreadState *state = PyThreadState_Get();
     if (!state->c_profilefunc || state->c_profilefunc == on_event)
         return;
@@ -266,7 +266,7 @@ displace(void) {
 
 /* Unless the thread has got another one since, or is another one. */
 static void
-replace(void) {
+restore_function(void) {
     PyThreadState *state = PyThreadState_Get();
     Py_tracefunc function = displaced.function;
     PyObject *object = displaced.object;
@@ -283,7 +283,7 @@ profile_install(void) {
         table_clear();
     if (hfi_threads_watch() < 0)
         return -1;
-    displace();
+    displace_function();
     watch_replacement();
     return set_all_threads(true);
 }
@@ -292,7 +292,7 @@ static int
 profile_remove(void) {
     if (set_all_threads(false) < 0)
         return -1;
-    replace();
+    restore_function();
     int result = hfi_threads_unwatch();
     return warn_of_replacement() < 0 ? -1 : result;
 }

@@ -16,7 +16,7 @@
 /* -- user regions ------------------------------------------------------------------ */
 
 static const char *
-text_of(PyObject *value, PyObject **ret_bytes) {
+utf8_text(PyObject *value, PyObject **ret_bytes) {
     *ret_bytes = PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace");
     return *ret_bytes ? PyBytes_AS_STRING(*ret_bytes) : NULL;
 }
@@ -46,9 +46,9 @@ region_find(recorder_state *state, PyObject *name, PyObject *file, unsigned int 
     if (found)
         return found > 0 ? 0 : -1;
     PyObject *name_bytes = NULL, *file_bytes = NULL;
-    const char *name_text = text_of(name, &name_bytes);
+    const char *name_text = utf8_text(name, &name_bytes);
     const char *file_text =
-        file == Py_None ? "" : text_of(hfi_region_names_shown(file), &file_bytes);
+        file == Py_None ? "" : utf8_text(hfi_region_names_shown(file), &file_bytes);
     int result = -1;
     if (name_text && file_text && hfi_filter_excludes(file_text, name_text)) {
         *ret_region = HFI_REGION_NONE;
@@ -119,7 +119,7 @@ region_end(PyObject *module, PyObject *name) {
 static int
 string_find(PyObject *text, uint32_t *ret_id) {
     PyObject *bytes;
-    const char *chars = text_of(text, &bytes);
+    const char *chars = utf8_text(text, &bytes);
     if (!chars)
         return -1;
     hf_status status = hfi_definitions_add_string(
@@ -183,7 +183,7 @@ parameter_find(recorder_state *state, PyObject *name, hfi_parameter_kind kind,
     int result = id_find(state->parameters, key, ret_parameter);
     if (result == 0) {
         PyObject *bytes;
-        const char *text = text_of(name, &bytes);
+        const char *text = utf8_text(name, &bytes);
         hf_status status = HF_E_NOMEM;
         if (text)
             status = hfi_definitions_add_parameter(

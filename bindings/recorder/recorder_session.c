@@ -31,7 +31,8 @@ PyDoc_STRVAR(
 /* The rules of the SCOREP_... variables are settings.py's: (path, tracing, profiling,
  * bytes of a buffer, filter rules, whether it is Score-P's to record). */
 static PyObject *
-prepare(PyObject *directory, PyObject *tracing, PyObject *profiling, bool joins) {
+prepare_settings(PyObject *directory, PyObject *tracing, PyObject *profiling,
+                 bool joins) {
     PyObject *settings = PyImport_ImportModule("holdfast.scorep.settings");
     if (!settings)
         return NULL;
@@ -118,7 +119,7 @@ recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
     hf_error error = HF_ERROR_INIT;
     if (hfi_events_get_recorder())
         return hfi_recorder_raise(HF_BUSY, &error);
-    PyObject *prepared = prepare(directory, tracing, profiling, joins != 0);
+    PyObject *prepared = prepare_settings(directory, tracing, profiling, joins != 0);
     prepared_settings with = {
         .children = children != 0, .joins = joins != 0, .rank = number};
     if (!prepared ||

@@ -90,7 +90,7 @@ typedef struct text {
 } text;
 
 static text
-text_of(PyObject *value) {
+unicode_text(PyObject *value) {
     text found = {0};
     if (!value || !PyUnicode_Check(value))
         return found;
@@ -170,8 +170,8 @@ join_cell(const char *shown) {
 }
 
 static uint32_t
-define(hfi_definitions *definitions, char *name_consume, const char *file,
-       uint32_t line, hfi_region_kind kind) {
+define_region(hfi_definitions *definitions, char *name_consume, const char *file,
+              uint32_t line, hfi_region_kind kind) {
     uint32_t region = HFI_REGION_NONE;
     if (!name_consume || !file || hfi_filter_excludes(file, name_consume) ||
         hfi_definitions_add_region(definitions, name_consume, file, line, kind,
@@ -184,8 +184,8 @@ define(hfi_definitions *definitions, char *name_consume, const char *file,
 static uint32_t
 define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
             const char *file, const char *cell) {
-    text module = text_of(PyDict_GetItemString(globals, "__name__"));
-    text qualname = text_of(code->co_qualname);
+    text module = unicode_text(PyDict_GetItemString(globals, "__name__"));
+    text qualname = unicode_text(code->co_qualname);
     uint32_t line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
     char *path = cell ? strdup(cell) : join_file(file);
     char *name =
@@ -193,7 +193,7 @@ define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
     hfi_region_kind kind = code->co_flags & (CO_GENERATOR | CO_ASYNC_GENERATOR)
                                ? HFI_REGION_GENERATOR
                                : HFI_REGION_FUNCTION;
-    uint32_t region = define(definitions, name, path, line, kind);
+    uint32_t region = define_region(definitions, name, path, line, kind);
     free(path);
     Py_XDECREF(qualname.bytes);
     Py_XDECREF(module.bytes);
@@ -203,9 +203,9 @@ define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
 static uint32_t
 define_unless_excluded(hfi_definitions *definitions, PyCodeObject *code,
                        PyObject *globals) {
-    text file = text_of(code->co_filename);
+    text file = unicode_text(code->co_filename);
     PyObject *shown = hfi_region_names_shown(code->co_filename);
-    text cell = text_of(shown == code->co_filename ? NULL : shown);
+    text cell = unicode_text(shown == code->co_filename ? NULL : shown);
     const exclusion *rule = cell.chars ? NULL : exclusion_of(chars_of(&file, ""));
     uint32_t region =
         rule ? rule->region
@@ -228,10 +228,10 @@ hfi_code_is_statement(PyCodeObject *code) {
 
 uint32_t
 hfi_region_of_cell(hfi_definitions *definitions, PyObject *shown) {
-    text found = text_of(shown);
+    text found = unicode_text(shown);
     const char *cell = chars_of(&found, "<unknown>");
     uint32_t region =
-        define(definitions, join_cell(cell), cell, 1, HFI_REGION_FUNCTION);
+        define_region(definitions, join_cell(cell), cell, 1, HFI_REGION_FUNCTION);
     Py_XDECREF(found.bytes);
     return region;
 }
@@ -293,7 +293,7 @@ definer_of(PyObject *self, const PyMethodDef *definition) {
 static void
 type_name(PyTypeObject *type, char *name, size_t size) {
     bool is_whole = strchr(type->tp_name, '.') != NULL;
-    text module = text_of(is_whole ? NULL : own_attribute(type, "__module__"));
+    text module = unicode_text(is_whole ? NULL : own_attribute(type, "__module__"));
     snprintf(name, size, "%s%s%s", is_whole ? "" : chars_of(&module, "builtins"),
              is_whole ? "" : ".", type->tp_name);
     Py_XDECREF(module.bytes);
@@ -303,7 +303,7 @@ type_name(PyTypeObject *type, char *name, size_t size) {
 static void
 c_function_owner(PyObject *function, char *owner, size_t size) {
     PyObject *self = ((PyCFunctionObject *)function)->m_self;
-    text module = text_of(((PyCFunctionObject *)function)->m_module);
+    text module = unicode_text(((PyCFunctionObject *)function)->m_module);
     if (module.chars) {
         snprintf(owner, size, "%s", module.chars);
     } else if (self && PyModule_Check(self)) {
@@ -329,10 +329,10 @@ hfi_region_of_c_function(hfi_definitions *definitions, PyObject *function) {
     uint32_t region = HFI_REGION_NONE;
     /* Our own are not the program's, and a rewind must not find itself open. */
     if (strcmp(owner, "holdfast._recorder") != 0)
-        region =
-            define(definitions,
-                   join_name(owner, ((PyCFunctionObject *)function)->m_ml->ml_name), "",
-                   0, HFI_REGION_C_FUNCTION);
+        region = define_region(
+            definitions,
+            join_name(owner, ((PyCFunctionObject *)function)->m_ml->ml_name), "", 0,
+            HFI_REGION_C_FUNCTION);
     PyErr_Restore(type, value, traceback);
     return region;
 }

@@ -7,8 +7,8 @@
  *
  * A call either happens or it doesn't. Handlers write what they decide into an outcome;
  * what they have to append at once (marked cells, the script) has a mark to which it is
- * cut back. Only after every allocation succeeded is the outcome made true, by apply(),
- * which can't fail.
+ * cut back. Only after every allocation succeeded is the outcome made true, by
+ * apply_outcome(), which can't fail.
  *
  * mode.c and setting.c have the handlers.
  *
@@ -78,7 +78,7 @@ find_command(hfi_part name) {
 }
 
 static void
-refuse(hfi_outcome *outcome, const struct command *command) {
+refuse_command(hfi_outcome *outcome, const struct command *command) {
     hfi_textbuf_add(&outcome->err, command->name);
     if (outcome->state.mode == HFI_MODE_MULTICELL)
         hfi_textbuf_add(&outcome->err, " was ignored: multi-cell mode is on. "
@@ -108,7 +108,7 @@ mention_ignored(hfi_outcome *outcome, const struct command *command) {
 }
 
 static void
-decide(hfi_outcome *outcome) {
+decide_outcome(hfi_outcome *outcome) {
     const struct command *command = find_command(outcome->head.name);
 
     if (!command) {
@@ -116,7 +116,7 @@ decide(hfi_outcome *outcome) {
         return;
     }
     if (!(command->modes & 1 << outcome->state.mode)) {
-        refuse(outcome, command);
+        refuse_command(outcome, command);
         return;
     }
     if (!command->runs_body && memchr(outcome->cell.data, 0, outcome->cell.size)) {
@@ -162,7 +162,7 @@ has_failed(const hfi_outcome *outcome) {
 
 /* Make the outcome true; `arguments` are the directive's. Doesn't fail. */
 static void
-apply(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
+apply_outcome(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
     hfi_commands *commands = outcome->commands;
 
     if (outcome->replaces_arguments) {
@@ -238,7 +238,7 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
     if (hfi_cellhead_lift(outcome.cell, &outcome.lifted))
         outcome.cell = (hfi_part){outcome.lifted.data, outcome.lifted.size};
     hfi_cellhead_parse(outcome.cell, &outcome.head);
-    decide(&outcome);
+    decide_outcome(&outcome);
     choose_recording(&outcome);
     if (!has_failed(&outcome) && outcome.kind == HFI_RUN_INSTRUMENTED) {
         hfi_wordlist_copy(&arguments, &commands->arguments);
@@ -255,7 +255,7 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
         outcome_fini(&outcome);
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     }
-    apply(&outcome, words, ret_directive);
+    apply_outcome(&outcome, words, ret_directive);
     outcome_fini(&outcome);
     return HF_OK;
 }
@@ -289,19 +289,20 @@ hfi_commands_close(hfi_commands *commands) {
 }
 
 static void
-note(hfi_commands *commands, const char *code, size_t length, long long number) {
+note_cellname(hfi_commands *commands, const char *code, size_t length,
+              long long number) {
     hfi_cellnames_add(&commands->names, hfi_part_of(code, length), number);
 }
 
 static hfi_filter *
-filter(hfi_commands *commands) {
+create_filter(hfi_commands *commands) {
     return hfi_dump_create(&commands->names);
 }
 
 const hf_kernel_commands hfi_python_commands = {.create = hfi_commands_create,
                                                 .feed = hfi_commands_feed,
                                                 .close = hfi_commands_close,
-                                                .note = note,
-                                                .filter = filter,
+                                                .note = note_cellname,
+                                                .filter = create_filter,
                                                 .history = "%holdfast",
                                                 .where = "%trace"};

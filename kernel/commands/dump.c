@@ -46,7 +46,7 @@ word_at(const unsigned char *p, size_t size) {
 
 /* MurmurHash2 by Austin Appleby. */
 static uint32_t
-murmur2(hfi_part text) {
+hash_murmur2(hfi_part text) {
     const unsigned char *p = (const unsigned char *)text.data;
     size_t left = text.size;
     uint32_t hash = SEED ^ (uint32_t)text.size;
@@ -63,7 +63,7 @@ murmur2(hfi_part text) {
 void
 hfi_cellnames_add(hfi_cellnames *names, hfi_part text, long long number) {
     names->ring[names->count++ % HFI_CELLNAMES_MAX] =
-        (hfi_cellname){murmur2(text), number};
+        (hfi_cellname){hash_murmur2(text), number};
 }
 
 /* The hash in ".../ipykernel_PID/HASH.py"; -1 for other paths. */
@@ -117,7 +117,7 @@ static const char *const begins[] = {"Thread 0x", "Current thread 0x"};
 enum { THREAD, CURRENT, KINDS };
 
 static const char *
-chars(hfi_part text) {
+part_chars(hfi_part text) {
     return text.data;
 }
 
@@ -128,10 +128,10 @@ starts_with(hfi_part text, const char *prefix) {
 }
 
 static int
-contains(hfi_part text, const char *word) {
+part_contains(hfi_part text, const char *word) {
     size_t size = strlen(word);
     for (size_t i = 0; i + size <= text.size; i++)
-        if (memcmp(chars(text) + i, word, size) == 0)
+        if (memcmp(part_chars(text) + i, word, size) == 0)
             return 1;
     return 0;
 }
@@ -140,22 +140,23 @@ contains(hfi_part text, const char *word) {
 static hfi_part
 first_line(hfi_part text) {
     const char *end = text.size > 0 ? memchr(text.data, '\n', text.size) : NULL;
-    return hfi_part_of(text.data, end ? (size_t)(end - chars(text)) + 1 : text.size);
+    return hfi_part_of(text.data,
+                       end ? (size_t)(end - part_chars(text)) + 1 : text.size);
 }
 
 static int
 is_whole(hfi_part line) {
-    return line.size > 0 && chars(line)[line.size - 1] == '\n';
+    return line.size > 0 && part_chars(line)[line.size - 1] == '\n';
 }
 
 static hfi_part
-behind(hfi_part text, size_t size) {
-    return hfi_part_of(chars(text) + size, text.size - size);
+part_behind(hfi_part text, size_t size) {
+    return hfi_part_of(part_chars(text) + size, text.size - size);
 }
 
 /* The kind of block that begins here; KINDS for none. */
 static int
-kind_of(hfi_part line) {
+block_kind(hfi_part line) {
     int kind = 0;
     while (kind < KINDS && !starts_with(line, begins[kind]))
         kind++;
@@ -175,16 +176,16 @@ may_become_one(hfi_part line) {
 
 static int
 is_ours(hfi_part line) {
-    return contains(line, "/holdfast/worker/") ||
-           contains(line, "/IPython/core/history.py\"");
+    return part_contains(line, "/holdfast/worker/") ||
+           part_contains(line, "/IPython/core/history.py\"");
 }
 
 /* The function that runs a cell's code: IPython's, and ours around it. */
 static int
 runs_code(hfi_part line) {
-    return contains(line, "run_code\n") &&
-           (contains(line, "/holdfast/worker/ipython/shell.py\"") ||
-            contains(line, "/IPython/core/interactiveshell.py\""));
+    return part_contains(line, "run_code\n") &&
+           (part_contains(line, "/holdfast/worker/ipython/shell.py\"") ||
+            part_contains(line, "/IPython/core/interactiveshell.py\""));
 }
 
 /* How much of a thread is the user's; 0: it isn't shown. Of several such functions the
@@ -193,7 +194,8 @@ static size_t
 users_part(hfi_part block) {
     size_t cut = block.size, run = 0;
     int ours = 0, in_run = 0;
-    for (hfi_part rest = block, line; rest.size > 0; rest = behind(rest, line.size)) {
+    for (hfi_part rest = block, line; rest.size > 0;
+         rest = part_behind(rest, line.size)) {
         line = first_line(rest);
         ours |= is_ours(line);
         if (runs_code(line) && !in_run)
@@ -202,7 +204,7 @@ users_part(hfi_part block) {
     }
     if (run > 0)
         cut = run;
-    else if (ours && kind_of(block) == THREAD)
+    else if (ours && block_kind(block) == THREAD)
         cut = 0;
     return cut;
 }
@@ -210,14 +212,14 @@ users_part(hfi_part block) {
 /* The size of the thread that begins here; 0 if its end isn't there yet. */
 static size_t
 block_size(hfi_part text, int is_all) {
-    hfi_part rest = behind(text, first_line(text).size);
+    hfi_part rest = part_behind(text, first_line(text).size);
     while (rest.size > 0) {
         hfi_part line = first_line(rest);
-        if (!starts_with(line, "  ") && (line.size > 1 || chars(line)[0] != ' '))
+        if (!starts_with(line, "  ") && (line.size > 1 || part_chars(line)[0] != ' '))
             return text.size - rest.size;
         if (!is_whole(line))
             break;
-        rest = behind(rest, line.size);
+        rest = part_behind(rest, line.size);
     }
     return is_all ? text.size : 0;
 }
@@ -228,21 +230,21 @@ append_frame(const hfi_dump *dump, hfi_part line, hfi_textbuf *text) {
     static const char begin[] = "  File \"";
     hfi_part path = {0};
     if (dump->names != NULL && starts_with(line, begin)) {
-        path = behind(line, strlen(begin));
+        path = part_behind(line, strlen(begin));
         const char *end = memchr(path.data, '"', path.size);
-        path.size = end != NULL ? (size_t)(end - chars(path)) : 0;
+        path.size = end != NULL ? (size_t)(end - part_chars(path)) : 0;
     }
     long long number = path.size > 0 ? find_cell(dump->names, path) : 0;
     if (number > 0) {
         hfi_textbuf_format(text, "  Cell In[%lld]", number);
-        line = behind(line, strlen(begin) + path.size + 1);
+        line = part_behind(line, strlen(begin) + path.size + 1);
     }
     hfi_textbuf_append(text, line.data, line.size);
 }
 
 static void
 append_block(const hfi_dump *dump, hfi_part block, hfi_textbuf *text) {
-    for (hfi_part line; block.size > 0; block = behind(block, line.size)) {
+    for (hfi_part line; block.size > 0; block = part_behind(block, line.size)) {
         line = first_line(block);
         append_frame(dump, line, text);
     }
@@ -252,10 +254,10 @@ append_block(const hfi_dump *dump, hfi_part block, hfi_textbuf *text) {
 
 /* Append what can be shown of what begins here; its size, 0 if it is to be held. */
 static size_t
-take(hfi_dump *dump, hfi_part rest, int is_all, hfi_textbuf *text) {
+take_piece(hfi_dump *dump, hfi_part rest, int is_all, hfi_textbuf *text) {
     hfi_part line = first_line(rest);
     size_t size = line.size, shown = size;
-    if (!dump->within && kind_of(line) != KINDS) {
+    if (!dump->within && block_kind(line) != KINDS) {
         size = block_size(rest, is_all);
         shown = size > 0 ? users_part(hfi_part_of(rest.data, size)) : 0;
         dump->dropped = size > 0 && shown == 0;
@@ -279,8 +281,8 @@ take_all(hfi_dump *dump, int is_all, hfi_textbuf *text) {
     hfi_part rest = hfi_textbuf_part(held);
     size_t size = 1;
     while (rest.size > 0 && size > 0) {
-        size = take(dump, rest, is_all, text);
-        rest = behind(rest, size);
+        size = take_piece(dump, rest, is_all, text);
+        rest = part_behind(rest, size);
     }
     if (held->size > 0)
         memmove(held->data, held->data + (held->size - rest.size), rest.size);
@@ -294,13 +296,13 @@ as_dump(hfi_filter *filter) {
 }
 
 static void
-add(hfi_filter *filter, hfi_part bytes, hfi_textbuf *text) {
+add_bytes(hfi_filter *filter, hfi_part bytes, hfi_textbuf *text) {
     hfi_textbuf_append(&as_dump(filter)->held, bytes.data, bytes.size);
     take_all(as_dump(filter), 0, text);
 }
 
 static void
-end(hfi_filter *filter, hfi_textbuf *text) {
+end_dump(hfi_filter *filter, hfi_textbuf *text) {
     take_all(as_dump(filter), 1, text);
 }
 
@@ -315,7 +317,7 @@ hfi_dump_create(const hfi_cellnames *names) {
     hfi_dump *dump = calloc(1, sizeof *dump);
     if (dump == NULL)
         return NULL;
-    dump->filter = (hfi_filter){.add = add, .end = end, .close = close_dump};
+    dump->filter = (hfi_filter){.add = add_bytes, .end = end_dump, .close = close_dump};
     dump->names = names;
     return &dump->filter;
 }

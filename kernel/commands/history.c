@@ -45,7 +45,7 @@ read_size(hfi_part word, unsigned long long *ret_bytes) {
 }
 
 static hfi_history_kind
-kind_of(hfi_part word) {
+word_kind(hfi_part word) {
     for (size_t i = HFI_HISTORY_UNDO; i <= HFI_HISTORY_LOAD; i++)
         if (hfi_part_is(word, hfi_history_name((hfi_history_kind)i)))
             return (hfi_history_kind)i;
@@ -57,7 +57,7 @@ hfi_history_parse(hfi_part words) {
     static const hfi_history none = {HFI_HISTORY_NONE, -1, -1, 0};
     hfi_history history = {HFI_HISTORY_SHOW, -1, -1, 0};
     hfi_part rest = hfi_part_trim(words), first = hfi_part_next_token(&rest);
-    history.kind = kind_of(first);
+    history.kind = word_kind(first);
     hfi_part one = hfi_part_next_token(&rest), two = hfi_part_next_token(&rest);
     bool good = true;
     switch (history.kind) {

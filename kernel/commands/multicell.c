@@ -81,7 +81,7 @@ hfi_multicell_fini(hfi_multicell *multicell) {
 }
 
 static bool
-contains(hfi_part cell, const char *word) {
+cell_contains(hfi_part cell, const char *word) {
     size_t length = strlen(word);
 
     while (cell.size >= length) {
@@ -103,8 +103,8 @@ hfi_multicell_add(hfi_multicell *multicell, hfi_part cell) {
     hfi_textbuf *cells = &multicell->cells;
     hfi_part line;
 
-    multicell->awaits =
-        multicell->awaits || contains(cell, "await") || contains(cell, "async");
+    multicell->awaits = multicell->awaits || cell_contains(cell, "await") ||
+                        cell_contains(cell, "async");
     hfi_textbuf_format(cells, "    # position %zu\n    (\n", multicell->count++);
     if (!cell.size)
         hfi_textbuf_add(cells, "        \"\"\n");

@@ -42,13 +42,13 @@ hfi_pyline_begin(hfi_pyline_scanner *scanner, hfi_part source) {
 }
 
 static void
-push(hfi_pyline_scanner *scanner, int what) {
+push_state(hfi_pyline_scanner *scanner, int what) {
     if (scanner->depth < HFI_PYLINE_DEPTH)
         scanner->stack[scanner->depth++] = (char)what;
 }
 
 static int
-top(const hfi_pyline_scanner *scanner) {
+top_state(const hfi_pyline_scanner *scanner) {
     return scanner->depth ? scanner->stack[scanner->depth - 1] : 0;
 }
 
@@ -82,7 +82,7 @@ is_triple(hfi_part line, size_t at) {
 
 static size_t
 scan_string(hfi_pyline_scanner *scanner, hfi_part line, size_t at) {
-    int what = top(scanner);
+    int what = top_state(scanner);
     char quote = what & STRING_DOUBLE ? '"' : '\'';
     char c = line.data[at];
 
@@ -93,7 +93,7 @@ scan_string(hfi_pyline_scanner *scanner, hfi_part line, size_t at) {
     if (c == '{' && what & STRING_FIELDS) {
         if (at + 1 < line.size && line.data[at + 1] == '{')
             return at + 2;
-        push(scanner, FIELD);
+        push_state(scanner, FIELD);
         return at + 1;
     }
     if (c != quote || (what & STRING_TRIPLE && !is_triple(line, at)))
@@ -110,14 +110,14 @@ scan_quote(hfi_pyline_scanner *scanner, hfi_part line, size_t at) {
     what |= line.data[at] == '"' ? STRING_DOUBLE : 0;
     what |= triple ? STRING_TRIPLE : 0;
     what |= has_fields(line, at) ? STRING_FIELDS : 0;
-    push(scanner, what);
+    push_state(scanner, what);
     return at + (triple ? 3 : 1);
 }
 
 static size_t
 scan_spec(hfi_pyline_scanner *scanner, char c, size_t at) {
     if (c == '{')
-        push(scanner, FIELD);
+        push_state(scanner, FIELD);
     else if (c == '}')
         scanner->depth--;
     return at + 1;
@@ -141,7 +141,7 @@ static size_t
 scan_code(hfi_pyline_scanner *scanner, hfi_part line, size_t at, char *last,
           bool *assigned) {
     char c = line.data[at];
-    int what = top(scanner);
+    int what = top_state(scanner);
 
     if (c == '#')
         return line.size;
@@ -150,7 +150,7 @@ scan_code(hfi_pyline_scanner *scanner, hfi_part line, size_t at, char *last,
     if (c == '"' || c == '\'')
         return scan_quote(scanner, line, at);
     if (c == '(' || c == '[' || c == '{')
-        push(scanner, BRACKET);
+        push_state(scanner, BRACKET);
     else if ((c == ')' || c == ']' || c == '}') && (what == BRACKET || what == FIELD))
         scanner->depth--;
     else if (c == ':' && what == FIELD)
@@ -185,7 +185,7 @@ scan_line(hfi_pyline_scanner *scanner, hfi_part line) {
 
     scanner->joined = false;
     for (size_t at = 0; at < line.size && !assigned;) {
-        int what = top(scanner);
+        int what = top_state(scanner);
 
         if (is_string(what))
             at = scan_string(scanner, line, at);

@@ -27,7 +27,7 @@ hfi_wordlist_fini(hfi_wordlist *list) {
 }
 
 static bool
-reserve(hfi_wordlist *list) {
+reserve_word(hfi_wordlist *list) {
     size_t capacity = list->capacity ? 2 * list->capacity : 8;
     char **words;
 
@@ -50,7 +50,7 @@ void
 hfi_wordlist_add(hfi_wordlist *list, hfi_part word) {
     char *copy;
 
-    if (!reserve(list))
+    if (!reserve_word(list))
         return;
     copy = malloc(word.size + 1);
     if (!copy) {
@@ -68,7 +68,7 @@ char **
 hfi_wordlist_take(hfi_wordlist *list) {
     char **words;
 
-    if (!reserve(list))
+    if (!reserve_word(list))
         return NULL;
     words = list->words;
     *list = (hfi_wordlist)HFI_WORDLIST_INIT;
@@ -87,7 +87,7 @@ is_gap(char c) {
 }
 
 static void
-advance(hfi_part *source, size_t count) {
+advance_part(hfi_part *source, size_t count) {
     source->data += count;
     source->size -= count;
 }
@@ -98,9 +98,9 @@ skip_gap(hfi_part *source) {
     while (source->size) {
         if (source->data[0] == '#') {
             const char *end = memchr(source->data, '\n', source->size);
-            advance(source, end ? (size_t)(end - source->data) : source->size);
+            advance_part(source, end ? (size_t)(end - source->data) : source->size);
         } else if (is_gap(source->data[0])) {
-            advance(source, 1);
+            advance_part(source, 1);
         } else {
             return;
         }
@@ -115,7 +115,7 @@ read_word(hfi_part *source, hfi_textbuf *word) {
     while (source->size && (quote || !is_gap(source->data[0]))) {
         char c = source->data[0];
 
-        advance(source, 1);
+        advance_part(source, 1);
         if (quote && c == quote) {
             quote = 0;
         } else if (!quote && (c == '\'' || c == '"')) {
@@ -123,7 +123,7 @@ read_word(hfi_part *source, hfi_textbuf *word) {
         } else {
             if (c == '\\' && quote != '\'' && source->size) {
                 c = source->data[0];
-                advance(source, 1);
+                advance_part(source, 1);
             }
             hfi_textbuf_add_part(word, (hfi_part){&c, 1});
         }
@@ -161,7 +161,7 @@ hfi_wordlist_is_name(hfi_part part) {
 }
 
 static void
-complain(hfi_textbuf *err, const char *subject, hfi_part line) {
+report_bad_line(hfi_textbuf *err, const char *subject, hfi_part line) {
     hfi_textbuf_format(err, "%s: not NAME=value, ignored: ", subject);
     hfi_quote_excerpt(err, line);
     hfi_textbuf_add(err, "\n");
@@ -185,7 +185,7 @@ hfi_wordlist_read_environment(hfi_wordlist *list, hfi_part source, const char *s
         name = hfi_part_trim(name);
         if (!hfi_wordlist_is_name(name)) {
             if (++bad <= HFI_WORDLIST_COMPLAINTS)
-                complain(err, subject, line);
+                report_bad_line(err, subject, line);
             continue;
         }
         value.data = mark + 1;

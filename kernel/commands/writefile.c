@@ -137,7 +137,7 @@ hfi_writefile_resolve(hfi_part name, const char *cwd, char **ret_base,
 }
 
 static hf_status
-write_all(int fd, const hfi_textbuf *text) {
+write_text(int fd, const hfi_textbuf *text) {
     size_t done = 0;
 
     while (done < text->size) {
@@ -169,7 +169,7 @@ replace_file(const char *base, const char *ending, mode_t mode, const hfi_textbu
         status = hf_error_set_errno(reterr, errno, "can't write %s", path);
         goto out;
     }
-    status = write_all(fd, text);
+    status = write_text(fd, text);
     if (close(fd) != 0 || status != HF_OK || rename(part, path) != 0) {
         status = hf_error_set_errno(reterr, errno, "can't write %s", path);
         unlink(part);

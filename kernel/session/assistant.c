@@ -41,17 +41,17 @@ struct hfi_assistant {
 };
 
 static void
-fini(hf_kernel *kernel) {
+fini_assistant(hf_kernel *kernel) {
     hfi_queue_fini(&kernel->assistant->asked);
 }
 
-const hfi_owner hfi_assistant_owner = {offsetof(hf_kernel, assistant),
-                                       sizeof(struct hfi_assistant), NULL, fini};
+const hfi_owner hfi_assistant_owner = {
+    offsetof(hf_kernel, assistant), sizeof(struct hfi_assistant), NULL, fini_assistant};
 
 /* ---- the process ---------------------------------------------------------------- */
 
 static hfi_worker *
-find(hf_kernel *kernel) {
+find_assistant(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     if (kernel->assistant->worker == NULL &&
         hfi_workers_fork(kernel, HFI_ASSISTANT, &kernel->assistant->worker, &error) !=
@@ -91,7 +91,7 @@ end_request(hf_kernel *kernel, hfi_request *request) {
 }
 
 static void
-refuse(hf_kernel *kernel, hfi_request *request) {
+refuse_request(hf_kernel *kernel, hfi_request *request) {
     json_t *body = request->message.body;
     const char *command = json_string_value(json_object_get(body, "command"));
     json_int_t seq = (json_int_t)json_number_value(json_object_get(body, "seq"));
@@ -117,7 +117,7 @@ hfi_assistant_died(hf_kernel *kernel) {
     kernel->assistant->debugging = 0;
     while ((request = hfi_queue_pop(&kernel->assistant->asked)) != NULL) {
         if (is_debugging(request)) {
-            refuse(kernel, request);
+            refuse_request(kernel, request);
         } else {
             leave_to_main(kernel, request);
         }
@@ -127,7 +127,7 @@ hfi_assistant_died(hf_kernel *kernel) {
 /* ---- questions ------------------------------------------------------------------ */
 
 static void
-ask(hf_kernel *kernel, hfi_worker *assistant, hfi_request *request) {
+ask_assistant(hf_kernel *kernel, hfi_worker *assistant, hfi_request *request) {
     hfi_queue_push(&kernel->assistant->asked, request);
     hfi_request_send(kernel, assistant, request);
 }
@@ -183,13 +183,13 @@ hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
     long long due;
     while ((due = hfi_assistant_deadline_ns(kernel)) >= 0 && now_ns >= due) {
         hfi_request *request = hfi_queue_take(&kernel->queue, first_question(kernel));
-        hfi_worker *assistant = find(kernel);
+        hfi_worker *assistant = find_assistant(kernel);
         hfi_publish_busy(kernel, request);
         if (assistant == NULL) {
             leave_to_main(kernel, request);
             continue;
         }
-        ask(kernel, assistant, request);
+        ask_assistant(kernel, assistant, request);
         if (assistant->state == HFI_WORKER_READY)
             assistant->deadline_ns = now_ns + patience_ns();
     }
@@ -221,11 +221,11 @@ hfi_assistant_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
 
 void
 hfi_assistant_debug(hf_kernel *kernel, hfi_request *request) {
-    hfi_worker *assistant = find(kernel);
+    hfi_worker *assistant = find_assistant(kernel);
     if (assistant != NULL)
-        ask(kernel, assistant, request);
+        ask_assistant(kernel, assistant, request);
     else
-        refuse(kernel, request);
+        refuse_request(kernel, request);
 }
 
 static void

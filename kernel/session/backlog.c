@@ -86,7 +86,7 @@ hfi_backlog_close(hfi_backlog *backlog) {
 }
 
 static void
-release(void *data, void *hint) {
+release_part(void *data, void *hint) {
     counted *part = hint;
     (void)data;
     atomic_fetch_sub(&part->backlog->waiting, part->weight);
@@ -103,7 +103,8 @@ hfi_backlog_count(hfi_backlog *backlog, hfi_part part, uint64_t weight_bytes,
     copy->backlog = backlog;
     copy->weight = weight_bytes;
     memcpy(copy->bytes, part.data, part.size);
-    if (zmq_msg_init_data(ret_message, copy->bytes, part.size, release, copy) != 0) {
+    if (zmq_msg_init_data(ret_message, copy->bytes, part.size, release_part, copy) !=
+        0) {
         free(copy);
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for output");
     }

@@ -51,7 +51,7 @@ struct hfi_commits {
 };
 
 static hf_status
-init(hf_kernel *kernel, hf_error *reterr) {
+init_commits(hf_kernel *kernel, hf_error *reterr) {
     kernel->commits->unserializable = json_object();
     return kernel->commits->unserializable != NULL
                ? HF_OK
@@ -59,13 +59,14 @@ init(hf_kernel *kernel, hf_error *reterr) {
 }
 
 static void
-fini(hf_kernel *kernel) {
+fini_commits(hf_kernel *kernel) {
     json_decref(kernel->commits->unserializable);
     hf_snapshot_release(kernel->commits->own);
 }
 
 const hfi_owner hfi_commits_owner = {offsetof(hf_kernel, commits),
-                                     sizeof(struct hfi_commits), init, fini};
+                                     sizeof(struct hfi_commits), init_commits,
+                                     fini_commits};
 
 /* ---- asking --------------------------------------------------------------------- */
 
@@ -108,7 +109,7 @@ own_generation(const hf_kernel *kernel) {
 
 /* A line on stderr: of the cell that runs, or else the last one, and of ours. */
 static void
-tell(hf_kernel *kernel, const char *format, ...) {
+tell_user(hf_kernel *kernel, const char *format, ...) {
     char words[2048];
     hfi_textbuf line = {0};
     va_list arguments;
@@ -132,10 +133,10 @@ tell_foreign(hf_kernel *kernel, uint64_t own, uint64_t last, const char *outcome
     uint64_t first = last > own ? own + 1 : last; /* else a damaged number */
     if (last > first)
         snprintf(more, sizeof more, " to %llu", (unsigned long long)last);
-    tell(kernel,
-         "another process has published generation%s %llu%s of this notebook's "
-         "session%s",
-         last > first ? "s" : "", (unsigned long long)first, more, outcome);
+    tell_user(kernel,
+              "another process has published generation%s %llu%s of this notebook's "
+              "session%s",
+              last > first ? "s" : "", (unsigned long long)first, more, outcome);
 }
 
 void
@@ -252,12 +253,13 @@ hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error) {
     if (commits->is_failing)
         hfi_log("commit: %s", error->message);
     else
-        tell(kernel,
-             "the notebook's variables could not be saved (%s). If its process dies, "
-             "what cells changed since the last commit is lost. The "
-             "next try is before a recorded or isolated cell, or when nobody has used "
-             "the notebook for a while",
-             error->message);
+        tell_user(
+            kernel,
+            "the notebook's variables could not be saved (%s). If its process dies, "
+            "what cells changed since the last commit is lost. The "
+            "next try is before a recorded or isolated cell, or when nobody has used "
+            "the notebook for a while",
+            error->message);
     commits->is_failing = 1;
 }
 
@@ -290,7 +292,7 @@ publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
 
 /* Errors of the store have these names in Python. */
 static int
-begins(hfi_part text, const char *word) {
+part_begins(hfi_part text, const char *word) {
     return text.size > strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
@@ -302,9 +304,9 @@ hfi_commits_publish(hf_kernel *kernel, const hfi_from_worker_reply *reply,
     hfi_part trouble = reply->report != NULL ? reply->report->error : hfi_part_text("");
     if (trouble.size == 0)
         return publish_prepared(kernel, reply->prepared, ret_generation, reterr);
-    hf_status status = begins(trouble, "NoSpaceError:")    ? HF_E_NOSPACE
-                       : begins(trouble, "ConflictError:") ? HF_CONFLICT
-                                                           : HF_E_CODEC;
+    hf_status status = part_begins(trouble, "NoSpaceError:")    ? HF_E_NOSPACE
+                       : part_begins(trouble, "ConflictError:") ? HF_CONFLICT
+                                                                : HF_E_CODEC;
     return hf_error_set(reterr, status, "%.*s", (int)trouble.size,
                         (const char *)trouble.data);
 }

@@ -21,20 +21,20 @@ struct hfi_comms {
 };
 
 static hf_status
-init(hf_kernel *kernel, hf_error *reterr) {
+init_comms(hf_kernel *kernel, hf_error *reterr) {
     kernel->comms->ids = json_object();
     return kernel->comms->ids != NULL ? HF_OK
                                       : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
 
 static void
-fini(hf_kernel *kernel) {
+fini_comms(hf_kernel *kernel) {
     json_decref(kernel->comms->ids);
     hfi_queue_fini(&kernel->comms->forwarded);
 }
 
 const hfi_owner hfi_comms_owner = {offsetof(hf_kernel, comms), sizeof(struct hfi_comms),
-                                   init, fini};
+                                   init_comms, fini_comms};
 
 int
 hfi_comms_is_one(const char *type) {
@@ -73,7 +73,7 @@ hfi_comms_forward(hf_kernel *kernel, hfi_request *request) {
 }
 
 static void
-end(hf_kernel *kernel, hfi_request *request) {
+end_forwarded(hf_kernel *kernel, hfi_request *request) {
     hfi_publish_idle(kernel, request);
     hfi_request_close(request);
 }
@@ -82,7 +82,7 @@ int
 hfi_comms_replied(hf_kernel *kernel, long long id) {
     hfi_request *request = hfi_queue_pop_id(&kernel->comms->forwarded, id);
     if (request != NULL)
-        end(kernel, request);
+        end_forwarded(kernel, request);
     return request != NULL;
 }
 
@@ -91,5 +91,5 @@ hfi_comms_forget(hf_kernel *kernel) {
     hfi_request *request;
     json_object_clear(kernel->comms->ids);
     while ((request = hfi_queue_pop(&kernel->comms->forwarded)) != NULL)
-        end(kernel, request);
+        end_forwarded(kernel, request);
 }

@@ -54,12 +54,12 @@ typedef struct hfi_death {
 } hfi_death;
 
 static void
-fini(hf_kernel *kernel) {
+fini_death(hf_kernel *kernel) {
     hfi_textbuf_fini(&kernel->death->words);
 }
 
 const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi_death),
-                                   NULL, fini};
+                                   NULL, fini_death};
 
 /* What the commit that the notebook goes on with doesn't have. A reason begins with a
  * type, and then says where in the variable it is and what its encoder says
@@ -304,7 +304,7 @@ end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
 /* One that the fork server has not forked yet stays in the list, without a channel: the
  * fork server's answer must find the one that it belongs to. */
 static void
-dismiss(hf_kernel *kernel, hfi_worker *worker) {
+dismiss_worker(hf_kernel *kernel, hfi_worker *worker) {
     hfi_fork_server *server = hfi_workers_server(kernel);
     if (worker->pid > 0 || worker->role == HFI_SLEEPER || worker->role == HFI_FORKED ||
         hfi_worker_is_unforked(server, worker)) {
@@ -355,7 +355,7 @@ worker_died(hf_kernel *kernel, hfi_worker *worker) {
             hfi_standby_note_failure(kernel, 1);
         hfi_standby_replenish(kernel);
     }
-    dismiss(kernel, worker);
+    dismiss_worker(kernel, worker);
 }
 
 void

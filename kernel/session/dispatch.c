@@ -42,7 +42,7 @@ is_clients(const char *type, int channel) {
 
 /* Why it goes no further; NULL if it does. */
 static const char *
-objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
+find_objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
     const char *session = json_string_value(json_object_get(message->head, "session"));
     if (session != NULL &&
         strncmp(session, hfi_publish_name(kernel), HFI_MARK_TEXT) == 0)
@@ -57,7 +57,7 @@ objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
 /* Take the message over; NULL if it is dropped. */
 static hfi_request *
 accept_consume(hf_kernel *kernel, hfi_message *message, int channel) {
-    const char *why = objection(kernel, message, channel);
+    const char *why = find_objection(kernel, message, channel);
     if (why != NULL) {
         hfi_log("dropped a %.60s on %s: %s", message->type, hfi_channel_name(channel),
                 why);

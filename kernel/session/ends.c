@@ -138,7 +138,7 @@ hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue) {
 
 /* Nothing runs any more. */
 static void
-end(hf_kernel *kernel) {
+end_running_cell(hf_kernel *kernel) {
     int executed = hfi_cell_is_execution(&kernel->cell);
     int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
     int goes_on = kernel->cell.goes_on;
@@ -165,7 +165,7 @@ int
 hfi_ends_report(hf_kernel *kernel) {
     if (kernel->cell.state != HFI_CELL_REPORTING)
         return 0;
-    end(kernel);
+    end_running_cell(kernel);
     return 1;
 }
 
@@ -176,7 +176,7 @@ hfi_ends_finish(hf_kernel *kernel, int error) {
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FINISHED});
     hfi_cell_move(&kernel->cell, HFI_CELL_REPLIED);
     if (!begin_report(kernel))
-        end(kernel);
+        end_running_cell(kernel);
 }
 
 void

@@ -67,7 +67,7 @@ hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
 
 /* The clock starts, if it doesn't run. */
 static void
-begin(hf_kernel *kernel, long long now_ns) {
+begin_escalation(hf_kernel *kernel, long long now_ns) {
     struct hfi_escalate *escalation = kernel->escalate;
     if (kernel->escalate->grace_ns < 0 || escalation->due_ns != 0)
         return;
@@ -87,7 +87,7 @@ hfi_escalate_interrupt(hf_kernel *kernel) {
         hfi_worker_kill(worker, SIGINT);
     else
         kernel->escalate->waits = 1;
-    begin(kernel, hfi_clock_ns());
+    begin_escalation(kernel, hfi_clock_ns());
 }
 
 /* The cell has begun, and has its grace from here. */
@@ -98,11 +98,11 @@ send_waiting(hf_kernel *kernel, hfi_worker *worker) {
     kernel->escalate->waits = 0;
     hfi_worker_kill(worker, SIGINT);
     kernel->escalate->due_ns = 0;
-    begin(kernel, hfi_clock_ns());
+    begin_escalation(kernel, hfi_clock_ns());
 }
 
 static void
-forget(hf_kernel *kernel) {
+forget_escalation(hf_kernel *kernel) {
     *kernel->escalate = (struct hfi_escalate){.grace_ns = kernel->escalate->grace_ns};
 }
 
@@ -111,7 +111,7 @@ hfi_escalate_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_STARTED)
         send_waiting(kernel, event->worker);
     else if (event->kind == HFI_EVENT_CELL_FINISHED)
-        forget(kernel);
+        forget_escalation(kernel);
 }
 
 int

@@ -116,7 +116,7 @@ read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
 
 /* The messages about a request that clients see before those of its worker. */
 static void
-announce(hf_kernel *kernel) {
+announce_request(hf_kernel *kernel) {
     const hfi_request *request = kernel->cell.request;
     hfi_part header = request->message.header;
     if (!request->begun && hfi_repeat_is_first(kernel))
@@ -158,10 +158,10 @@ run_directive(hf_kernel *kernel) {
     hfi_cell *execution = &kernel->cell;
     if (is_mains(kernel)) {
         send_to_main(kernel);
-        announce(kernel);
+        announce_request(kernel);
         return;
     }
-    announce(kernel);
+    announce_request(kernel);
     if (execution->directive.kind == HFI_REFUSE) {
         hfi_ends_fail(kernel, "UsageError", execution->directive.err);
         return;
@@ -191,12 +191,12 @@ run_directive(hf_kernel *kernel) {
 
 static void
 fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
-    announce(kernel);
+    announce_request(kernel);
     hfi_ends_fail(kernel, name, value);
 }
 
 static void
-refuse(hf_kernel *kernel, const char *why) {
+refuse_execute(hf_kernel *kernel, const char *why) {
     hfi_cell_hush(&kernel->cell);
     fail_at_once(kernel, "ProtocolError", why);
 }
@@ -213,11 +213,11 @@ begin_execute(hf_kernel *kernel) {
     hfi_cell_set_options(&kernel->cell, body, number);
     kernel->cell.request->number = number;
     if (kernel->cell.request->message.fault[0] != '\0') {
-        refuse(kernel, kernel->cell.request->message.fault);
+        refuse_execute(kernel, kernel->cell.request->message.fault);
         return;
     }
     if (!json_is_string(code)) {
-        refuse(kernel, "an execute_request without code");
+        refuse_execute(kernel, "an execute_request without code");
         return;
     }
     hf_status status = read_commands(kernel, code, &error);
@@ -330,7 +330,7 @@ hfi_execute_answer(hf_kernel *kernel, const hfi_request *request) {
 /* ---- one after the other -------------------------------------------------------- */
 
 static void
-begin(hf_kernel *kernel) {
+begin_request(hf_kernel *kernel) {
     const char *type = kernel->cell.request->message.type;
     const char *fault = kernel->cell.request->message.fault;
     if (strcmp(type, "execute_request") == 0) {
@@ -341,9 +341,9 @@ begin(hf_kernel *kernel) {
         fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
     } else if (hfi_request_is_for_worker(type)) {
         send_to_main(kernel);
-        announce(kernel);
+        announce_request(kernel);
     } else {
-        announce(kernel);
+        announce_request(kernel);
         hfi_execute_answer(kernel, kernel->cell.request);
         hfi_ends_finish(kernel, 0);
     }
@@ -358,7 +358,7 @@ hfi_execute_next(hf_kernel *kernel) {
         if (request == NULL)
             return;
         hfi_cell_take(&kernel->cell, request);
-        begin(kernel);
+        begin_request(kernel);
     }
 }
 

@@ -117,14 +117,14 @@ remove_steps(hfi_generations *line, size_t at, size_t count) {
 
 /* Find out which are still there, and keep those from being taken. */
 static void
-hold(hfi_generations *line) {
+hold_steps(hfi_generations *line) {
     for (size_t i = line->count; i-- > 0;)
         if (hf_snapshot_hold(line->steps[i].snapshot, NULL) != HF_OK)
             remove_steps(line, i, 1);
 }
 
 static void
-yield(hfi_generations *line) {
+yield_steps(hfi_generations *line) {
     for (size_t i = 0; i < line->count; i++)
         hf_snapshot_yield(line->steps[i].snapshot);
 }
@@ -345,7 +345,7 @@ add_step(hf_kernel *kernel, hf_snapshot *snapshot, int64_t origin, json_t *chang
 
 /* The generation that was just published; NULL after a message. */
 static hf_snapshot *
-acquire(hf_kernel *kernel) {
+acquire_snapshot(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     hf_snapshot *snapshot = NULL;
     if (hfi_commits_lease(kernel, &snapshot, &error) != HF_OK)
@@ -355,7 +355,7 @@ acquire(hf_kernel *kernel) {
 
 void
 hfi_generations_published(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
-    hf_snapshot *snapshot = acquire(kernel);
+    hf_snapshot *snapshot = acquire_snapshot(kernel);
     if (snapshot == NULL)
         return;
     json_t *changed = reply != NULL ? hfi_list_to_json(reply->changed) : NULL;
@@ -428,13 +428,14 @@ send_history(hf_kernel *kernel) {
 }
 
 static void
-fini(hf_kernel *kernel) {
+fini_generations(hf_kernel *kernel) {
     remove_steps(kernel->generations, 0, kernel->generations->count);
     hfi_generations_forget(kernel);
 }
 
 const hfi_owner hfi_generations_owner = {offsetof(hf_kernel, generations),
-                                         sizeof(struct hfi_generations), NULL, fini};
+                                         sizeof(struct hfi_generations), NULL,
+                                         fini_generations};
 
 /* ---- ways back ------------------------------------------------------------------- */
 
@@ -476,7 +477,7 @@ list_steps(const hfi_generations *line, hfi_textbuf *text) {
 }
 
 static void
-fail(hf_kernel *kernel, const char *sentence) {
+fail_history(hf_kernel *kernel, const char *sentence) {
     hfi_textbuf text = {0};
     const char *command = hfi_history_command(kernel);
     const hfi_generations *line = kernel->generations;
@@ -539,12 +540,12 @@ go_to(hf_kernel *kernel, const hfi_history_step *step) {
         return 0;
     }
     send_checkout(kernel, generation, 1, changed);
-    hf_snapshot *snapshot = acquire(kernel);
+    hf_snapshot *snapshot = acquire_snapshot(kernel);
     if (snapshot != NULL)
         add_step(kernel, snapshot, origin, changed);
     else
         json_decref(changed);
-    hold(line); /* for the main worker, which gets them with the request */
+    hold_steps(line); /* for the main worker, which gets them with the request */
     return 1;
 }
 
@@ -562,7 +563,7 @@ describe_run(const hfi_history_step *step, hfi_textbuf *text) {
 
 /* The same, and the way to the state before them. */
 static void
-offer(hf_kernel *kernel, const hfi_history_step *step, hfi_textbuf *text) {
+offer_undo(hf_kernel *kernel, const hfi_history_step *step, hfi_textbuf *text) {
     const char *command = hfi_history_command(kernel);
     hfi_textbuf_format(text,
                        "undo goes back to before In[%lld]. Go on? `%s undo --to %lld`",
@@ -588,12 +589,12 @@ undo_last(hf_kernel *kernel) {
     if (now != NULL && is_run(now))
         describe_run(now, &text);
     if (!is_first && is_run(now)) {
-        offer(kernel, now, &text);
+        offer_undo(kernel, now, &text);
     } else if (is_first) {
         hfi_textbuf_format(&text, "%s",
                            line->dropped > 0 ? "the step before isn't kept any more"
                                              : "there is no step before");
-        fail(kernel, hfi_textbuf_string(&text));
+        fail_history(kernel, hfi_textbuf_string(&text));
     }
     hfi_textbuf_fini(&text);
     if (is_first || is_run(now))
@@ -623,12 +624,12 @@ undo_to(hf_kernel *kernel, long long cell) {
         hfi_textbuf_format(&text, "no variable has changed since In[%lld]", cell);
     int fails = text.size > 0;
     if (is_within && step > line->steps) {
-        offer(kernel, step, &text);
+        offer_undo(kernel, step, &text);
     } else if (fails) {
         if (is_within)
             hfi_textbuf_format(&text, "the variables after In[%lld] weren't kept",
                                cell);
-        fail(kernel, hfi_textbuf_string(&text));
+        fail_history(kernel, hfi_textbuf_string(&text));
     }
     hfi_textbuf_fini(&text);
     if (fails)
@@ -641,13 +642,13 @@ undo_to(hf_kernel *kernel, long long cell) {
 }
 
 static int
-checkout(hf_kernel *kernel, int64_t generation) {
+checkout_step(hf_kernel *kernel, int64_t generation) {
     char text[64];
     const hfi_history_step *step = find_step(kernel->generations, generation);
     if (step != NULL)
         return go_to(kernel, step);
     snprintf(text, sizeof text, "there is no step %lld", (long long)generation);
-    fail(kernel, text);
+    fail_history(kernel, text);
     return 0;
 }
 
@@ -658,7 +659,7 @@ check_diff(hf_kernel *kernel, const hfi_history *history) {
     for (int i = 0; i < 2; i++)
         if (wanted[i] >= 0 && find_step(kernel->generations, wanted[i]) == NULL) {
             snprintf(text, sizeof text, "there is no step %lld", wanted[i]);
-            fail(kernel, text);
+            fail_history(kernel, text);
             return 0;
         }
     return 1;
@@ -675,11 +676,11 @@ hfi_generations_begin(hf_kernel *kernel) {
         keep_limits(kernel);
     }
     line->kept_bytes = kept_bytes(kernel);
-    hold(line);
+    hold_steps(line);
     if (history->kind == HFI_HISTORY_UNDO)
         goes_on = history->to < 0 ? undo_last(kernel) : undo_to(kernel, history->to);
     else if (history->kind == HFI_HISTORY_CHECKOUT)
-        goes_on = checkout(kernel, history->from);
+        goes_on = checkout_step(kernel, history->from);
     else if (history->kind == HFI_HISTORY_DIFF)
         goes_on = check_diff(kernel, history);
     if (!goes_on)
@@ -689,11 +690,11 @@ hfi_generations_begin(hf_kernel *kernel) {
 }
 
 static void
-end(hf_kernel *kernel) {
+end_history(hf_kernel *kernel) {
     hfi_generations *line = kernel->generations;
     if (kernel->cell.directive.history.kind == HFI_HISTORY_NONE)
         return;
-    yield(line);
+    yield_steps(line);
     line->target = 0;
     json_decref(line->target_unserializable);
     line->target_unserializable = NULL;
@@ -721,5 +722,5 @@ hfi_generations_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
 void
 hfi_generations_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_OVER)
-        end(kernel);
+        end_history(kernel);
 }

@@ -113,7 +113,7 @@ hfi_handles_take(hf_kernel *kernel, hfi_worker *worker,
 }
 
 static struct hfi_handle *
-pop(hf_kernel *kernel) {
+pop_handle(hf_kernel *kernel) {
     struct hfi_handle *first = kernel->handles->first;
     if (first != NULL) {
         kernel->handles->first = first->next;
@@ -125,7 +125,7 @@ pop(hf_kernel *kernel) {
 void
 hfi_handles_adopt(hf_kernel *kernel) {
     struct hfi_handle *made;
-    while (is_open(hfi_workers_main(kernel)) && (made = pop(kernel)) != NULL) {
+    while (is_open(hfi_workers_main(kernel)) && (made = pop_handle(kernel)) != NULL) {
         send_consume(hfi_workers_main(kernel), made->number, made->fd);
         free(made);
     }
@@ -134,7 +134,7 @@ hfi_handles_adopt(hf_kernel *kernel) {
 void
 hfi_handles_drop(hf_kernel *kernel) {
     struct hfi_handle *made;
-    while ((made = pop(kernel)) != NULL) {
+    while ((made = pop_handle(kernel)) != NULL) {
         close(made->fd);
         free(made);
     }

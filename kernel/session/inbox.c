@@ -231,7 +231,7 @@ row_of(const hf_kernel *kernel, const hfi_worker *worker, hfi_part name) {
 }
 
 static void
-handle(hf_kernel *kernel, hfi_worker *worker, const hfi_any_frame *frame) {
+handle_frame(hf_kernel *kernel, hfi_worker *worker, const hfi_any_frame *frame) {
 #define FRAME(way, sender, op, handler, fds, fields, text)                             \
     if (frame->head.row == &hfi_row_from_##sender##_##op)                              \
         handler(kernel, worker, &frame->from_##sender##_##op);
@@ -263,7 +263,7 @@ hfi_inbox_read_fork_server(hf_kernel *kernel) {
     while ((status = hfi_control_next(server->control, &received, &error)) == HF_OK)
         if (read_frame(kernel, NULL, server->control, &received, &frame, &error) ==
             HF_OK)
-            handle(kernel, NULL, &frame);
+            handle_frame(kernel, NULL, &frame);
         else
             hfi_log("fork server: %s", error.message);
     hfi_received_fini(&received);
@@ -309,7 +309,7 @@ handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
         drain_before(kernel, worker, &frame);
         if (!is_text)
             hfi_stream_flush(&worker->stream);
-        handle(kernel, worker, &frame);
+        handle_frame(kernel, worker, &frame);
     }
     hfi_received_fini(&received);
     *ret_only_text = only_text && count > 0;

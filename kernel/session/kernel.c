@@ -53,21 +53,21 @@ struct hfi_loop {
 };
 
 static hf_status
-init(hf_kernel *kernel, hf_error *reterr) {
+init_loop(hf_kernel *kernel, hf_error *reterr) {
     (void)reterr;
     kernel->loop->wake[0] = kernel->loop->wake[1] = -1;
     return HF_OK;
 }
 
 static void
-fini(hf_kernel *kernel) {
+fini_loop(hf_kernel *kernel) {
     for (int i = 0; i < 2; i++)
         if (kernel->loop->wake[i] >= 0)
             close(kernel->loop->wake[i]);
 }
 
 static const hfi_owner loop_owner = {offsetof(hf_kernel, loop), sizeof(struct hfi_loop),
-                                     init, fini};
+                                     init_loop, fini_loop};
 
 /* The listeners, which get each event in this order. */
 static hfi_listener *const listeners[] = {hfi_inbox_hear,
@@ -501,7 +501,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
 }
 
 static void
-wake(hf_kernel *kernel, char what) {
+wake_loop(hf_kernel *kernel, char what) {
     int err = errno;
     ssize_t ignored = write(kernel->loop->wake[1], &what, 1);
     (void)ignored; /* a full pipe wakes too */
@@ -512,14 +512,14 @@ void
 hf_kernel_stop(hf_kernel *kernel) {
     if (!kernel)
         return;
-    wake(kernel, 's');
+    wake_loop(kernel, 's');
 }
 
 void
 hf_kernel_interrupt(hf_kernel *kernel) {
     if (!kernel)
         return;
-    wake(kernel, 'i');
+    wake_loop(kernel, 'i');
 }
 
 /* ---- the end -------------------------------------------------------------------- */

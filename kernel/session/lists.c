@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static hfi_part
-text_of(const json_t *value) {
+string_part(const json_t *value) {
     return hfi_part_of(json_string_value(value), json_string_length(value));
 }
 
@@ -26,7 +26,7 @@ hfi_list_of_json(const json_t *array) {
     size_t count = json_array_size(array);
     hfi_part *items = calloc(count + 1, sizeof *items);
     for (size_t i = 0; items != NULL && i < count; i++)
-        items[i] = text_of(json_array_get(array, i));
+        items[i] = string_part(json_array_get(array, i));
     return (hfi_parts){items, items != NULL ? count : 1};
 }
 
@@ -48,7 +48,7 @@ hfi_list_of_object(json_t *object) {
     if (items == NULL)
         return (hfi_texts){NULL, 1};
     json_object_foreach(object, name, value) items[count++] =
-        (hfi_text){hfi_part_text(name), text_of(value)};
+        (hfi_text){hfi_part_text(name), string_part(value)};
     return (hfi_texts){items, count};
 }
 

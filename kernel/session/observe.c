@@ -42,12 +42,12 @@ typedef struct hfi_observe {
 } hfi_observe;
 
 static void
-fini(hf_kernel *kernel) {
+fini_observe(hf_kernel *kernel) {
     hfi_sampler_close(kernel->observe->sampler);
 }
 
 const hfi_owner hfi_observe_owner = {offsetof(hf_kernel, observe),
-                                     sizeof(struct hfi_observe), NULL, fini};
+                                     sizeof(struct hfi_observe), NULL, fini_observe};
 
 void
 hfi_observe_init(hf_kernel *kernel) {
@@ -59,13 +59,13 @@ hfi_observe_init(hf_kernel *kernel) {
 /* ---- processes ------------------------------------------------------------------ */
 
 static void
-forked(hf_kernel *kernel, const hfi_worker *worker) {
+observe_fork(hf_kernel *kernel, const hfi_worker *worker) {
     if (kernel->observe->sampler != NULL && worker->role == HFI_MAIN)
         hfi_sampler_add(kernel->observe->sampler, worker->pid);
 }
 
 static void
-leaving(hf_kernel *kernel, const hfi_worker *worker) {
+observe_leave(hf_kernel *kernel, const hfi_worker *worker) {
     if (kernel->observe->sampler != NULL && worker != NULL && worker->pid > 0)
         hfi_sampler_remove(kernel->observe->sampler, worker->pid);
 }
@@ -78,7 +78,7 @@ copy_text(hfi_part text, char *ret_text, size_t size) {
 }
 
 static void
-exited(hf_kernel *kernel, const hfi_worker *worker, const hfi_exit *ended) {
+observe_exit(hf_kernel *kernel, const hfi_worker *worker, const hfi_exit *ended) {
     const char *io = *ended->io != '\0' ? ended->io : NULL;
     if (kernel->observe->sampler != NULL && worker != NULL)
         hfi_sampler_note_end(kernel->observe->sampler, ended->pid, ended->cpu_seconds,
@@ -92,7 +92,7 @@ exited(hf_kernel *kernel, const hfi_worker *worker, const hfi_exit *ended) {
 /* ---- cells ---------------------------------------------------------------------- */
 
 static hf_monitor_cell_kind
-kind_of(const hf_kernel *kernel) {
+sampled_kind(const hf_kernel *kernel) {
     const hfi_directive *directive = &kernel->cell.directive;
     if (directive->isolated)
         return HF_MONITOR_ISOLATED;
@@ -123,30 +123,30 @@ word_of(const hfi_map_moment *moment) {
 }
 
 static void
-begin(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
+begin_sampled_cell(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
     json_t *code = json_object_get(kernel->cell.request->message.body, "code");
     const char *source = json_is_string(code) ? json_string_value(code) : "";
     if (kernel->cell.silent)
         return;
-    hfi_sampler_begin_cell(kernel->observe->sampler, kind_of(kernel),
+    hfi_sampler_begin_cell(kernel->observe->sampler, sampled_kind(kernel),
                            kernel->cell.number, pid, word, source,
                            json_string_length(code));
     kernel->observe->has_cell = 1;
 }
 
 static void
-started(hf_kernel *kernel, const hfi_worker *worker,
-        const hfi_from_worker_started *frame) {
+observe_start(hf_kernel *kernel, const hfi_worker *worker,
+              const hfi_from_worker_started *frame) {
     const hfi_word word = word_of(frame->begin);
     if (kernel->observe->sampler == NULL)
         return;
     hfi_sampler_add(kernel->observe->sampler, worker->pid);
-    begin(kernel, worker->pid, &word);
+    begin_sampled_cell(kernel, worker->pid, &word);
 }
 
 static void
-settle(hf_kernel *kernel, int64_t id, const hfi_map_moment *began,
-       const hfi_map_moment *ended) {
+settle_sampled_cell(hf_kernel *kernel, int64_t id, const hfi_map_moment *began,
+                    const hfi_map_moment *ended) {
     const hfi_word begin = word_of(began), end = word_of(ended);
     if (kernel->observe->sampler != NULL && kernel->cell.request != NULL &&
         kernel->cell.request->id == id)
@@ -154,7 +154,7 @@ settle(hf_kernel *kernel, int64_t id, const hfi_map_moment *began,
 }
 
 static void
-finished(hf_kernel *kernel, int failed) {
+observe_finish(hf_kernel *kernel, int failed) {
     const char *fate = kernel->cell.fate;
     const hfi_word silence = {0};
     hf_monitor_outcome outcome = failed ? HF_MONITOR_ERROR : HF_MONITOR_OK;
@@ -166,7 +166,7 @@ finished(hf_kernel *kernel, int failed) {
              (failed && hfi_escalate_has_reached(kernel)))
         outcome = HF_MONITOR_INTERRUPTED;
     if (!kernel->observe->has_cell)
-        begin(kernel, 0, &silence);
+        begin_sampled_cell(kernel, 0, &silence);
     hfi_sampler_end_cell(kernel->observe->sampler, outcome);
 }
 
@@ -174,29 +174,30 @@ void
 hfi_observe_began(hf_kernel *kernel, hfi_worker *worker,
                   const hfi_from_worker_began *frame) {
     (void)worker;
-    settle(kernel, frame->id, frame->begin, NULL);
+    settle_sampled_cell(kernel, frame->id, frame->begin, NULL);
 }
 
 void
 hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
     switch (event->kind) {
     case HFI_EVENT_WORKER_FORKED:
-        forked(kernel, event->worker);
+        observe_fork(kernel, event->worker);
         break;
     case HFI_EVENT_WORKER_EXITED:
-        exited(kernel, event->worker, event->exit);
+        observe_exit(kernel, event->worker, event->exit);
         break;
     case HFI_EVENT_CELL_STARTED:
-        started(kernel, event->worker, event->started);
+        observe_start(kernel, event->worker, event->started);
         break;
     case HFI_EVENT_CELL_ENDED:
-        settle(kernel, event->ended->id, event->ended->begin, event->ended->end);
+        settle_sampled_cell(kernel, event->ended->id, event->ended->begin,
+                            event->ended->end);
         break;
     case HFI_EVENT_CELL_FINISHED:
-        finished(kernel, kernel->cell.failed);
+        observe_finish(kernel, kernel->cell.failed);
         break;
     case HFI_EVENT_CELL_RELEASED:
-        leaving(kernel, event->worker);
+        observe_leave(kernel, event->worker);
         break;
     default:
         break;
@@ -206,7 +207,7 @@ hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
 /* ---- questions ------------------------------------------------------------------ */
 
 static hf_status
-obey(hf_kernel *kernel, const hfi_from_worker_monitor *frame, hf_error *reterr) {
+obey_action(hf_kernel *kernel, const hfi_from_worker_monitor *frame, hf_error *reterr) {
     hfi_part action = frame->action;
     if (hfi_part_equal(action, hfi_part_text("start")))
         return hfi_sampler_start(kernel->observe->sampler, frame->interval_ns,
@@ -225,7 +226,7 @@ hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
     hf_status status = HF_E_GONE;
     int fd = -1;
     if (kernel->observe->sampler != NULL)
-        status = obey(kernel, frame, &error);
+        status = obey_action(kernel, frame, &error);
     else
         (void)hf_error_set(&error, HF_E_GONE, "this kernel has no monitor");
     if (status == HF_OK)

@@ -21,14 +21,14 @@
 
 /* The pointers are of different types, so they are copied as bytes. */
 static void *
-get(const hf_kernel *kernel, const hfi_owner *owner) {
+get_state(const hf_kernel *kernel, const hfi_owner *owner) {
     void *state;
     memcpy(&state, (const char *)kernel + owner->place, sizeof state);
     return state;
 }
 
 static void
-put(hf_kernel *kernel, const hfi_owner *owner, void *state) {
+put_state(hf_kernel *kernel, const hfi_owner *owner, void *state) {
     memcpy((char *)kernel + owner->place, &state, sizeof state);
 }
 
@@ -37,19 +37,19 @@ hfi_owner_create(hf_kernel *kernel, const hfi_owner *owner, hf_error *reterr) {
     void *state = calloc(1, owner->size);
     if (state == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the kernel");
-    put(kernel, owner, state);
+    put_state(kernel, owner, state);
     return owner->init != NULL ? owner->init(kernel, reterr) : HF_OK;
 }
 
 void
 hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner) {
-    void *state = get(kernel, owner);
+    void *state = get_state(kernel, owner);
     if (state == NULL)
         return;
     if (owner->fini != NULL)
         owner->fini(kernel);
     free(state);
-    put(kernel, owner, NULL);
+    put_state(kernel, owner, NULL);
 }
 
 void

@@ -34,7 +34,7 @@ struct hfi_clients {
 };
 
 static void
-fini(hf_kernel *kernel) {
+fini_publish(hf_kernel *kernel) {
     open_request *next;
     for (open_request *at = kernel->publish->open; at != NULL; at = next) {
         next = at->next;
@@ -46,7 +46,7 @@ fini(hf_kernel *kernel) {
 }
 
 const hfi_owner hfi_publish_owner = {offsetof(hf_kernel, publish),
-                                     sizeof(struct hfi_clients), NULL, fini};
+                                     sizeof(struct hfi_clients), NULL, fini_publish};
 
 static void
 send_message(hf_kernel *kernel, int channel, const hfi_outgoing *message) {

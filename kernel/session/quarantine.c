@@ -126,7 +126,7 @@ is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
 
 /* 1 if nobody loads it any more, from now on. */
 static int
-quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
+quarantine_turn(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
     hf_error error = HF_ERROR_INIT;
     int hung = worker->fault != HFI_FAULT_NONE;
     uint32_t cause =
@@ -163,7 +163,7 @@ hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, char *exit_reas
     if (!worker->owned)
         return 0;
     if (turn.kind == HF_TURN_DECODE)
-        known = quarantine(kernel, worker, &turn);
+        known = quarantine_turn(kernel, worker, &turn);
     snprintf(exit_reason + used, size - used, " while it was %s %s",
              turn.kind == HF_TURN_DECODE ? "loading" : "saving", turn.label);
     if (known)

@@ -37,7 +37,7 @@ repeats_of(hf_kernel *kernel) {
 /* A run that raised took another time than those that did all. Without memory the cell
  * runs once. */
 static void
-note(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
+note_time(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hfi_repeats *repeats = repeats_of(kernel);
     if (repeats == NULL || repeats->count >= kernel->cell.directive.repeat ||
         hfi_ends_read(reply).failed)
@@ -49,7 +49,7 @@ note(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
 }
 
 static int
-compare(const void *left, const void *right) {
+compare_times(const void *left, const void *right) {
     double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
 }
@@ -65,7 +65,7 @@ write_time(hfi_textbuf *text, double ms) {
 static void
 write_runs(hfi_textbuf *text, hfi_repeats *repeats, long long number) {
     size_t count = repeats->count;
-    qsort(repeats->run_ms, count, sizeof *repeats->run_ms, compare);
+    qsort(repeats->run_ms, count, sizeof *repeats->run_ms, compare_times);
     double median = (repeats->run_ms[count / 2] + repeats->run_ms[(count - 1) / 2]) / 2;
     hfi_textbuf_format(text, "%zu runs of In[%lld]: median ", count, number);
     write_time(text, median);
@@ -77,7 +77,7 @@ write_runs(hfi_textbuf *text, hfi_repeats *repeats, long long number) {
 
 /* The line below the last run. */
 static void
-show(hf_kernel *kernel) {
+show_runs(hf_kernel *kernel) {
     hfi_repeats *repeats = kernel->cell.request->repeats;
     const hf_kernel_commands *table = kernel->command_table;
     hfi_textbuf text = {0}, html = {0}, content = {0};
@@ -126,6 +126,6 @@ void
 hfi_repeat_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind != HFI_EVENT_CELL_COLLECTED || event->failed)
         return;
-    note(kernel, event->reply);
-    show(kernel);
+    note_time(kernel, event->reply);
+    show_runs(kernel);
 }

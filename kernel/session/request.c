@@ -199,7 +199,7 @@ skip_blanks(const char *text, size_t size, size_t at) {
 
 /* The worker's metadata with one key more. */
 static void
-splice(hfi_textbuf *ret_metadata, hfi_part metadata, const hfi_textbuf *own) {
+splice_metadata(hfi_textbuf *ret_metadata, hfi_part metadata, const hfi_textbuf *own) {
     const char *text = metadata.data;
     size_t size = metadata.size;
     size_t at = skip_blanks(text, size, 0);
@@ -237,6 +237,6 @@ hfi_request_cost(hf_kernel *kernel, const hfi_from_worker_reply *reply,
         hfi_textbuf_append_json(&own, trace.data, trace.size);
     }
     hfi_textbuf_append(&own, "}", 1);
-    splice(ret_metadata, reply->metadata, &own);
+    splice_metadata(ret_metadata, reply->metadata, &own);
     hfi_textbuf_fini(&own);
 }

@@ -31,16 +31,16 @@ typedef struct hfi_usage_asked {
 } hfi_usage_asked;
 
 static void
-fini(hf_kernel *kernel) {
+fini_usage(hf_kernel *kernel) {
     hfi_family_close(kernel->usage->family);
     hfi_machine_close(kernel->usage->machine);
 }
 
-const hfi_owner hfi_resources_owner = {offsetof(hf_kernel, usage),
-                                       sizeof(struct hfi_usage_asked), NULL, fini};
+const hfi_owner hfi_resources_owner = {
+    offsetof(hf_kernel, usage), sizeof(struct hfi_usage_asked), NULL, fini_usage};
 
 static int
-begin(hfi_usage_asked *usage) {
+begin_usage(hfi_usage_asked *usage) {
     hf_error ignored;
     if (usage->family == NULL && (usage->family = hfi_family_create()) != NULL)
         hfi_family_add(usage->family, getpid());
@@ -52,7 +52,7 @@ begin(hfi_usage_asked *usage) {
 
 /* With one decimal, as psutil has it. */
 static json_t *
-percentage(double value) {
+json_percentage(double value) {
     return json_real((double)(long long)(value * 10 + 0.5) / 10);
 }
 
@@ -67,13 +67,13 @@ add_processors(hfi_usage_asked *usage, json_t *content) {
     hfi_family_read(usage->family, &family);
     json_object_set_new(
         content, "kernel_cpu",
-        percentage(percent * (family.cpu_seconds - usage->family_seconds)));
+        json_percentage(percent * (family.cpu_seconds - usage->family_seconds)));
     usage->family_seconds = family.cpu_seconds;
     if (busy != NULL && cores && hfi_machine_read(usage->machine, &machine, busy)) {
         double host = percent / cores * (machine.cpu_seconds - usage->machine_seconds);
         if (host > 0)
             json_object_set_new(content, "host_cpu_percent",
-                                percentage(host < 100 ? host : 100));
+                                json_percentage(host < 100 ? host : 100));
         usage->machine_seconds = machine.cpu_seconds;
     }
     free(busy);
@@ -112,8 +112,9 @@ add_host_memory(json_t *content) {
                             json_integer((json_int_t)kib[i] * 1024));
     uint64_t used = kib[0] > kib[1] ? kib[0] - kib[1] : 0;
     json_object_set_new(memory, "used", json_integer((json_int_t)used * 1024));
-    json_object_set_new(memory, "percent",
-                        percentage(kib[0] ? 100.0 * (double)used / (double)kib[0] : 0));
+    json_object_set_new(
+        memory, "percent",
+        json_percentage(kib[0] ? 100.0 * (double)used / (double)kib[0] : 0));
     json_object_set_new(content, "host_virtual_memory", memory);
 }
 
@@ -123,7 +124,7 @@ hfi_resources_answer(hf_kernel *kernel, const hfi_request *request) {
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1);
     json_t *content = json_pack("{s:s,s:i}", "hostname", host, "pid", (int)getpid());
-    if (begin(usage)) {
+    if (begin_usage(usage)) {
         add_processors(usage, content);
         add_memory(usage, content);
     }

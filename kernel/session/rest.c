@@ -217,7 +217,7 @@ hfi_rest_used(hf_kernel *kernel) {
 
 /* A client asks for something. */
 static void
-end(hf_kernel *kernel) {
+end_rest(hf_kernel *kernel) {
     if (kernel->rest->state == HFI_REST_AWAITED && kernel->rest->idle_ns != 0)
         return;
     kernel->rest->state = HFI_REST_AWAITED;
@@ -229,7 +229,7 @@ end(hf_kernel *kernel) {
 void
 hfi_rest_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_REQUEST_CAME)
-        end(kernel);
+        end_rest(kernel);
     else if (event->kind == HFI_EVENT_CELL_OVER)
         hfi_rest_used(kernel);
 }

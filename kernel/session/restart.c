@@ -79,7 +79,7 @@ give_up(hf_kernel *kernel, const hf_error *error) {
 }
 
 static void
-fail(hf_kernel *kernel, const hf_error *error) {
+fail_start(hf_kernel *kernel, const hf_error *error) {
     hfi_restart *restart = kernel->restart;
     if (++restart->failures < FAILURES_MAX)
         return;
@@ -104,11 +104,11 @@ hfi_restart_note(hf_kernel *kernel, hfi_end end) {
         return;
     kernel->restart->tries++;
     if (end == HFI_END_BY_ITSELF)
-        fail(kernel, &error);
+        fail_start(kernel, &error);
 }
 
 static void
-start(hf_kernel *kernel) {
+start_workers(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     int with_main = hfi_workers_main(kernel) == NULL && !hfi_rollback_is_waking(kernel);
     kernel->restart->due_ns = 0;
@@ -119,7 +119,7 @@ start(hf_kernel *kernel) {
         kernel->restart->tries++;
         /* A dying fork server's end will be noted; a healthy notebook needs none. */
         if (status != HF_E_GONE && with_main)
-            fail(kernel, &error);
+            fail_start(kernel, &error);
         hfi_restart_begin(kernel);
     } else if (with_main && !hfi_cell_is_in_worker(&kernel->cell)) {
         hfi_commits_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
@@ -134,7 +134,7 @@ hfi_restart_begin(hf_kernel *kernel) {
     if (wait_ns > 0)
         kernel->restart->due_ns = hfi_clock_ns() + wait_ns;
     else
-        start(kernel);
+        start_workers(kernel);
 }
 
 int
@@ -150,7 +150,7 @@ hfi_restart_deadline_ns(const hf_kernel *kernel) {
 void
 hfi_restart_tick(hf_kernel *kernel, long long now_ns) {
     if (kernel->restart->due_ns != 0 && now_ns >= kernel->restart->due_ns)
-        start(kernel);
+        start_workers(kernel);
 }
 
 void

@@ -89,7 +89,7 @@ hfi_rollback_can_move(hfi_rollback_state from, hfi_rollback_state to) {
 
 /* The one way to change the state; `worker` is the fork that the new state is about. */
 static void
-move(hfi_rollback *rollback, hfi_rollback_state to, hfi_worker *worker) {
+move_state(hfi_rollback *rollback, hfi_rollback_state to, hfi_worker *worker) {
     assert(hfi_rollback_can_move(rollback->state, to));
     assert((worker == NULL) == (to == HFI_ROLLBACK_NONE || to == HFI_ROLLBACK_OWED));
     rollback->state = to;
@@ -137,8 +137,8 @@ take_former(hf_kernel *kernel) {
     if (rollback->worker != NULL && rollback->worker->control != NULL)
         hfi_worker_release(rollback->worker, 1000);
     int is_there = rollback->former.pid > 0 && former != NULL;
-    move(rollback, is_there ? rollback->former.state : HFI_ROLLBACK_NONE,
-         is_there ? former : NULL);
+    move_state(rollback, is_there ? rollback->former.state : HFI_ROLLBACK_NONE,
+               is_there ? former : NULL);
     rollback->former.pid = 0;
     rollback->cells = rollback->former.cells;
     return is_there;
@@ -150,7 +150,7 @@ hfi_rollback_drop(hf_kernel *kernel) {
     release_former(kernel);
     if (rollback->worker != NULL && rollback->state != HFI_ROLLBACK_WAKING) {
         hfi_worker_release(rollback->worker, 1000);
-        move(rollback, HFI_ROLLBACK_NONE, NULL);
+        move_state(rollback, HFI_ROLLBACK_NONE, NULL);
     }
     renew_need(rollback);
 }
@@ -177,7 +177,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     } else {
         hfi_rollback_drop(kernel);
     }
-    move(rollback, HFI_ROLLBACK_ASKED, worker);
+    move_state(rollback, HFI_ROLLBACK_ASKED, worker);
     rollback->id = kernel->next_id;
     set_need(rollback, HFI_NEED_MET);
     rollback->cells = 0;
@@ -198,9 +198,9 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
         return;
     }
     release_former(kernel);
-    move(rollback,
-         frame->obstacle.size == 0 ? HFI_ROLLBACK_WHOLE : HFI_ROLLBACK_PARTIAL,
-         rollback->worker);
+    move_state(rollback,
+               frame->obstacle.size == 0 ? HFI_ROLLBACK_WHOLE : HFI_ROLLBACK_PARTIAL,
+               rollback->worker);
     hfi_worker_note_forked(rollback->worker, (pid_t)frame->pid);
     rollback->cost_ns = (long long)(frame->seconds * 1e9);
 }
@@ -278,10 +278,10 @@ send_wake(hf_kernel *kernel, hfi_worker *worker, hf_error *reterr) {
 }
 
 static void
-succeed(hf_kernel *kernel) {
+succeed_main(hf_kernel *kernel) {
     hfi_worker *worker = kernel->rollback->worker;
     release_former(kernel);
-    move(kernel->rollback, HFI_ROLLBACK_OWED, NULL);
+    move_state(kernel->rollback, HFI_ROLLBACK_OWED, NULL);
     worker->role = HFI_MAIN;
     hfi_workers_set_main(kernel, worker);
 }
@@ -303,12 +303,12 @@ hfi_rollback_wake(hf_kernel *kernel) {
         return hfi_rollback_fall_back(kernel);
     }
     if (rollback->state != HFI_ROLLBACK_WHOLE) {
-        move(rollback, HFI_ROLLBACK_WAKING, worker);
+        move_state(rollback, HFI_ROLLBACK_WAKING, worker);
         worker->deadline_ns = hfi_clock_ns() + COMMIT_WAIT_NS;
         return HFI_ROLLBACK_WAITS;
     }
     worker->deadline_ns = hfi_clock_ns() + hfi_workers_ready_ns();
-    succeed(kernel);
+    succeed_main(kernel);
     return HFI_ROLLBACK_SUCCEEDS;
 }
 
@@ -316,18 +316,18 @@ int
 hfi_rollback_ready(hf_kernel *kernel) {
     if (kernel->rollback->state != HFI_ROLLBACK_WAKING)
         return 0;
-    succeed(kernel);
+    succeed_main(kernel);
     return 1;
 }
 
 /* It has committed. */
 static void
-end(hf_kernel *kernel) {
+end_rollback(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
     release_former(kernel);
     if (rollback->worker->control != NULL)
         hfi_worker_release(rollback->worker, 1000);
-    move(rollback, HFI_ROLLBACK_NONE, NULL);
+    move_state(rollback, HFI_ROLLBACK_NONE, NULL);
 }
 
 int
@@ -348,7 +348,7 @@ hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
         if (reply->prepared.size > 0)
             hfi_generations_published(kernel, reply);
     }
-    end(kernel);
+    end_rollback(kernel);
     *ret_outcome = status == HF_OK ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED;
     return 1;
 }

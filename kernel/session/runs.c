@@ -30,15 +30,15 @@ typedef struct hfi_runs {
 } hfi_runs;
 
 static void
-fini(hf_kernel *kernel) {
+fini_runs(hf_kernel *kernel) {
     json_decref(kernel->runs->list);
 }
 
 const hfi_owner hfi_runs_owner = {offsetof(hf_kernel, runs), sizeof(struct hfi_runs),
-                                  NULL, fini};
+                                  NULL, fini_runs};
 
 static void
-report(hf_kernel *kernel, const json_t *run, bool is_listed) {
+report_run(hf_kernel *kernel, const json_t *run, bool is_listed) {
     char *text = json_dumps(run, JSON_COMPACT);
     if (text == NULL)
         return;
@@ -78,8 +78,8 @@ is_recorded(const hf_kernel *kernel) {
 }
 
 static void
-note(hf_kernel *kernel, const hfi_from_worker_reply *reply, const char *outcome,
-     const hfi_textbuf *metadata) {
+note_run(hf_kernel *kernel, const hfi_from_worker_reply *reply, const char *outcome,
+         const hfi_textbuf *metadata) {
     hfi_textbuf path = {0};
     hfi_part trace = reply != NULL ? reply->trace : hfi_trace_recording(kernel);
     long long begin_ns = kernel->cell.begin_ns, now_ns = hfi_clock_ns();
@@ -102,7 +102,7 @@ note(hf_kernel *kernel, const hfi_from_worker_reply *reply, const char *outcome,
     hfi_textbuf_fini(&path);
     if (run == NULL)
         return;
-    report(kernel, run, is_listed);
+    report_run(kernel, run, is_listed);
     if (!is_listed) {
         json_decref(run);
         return;
@@ -118,15 +118,15 @@ static void
 report_all(hf_kernel *kernel) {
     size_t i;
     json_t *run;
-    json_array_foreach(kernel->runs->list, i, run) report(kernel, run, true);
+    json_array_foreach(kernel->runs->list, i, run) report_run(kernel, run, true);
 }
 
 void
 hfi_runs_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_REPLIED)
-        note(kernel, event->reply, event->failed ? "error" : "ok", event->metadata);
+        note_run(kernel, event->reply, event->failed ? "error" : "ok", event->metadata);
     else if (event->kind == HFI_EVENT_CELL_DIED)
-        note(kernel, NULL, "died", NULL);
+        note_run(kernel, NULL, "died", NULL);
     else if (event->kind == HFI_EVENT_MAIN_MADE)
         report_all(kernel);
 }

@@ -75,7 +75,7 @@ wants_clean(const hf_kernel *kernel) {
 }
 
 static hf_status
-init(hf_kernel *kernel, hf_error *reterr) {
+init_standby(hf_kernel *kernel, hf_error *reterr) {
     kernel->standby->modules = json_object();
     kernel->standby->awaited = json_array();
     return kernel->standby->modules != NULL && kernel->standby->awaited != NULL
@@ -84,16 +84,17 @@ init(hf_kernel *kernel, hf_error *reterr) {
 }
 
 static void
-fini(hf_kernel *kernel) {
+fini_standby(hf_kernel *kernel) {
     json_decref(kernel->standby->modules);
     json_decref(kernel->standby->awaited);
 }
 
 const hfi_owner hfi_standby_owner = {offsetof(hf_kernel, standby),
-                                     sizeof(struct hfi_standby), init, fini};
+                                     sizeof(struct hfi_standby), init_standby,
+                                     fini_standby};
 
 static size_t
-wanted(void) {
+standbys_wanted(void) {
     return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? STANDBYS_MAX : 1;
 }
 
@@ -116,7 +117,7 @@ hfi_standby_replenish(hf_kernel *kernel) {
         return;
     if (kernel->standby->stale)
         release_all(kernel);
-    while (kernel->standby->count < wanted() && !kernel->stopping &&
+    while (kernel->standby->count < standbys_wanted() && !kernel->stopping &&
            kernel->standby->failures < FAILURES_MAX) {
         hfi_worker **place = &kernel->standby->workers[kernel->standby->count];
         if (hfi_workers_fork(kernel, HFI_CELL, place, &error) != HF_OK) {

@@ -50,7 +50,7 @@ struct hfi_subshell {
 };
 
 static void
-fini(hf_kernel *kernel) {
+fini_subshell(hf_kernel *kernel) {
     shell *next;
     hfi_control_close(kernel->subshell->aside);
     for (shell *at = kernel->subshell->first; at != NULL; at = next) {
@@ -62,10 +62,10 @@ fini(hf_kernel *kernel) {
 }
 
 const hfi_owner hfi_subshell_owner = {offsetof(hf_kernel, subshell),
-                                      sizeof(struct hfi_subshell), NULL, fini};
+                                      sizeof(struct hfi_subshell), NULL, fini_subshell};
 
 static shell *
-find(hf_kernel *kernel, const char *id, size_t size) {
+find_shell(hf_kernel *kernel, const char *id, size_t size) {
     for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         if (!at->deleted && strlen(at->id) == size && memcmp(at->id, id, size) == 0)
             return at;
@@ -77,7 +77,7 @@ static shell *
 find_named(hf_kernel *kernel, const json_t *object) {
     const json_t *id = json_object_get(object, "subshell_id");
     return json_is_string(id)
-               ? find(kernel, json_string_value(id), json_string_length(id))
+               ? find_shell(kernel, json_string_value(id), json_string_length(id))
                : NULL;
 }
 
@@ -89,7 +89,7 @@ is_cell(const hfi_request *request) {
 /* ---- ends of requests ----------------------------------------------------------- */
 
 static void
-finish(hf_kernel *kernel, shell *subshell, int error) {
+finish_running(hf_kernel *kernel, shell *subshell, int error) {
     hfi_request *request = subshell->running;
     int stop = error && is_cell(request) && subshell->stop_on_error;
     subshell->running = NULL;
@@ -103,9 +103,9 @@ finish(hf_kernel *kernel, shell *subshell, int error) {
 }
 
 static void
-fail(hf_kernel *kernel, shell *subshell, const char *name, const char *value) {
+fail_running(hf_kernel *kernel, shell *subshell, const char *name, const char *value) {
     hfi_reply_error(kernel, subshell->running, subshell->silent, name, value);
-    finish(kernel, subshell, 1);
+    finish_running(kernel, subshell, 1);
 }
 
 /* A request that no subshell has begun. */
@@ -239,7 +239,8 @@ begin_cell(hf_kernel *kernel, shell *subshell) {
     subshell->stop_on_error =
         !json_is_false(json_object_get(message->body, "stop_on_error"));
     if (!json_is_string(code)) {
-        fail(kernel, subshell, "ProtocolError", "an execute_request without code");
+        fail_running(kernel, subshell, "ProtocolError",
+                     "an execute_request without code");
         return;
     }
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
@@ -253,13 +254,13 @@ begin_cell(hf_kernel *kernel, shell *subshell) {
 }
 
 static void
-begin(hf_kernel *kernel, shell *subshell,
-      void (*answer)(hf_kernel *kernel, const hfi_request *request)) {
+begin_running(hf_kernel *kernel, shell *subshell,
+              void (*answer)(hf_kernel *kernel, const hfi_request *request)) {
     const hfi_message *message = &subshell->running->message;
     hfi_publish_busy(kernel, subshell->running);
     if (message->fault[0] != '\0') {
         subshell->silent = 1;
-        fail(kernel, subshell, "ProtocolError", message->fault);
+        fail_running(kernel, subshell, "ProtocolError", message->fault);
     } else if (is_cell(subshell->running)) {
         begin_cell(kernel, subshell);
     } else if (hfi_request_is_for_worker(message->type)) {
@@ -267,7 +268,7 @@ begin(hf_kernel *kernel, shell *subshell,
                                subshell->id, 0);
     } else {
         answer(kernel, subshell->running);
-        finish(kernel, subshell, 0);
+        finish_running(kernel, subshell, 0);
     }
 }
 
@@ -297,7 +298,7 @@ hfi_subshell_next(hf_kernel *kernel,
         hfi_log("subshells: %s", error.message);
     for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         while (at->running == NULL && (at->running = hfi_queue_pop(&at->queue)) != NULL)
-            begin(kernel, at, answer);
+            begin_running(kernel, at, answer);
     drop_deleted(kernel);
 }
 
@@ -313,7 +314,7 @@ hfi_subshell_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     if (cell)
         hfi_commits_ran(kernel);
     hfi_rest_used(kernel);
-    finish(kernel, at, cell && hfi_ends_read(reply).failed);
+    finish_running(kernel, at, cell && hfi_ends_read(reply).failed);
     return 1;
 }
 
@@ -347,7 +348,7 @@ hfi_subshell_hear(hf_kernel *kernel, const hfi_event *event) {
 
 const hfi_request *
 hfi_subshell_asks(hf_kernel *kernel, hfi_part id) {
-    shell *subshell = find(kernel, id.data, id.size);
+    shell *subshell = find_shell(kernel, id.data, id.size);
     if (subshell == NULL || subshell->running == NULL)
         return NULL;
     subshell->input_wanted = 1;
@@ -398,7 +399,7 @@ hfi_subshell_lose_main(hf_kernel *kernel) {
     kernel->subshell->aside = NULL;
     for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         if (at->running != NULL)
-            fail(kernel, at, "CellDied", "the notebook's process ended");
+            fail_running(kernel, at, "CellDied", "the notebook's process ended");
 }
 
 hfi_control *

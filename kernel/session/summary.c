@@ -321,7 +321,7 @@ send_terms(hf_kernel *kernel, const cost_line *line) {
 }
 
 static void
-show(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
+show_summary(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     const hfi_map_report *report = reply->report;
     const hf_kernel_commands *table = kernel->command_table;
     hfi_textbuf content = {0}, html = {0};
@@ -348,5 +348,5 @@ void
 hfi_summary_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed &&
         hfi_repeat_is_told(kernel, event->reply))
-        show(kernel, event->reply);
+        show_summary(kernel, event->reply);
 }

@@ -44,12 +44,12 @@ typedef struct hfi_takeup {
 } hfi_takeup;
 
 static void
-fini(hf_kernel *kernel) {
+fini_takeup(hf_kernel *kernel) {
     hfi_textbuf_fini(&kernel->takeup->notice);
 }
 
 const hfi_owner hfi_takeup_owner = {offsetof(hf_kernel, takeup),
-                                    sizeof(struct hfi_takeup), NULL, fini};
+                                    sizeof(struct hfi_takeup), NULL, fini_takeup};
 
 enum { NOTE_COUNT, NOTE_UNCOMMITTED, NOTE_RUNNING };
 

@@ -51,7 +51,7 @@ end_rescue(struct hfi_trace *trace, int timeout_ms) {
 }
 
 static void
-forget(hf_kernel *kernel) {
+forget_trace(hf_kernel *kernel) {
     end_rescue(kernel->trace, 0);
     kernel->trace->rescued = 0;
     hfi_textbuf_fini(&kernel->trace->directory);
@@ -60,15 +60,15 @@ forget(hf_kernel *kernel) {
 }
 
 static void
-fini(hf_kernel *kernel) {
-    forget(kernel);
+fini_trace(hf_kernel *kernel) {
+    forget_trace(kernel);
 }
 
 const hfi_owner hfi_trace_owner = {offsetof(hf_kernel, trace), sizeof(struct hfi_trace),
-                                   NULL, fini};
+                                   NULL, fini_trace};
 
 static void
-show(hf_kernel *kernel, hfi_part trace) {
+show_trace(hf_kernel *kernel, hfi_part trace) {
     hfi_textbuf text = {0};
     if (trace.size == 0)
         return;
@@ -80,16 +80,16 @@ show(hf_kernel *kernel, hfi_part trace) {
 }
 
 static void
-note(hfi_textbuf *text, hfi_part part) {
+note_text(hfi_textbuf *text, hfi_part part) {
     hfi_textbuf_clear(text);
     hfi_textbuf_append(text, part.data, part.size);
 }
 
 static void
 note_recording(hf_kernel *kernel, const hfi_from_worker_started *started) {
-    note(&kernel->trace->directory, started->trace);
-    note(&kernel->trace->guardian, started->guardian);
-    note(&kernel->trace->recover, started->recover);
+    note_text(&kernel->trace->directory, started->trace);
+    note_text(&kernel->trace->guardian, started->guardian);
+    note_text(&kernel->trace->recover, started->recover);
     kernel->trace->is_automatic = started->automatic;
 }
 
@@ -220,11 +220,11 @@ hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
         note_recording(kernel, event->started);
     } else if (event->kind == HFI_EVENT_CELL_COLLECTED) {
         if (hfi_repeat_is_last(kernel) || hfi_repeat_is_told(kernel, event->reply))
-            show(kernel, event->reply->trace);
+            show_trace(kernel, event->reply->trace);
         if (!event->failed)
             open_it(kernel, event->reply->trace);
     } else if (event->kind == HFI_EVENT_CELL_OVER) {
-        forget(kernel);
+        forget_trace(kernel);
     }
 }
 

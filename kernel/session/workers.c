@@ -50,12 +50,12 @@ free_argv(char **argv) {
 }
 
 static void
-fini(hf_kernel *kernel) {
+fini_workers(hf_kernel *kernel) {
     free_argv(kernel->workers->argv);
 }
 
 const hfi_owner hfi_workers_owner = {offsetof(hf_kernel, workers),
-                                     sizeof(struct hfi_workers), NULL, fini};
+                                     sizeof(struct hfi_workers), NULL, fini_workers};
 
 /* ---- starting ------------------------------------------------------------------- */
 

@@ -25,14 +25,14 @@ typedef struct scanner {
 } scanner;
 
 static int
-fail(scanner *scan, const char *problem) {
+fail_scan(scanner *scan, const char *problem) {
     scan->problem = problem;
     return 0;
 }
 
 /* 0 at the end: no text of JSON has this byte. */
 static char
-peek(const scanner *scan) {
+peek_char(const scanner *scan) {
     return scan->at < scan->end ? *scan->at : '\0';
 }
 
@@ -51,7 +51,7 @@ is_digit(char byte) {
 static size_t
 skip_digits(scanner *scan) {
     const char *begin = scan->at;
-    while (is_digit(peek(scan)))
+    while (is_digit(peek_char(scan)))
         scan->at++;
     return (size_t)(scan->at - begin);
 }
@@ -59,14 +59,14 @@ skip_digits(scanner *scan) {
 static int
 take_escape(scanner *scan) {
     static const char hex[] = "0123456789abcdefABCDEF";
-    char kind = peek(scan);
+    char kind = peek_char(scan);
     if (kind == '\0')
         return 0;
     scan->at++;
     if (kind != 'u')
         return strchr("\"\\/bfnrt", kind) != NULL;
     for (int i = 0; i < 4; i++, scan->at++)
-        if (peek(scan) == '\0' || strchr(hex, peek(scan)) == NULL)
+        if (peek_char(scan) == '\0' || strchr(hex, peek_char(scan)) == NULL)
             return 0;
     return 1;
 }
@@ -79,11 +79,11 @@ take_string(scanner *scan) {
         if (byte == '"')
             return 1;
         if (byte < 0x20)
-            return fail(scan, "has a control character in a string");
+            return fail_scan(scan, "has a control character in a string");
         if (byte == '\\' && !take_escape(scan))
-            return fail(scan, "has an escape that is none");
+            return fail_scan(scan, "has an escape that is none");
     }
-    return fail(scan, "ends within a string");
+    return fail_scan(scan, "ends within a string");
 }
 
 static int
@@ -96,28 +96,28 @@ take_word(scanner *scan, const char *word) {
 }
 
 static int
-take_number(scanner *scan) {
+take_json_number(scanner *scan) {
     int negative = take_word(scan, "-");
     if (negative && take_word(scan, "Infinity"))
         return 1;
     const char *first = scan->at;
     size_t digits = skip_digits(scan);
     if (digits == 0 || (digits > 1 && *first == '0'))
-        return fail(scan, "has a value that is none");
+        return fail_scan(scan, "has a value that is none");
     int whole = 1;
     if (take_word(scan, ".")) {
         whole = 0;
         if (skip_digits(scan) == 0)
-            return fail(scan, "has a number that ends too early");
+            return fail_scan(scan, "has a number that ends too early");
     }
     if (take_word(scan, "e") || take_word(scan, "E")) {
         whole = 0;
         (void)(take_word(scan, "+") || take_word(scan, "-"));
         if (skip_digits(scan) == 0)
-            return fail(scan, "has a number that ends too early");
+            return fail_scan(scan, "has a number that ends too early");
     }
     return whole && digits > HFI_JSON_DIGITS_MAX
-               ? fail(scan, "has an integer of too many digits")
+               ? fail_scan(scan, "has an integer of too many digits")
                : 1;
 }
 
@@ -129,7 +129,7 @@ take_atom(scanner *scan) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (take_word(scan, words[i]))
             return 1;
-    return take_number(scan);
+    return take_json_number(scan);
 }
 
 /* A member's name and its colon. */
@@ -137,11 +137,11 @@ static int
 take_name(scanner *scan) {
     skip_blanks(scan);
     if (!take_word(scan, "\""))
-        return fail(scan, "has a member without a name");
+        return fail_scan(scan, "has a member without a name");
     if (!take_string(scan))
         return 0;
     skip_blanks(scan);
-    return take_word(scan, ":") ? 1 : fail(scan, "has a name without a value");
+    return take_word(scan, ":") ? 1 : fail_scan(scan, "has a name without a value");
 }
 
 /* Behind a value: the brackets that end here, and the comma before the next. */
@@ -153,7 +153,8 @@ take_ends(scanner *scan) {
         if (take_word(scan, ","))
             return open == '[' || take_name(scan);
         if (!take_word(scan, open == '{' ? "}" : "]"))
-            return fail(scan, "has a value that isn't followed by another or the end");
+            return fail_scan(scan,
+                             "has a value that isn't followed by another or the end");
         scan->depth--;
     }
     return 1;
@@ -163,7 +164,7 @@ take_ends(scanner *scan) {
 static int
 open_container(scanner *scan, char open) {
     if (scan->depth == HFI_JSON_DEPTH_MAX)
-        return fail(scan, "is nested too deeply");
+        return fail_scan(scan, "is nested too deeply");
     scan->open[scan->depth++] = open;
     skip_blanks(scan);
     if (take_word(scan, open == '{' ? "}" : "]")) {

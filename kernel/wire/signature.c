@@ -104,7 +104,7 @@ bucket_of(const uint8_t digest[HFI_DIGEST_SIZE]) {
 }
 
 static int
-knows(const memory *held, const uint8_t digest[HFI_DIGEST_SIZE]) {
+knows_digest(const memory *held, const uint8_t digest[HFI_DIGEST_SIZE]) {
     size_t index = bucket_of(digest);
     for (size_t i = 0; i < held->count[index]; i++)
         if (memcmp(held->digests[index].digest[i], digest, HFI_DIGEST_SIZE) == 0)
@@ -113,7 +113,7 @@ knows(const memory *held, const uint8_t digest[HFI_DIGEST_SIZE]) {
 }
 
 static void
-remember(memory *held, const uint8_t digest[HFI_DIGEST_SIZE]) {
+remember_digest(memory *held, const uint8_t digest[HFI_DIGEST_SIZE]) {
     size_t index = bucket_of(digest);
     memcpy(held->digests[index].digest[held->next[index]], digest, HFI_DIGEST_SIZE);
     held->next[index] = (uint8_t)((held->next[index] + 1u) % WAYS);
@@ -137,7 +137,7 @@ hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
     ret_text[0] = '\0';
     if (signer->hmac == NULL || !digest_parts(signer, parts, 4, digest))
         return;
-    remember(signer->sent, digest);
+    remember_digest(signer->sent, digest);
     write_digits(digest, HFI_DIGEST_SIZE, ret_text);
     ret_text[HFI_SIGNATURE_TEXT] = '\0';
 }
@@ -187,9 +187,9 @@ hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4], hfi_part signatur
         return hf_error_set(reterr, HF_E_NOMEM, "no memory to check a signature");
     if (!spells_digest(signature, digest))
         return hf_error_set(reterr, HF_E_ACCESS, "the signature is wrong");
-    if (knows(signer->accepted, digest) || knows(signer->sent, digest))
+    if (knows_digest(signer->accepted, digest) || knows_digest(signer->sent, digest))
         return hf_error_set(reterr, HF_E_ACCESS, "the message was seen before");
-    remember(signer->accepted, digest);
+    remember_digest(signer->accepted, digest);
     return HF_OK;
 }
 

@@ -23,7 +23,7 @@
 #define KEPT_MAX 1048576u
 
 static int
-reserve(hfi_textbuf *writer, size_t more) {
+reserve_bytes(hfi_textbuf *writer, size_t more) {
     if (writer->failed)
         return 0;
     if (more <= writer->capacity - writer->size)
@@ -64,7 +64,7 @@ void
 hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size) {
     if (size == SIZE_MAX)
         writer->failed = 1;
-    if (!reserve(writer, size + 1))
+    if (!reserve_bytes(writer, size + 1))
         return;
     if (size > 0)
         memcpy(writer->data + writer->size, data, size);
@@ -100,7 +100,7 @@ hfi_textbuf_truncate(hfi_textbuf *writer, size_t size) {
 
 size_t
 hfi_textbuf_room(hfi_textbuf *writer, size_t least) {
-    return reserve(writer, least) ? writer->capacity - writer->size : 0;
+    return reserve_bytes(writer, least) ? writer->capacity - writer->size : 0;
 }
 
 void
@@ -111,7 +111,7 @@ hfi_textbuf_format(hfi_textbuf *writer, const char *format, ...) {
     int size = vsnprintf(NULL, 0, format, arguments);
     if (size < 0)
         writer->failed = 1;
-    else if (reserve(writer, (size_t)size + 1)) {
+    else if (reserve_bytes(writer, (size_t)size + 1)) {
         vsnprintf(writer->data + writer->size, (size_t)size + 1, format, again);
         writer->size += (size_t)size;
     }
@@ -121,7 +121,7 @@ hfi_textbuf_format(hfi_textbuf *writer, const char *format, ...) {
 
 const char *
 hfi_textbuf_string(hfi_textbuf *writer) {
-    if (!reserve(writer, 1))
+    if (!reserve_bytes(writer, 1))
         return "";
     writer->data[writer->size] = '\0';
     return writer->data;

@@ -46,7 +46,7 @@ hfi_children_end(void) {
 }
 
 static pid_t
-ended(idtype_t kind, id_t id) {
+ended_child(idtype_t kind, id_t id) {
     siginfo_t info = {0};
     if (waitid(kind, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
         return 0;
@@ -55,13 +55,13 @@ ended(idtype_t kind, id_t id) {
 
 int
 hfi_child_has_ended(pid_t pid) {
-    return pid > 0 && ended(P_PID, (id_t)pid) == pid;
+    return pid > 0 && ended_child(P_PID, (id_t)pid) == pid;
 }
 
 pid_t
 hfi_children_ended(void) {
 #ifdef __linux__
-    return ended(P_ALL, 0);
+    return ended_child(P_ALL, 0);
 #else
     return 0;
 #endif

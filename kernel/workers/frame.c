@@ -230,7 +230,7 @@ typedef struct cursor {
 } cursor;
 
 static int
-skip(cursor *at, size_t size) {
+skip_bytes(cursor *at, size_t size) {
     if (size > at->left)
         return 0;
     at->next += size;
@@ -240,10 +240,10 @@ skip(cursor *at, size_t size) {
 
 /* A big-endian number of `width` bytes. */
 static int
-take_number(cursor *at, size_t width, size_t *ret_number) {
+take_msgpack_number(cursor *at, size_t width, size_t *ret_number) {
     const unsigned char *p = at->next;
     size_t number = 0;
-    if (!skip(at, width))
+    if (!skip_bytes(at, width))
         return 0;
     for (size_t i = 0; i < width; i++)
         number = number << 8 | p[i];
@@ -255,12 +255,13 @@ take_number(cursor *at, size_t width, size_t *ret_number) {
 static int
 skip_sized(cursor *at, size_t width, size_t extra) {
     size_t size = 0;
-    return take_number(at, width, &size) && skip(at, size) && skip(at, extra);
+    return take_msgpack_number(at, width, &size) && skip_bytes(at, size) &&
+           skip_bytes(at, extra);
 }
 
 static int
 skip_container(cursor *at, size_t width, size_t each, size_t *ret_members) {
-    if (!take_number(at, width, ret_members) || *ret_members > at->left)
+    if (!take_msgpack_number(at, width, ret_members) || *ret_members > at->left)
         return 0;
     *ret_members *= each;
     return 1;
@@ -271,7 +272,7 @@ static int
 skip_head(cursor *at, size_t *ret_members) {
     size_t tag = 0;
     *ret_members = 0;
-    if (!take_number(at, 1, &tag) || tag == 0xc1)
+    if (!take_msgpack_number(at, 1, &tag) || tag == 0xc1)
         return 0;
     if (tag < 0x80 || tag >= 0xe0 || tag == 0xc0 || tag == 0xc2 || tag == 0xc3)
         return 1;
@@ -280,17 +281,17 @@ skip_head(cursor *at, size_t *ret_members) {
         return *ret_members <= at->left;
     }
     if (tag < 0xc0)
-        return skip(at, tag & 31);
+        return skip_bytes(at, tag & 31);
     if (tag <= 0xc6)
         return skip_sized(at, (size_t)1 << (tag - 0xc4), 0);
     if (tag <= 0xc9)
         return skip_sized(at, (size_t)1 << (tag - 0xc7), 1);
     if (tag <= 0xcb)
-        return skip(at, tag == 0xca ? 4 : 8);
+        return skip_bytes(at, tag == 0xca ? 4 : 8);
     if (tag <= 0xd3)
-        return skip(at, (size_t)1 << ((tag - 0xcc) & 3));
+        return skip_bytes(at, (size_t)1 << ((tag - 0xcc) & 3));
     if (tag <= 0xd8)
-        return skip(at, 1 + ((size_t)1 << (tag - 0xd4)));
+        return skip_bytes(at, 1 + ((size_t)1 << (tag - 0xd4)));
     if (tag <= 0xdb)
         return skip_sized(at, (size_t)1 << (tag - 0xd9), 0);
     return skip_container(at, tag & 1 ? 4 : 2, tag < 0xde ? 1 : 2, ret_members);
@@ -423,7 +424,7 @@ read_value(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone
 
 /* Zeroed; one byte for nothing, since NULL means that the field is missing. */
 static void *
-allocate(msgpack_zone *zone, size_t count, size_t size) {
+allocate_items(msgpack_zone *zone, size_t count, size_t size) {
     void *memory = NULL;
     if (zone != NULL && count < SIZE_MAX / 2 / size)
         memory = msgpack_zone_malloc(zone, count > 0 ? count * size : 1);
@@ -446,7 +447,7 @@ read_list(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
     if (status != HF_OK)
         return status;
     size_t count = is_keyed ? value->via.map.size : value->via.array.size;
-    char *item = allocate(zone, count, size);
+    char *item = allocate_items(zone, count, size);
     if (item == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
     memcpy(ret_list, &(list){item, count}, sizeof(list));
@@ -469,7 +470,7 @@ read_member(const hfi_type *type, const msgpack_object *value, msgpack_zone *zon
         return read_list(type, value, zone, ret_member, reterr);
     if (type->kind != HFI_MAP)
         return read_value(type, value, zone, ret_member, reterr);
-    void *map = allocate(zone, 1, type->map()->size);
+    void *map = allocate_items(zone, 1, type->map()->size);
     if (map == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
     memcpy(ret_member, &map, sizeof map);

@@ -36,7 +36,7 @@ send_errno(int report, int err) {
 
 /* Become the program, with signals as it expects them. Returns if that fails. */
 static void
-execute(char *const *argv, int report) {
+execute_program(char *const *argv, int report) {
     sigset_t none;
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
@@ -59,7 +59,7 @@ run_child(char *const *argv, const int *keep, size_t keep_count, int report) {
     }
     for (size_t i = 0; i < keep_count; i++)
         fcntl(keep[i], F_SETFD, 0);
-    execute(argv, report);
+    execute_program(argv, report);
     _exit(127);
 }
 
@@ -71,7 +71,7 @@ run_detached(char *const *argv, int report) {
         send_errno(report, errno);
     if (pid == 0) {
         setsid();
-        execute(argv, report);
+        execute_program(argv, report);
     }
     _exit(0);
 }
@@ -80,8 +80,8 @@ run_detached(char *const *argv, int report) {
  * the errno of that, or 0. A detached child has ended by then, as has one that
  * failed. */
 static int
-start(char *const *argv, const int *keep, size_t keep_count, int detached,
-      const int *report, pid_t *ret_pid) {
+start_program(char *const *argv, const int *keep, size_t keep_count, int detached,
+              const int *report, pid_t *ret_pid) {
     pid_t pid = fork();
     int err = pid < 0 ? errno : 0;
     if (pid == 0 && detached)
@@ -114,7 +114,7 @@ start_reported(char *const *argv, const int *keep, size_t keep_count, int detach
     if (status != HF_OK)
         return status;
     fcntl(report[0], F_SETFL, 0); /* the report is waited for */
-    int err = start(argv, keep, keep_count, detached, report, &pid);
+    int err = start_program(argv, keep, keep_count, detached, report, &pid);
     if (err != 0)
         return hf_error_set_errno(reterr, err, "cannot start %s", argv[0]);
     *ret_pid = pid;
@@ -141,7 +141,7 @@ is_reaped(pid_t pid, int *ret_status) {
 
 /* `killed`: as kill() takes it. */
 static int
-end(pid_t pid, pid_t killed, int timeout_ms) {
+end_program(pid_t pid, pid_t killed, int timeout_ms) {
     int status = -1;
     const struct timespec pause = {0, 2000000};
     long long deadline = hfi_clock_ns() + timeout_ms * 1000000LL;
@@ -159,18 +159,18 @@ end(pid_t pid, pid_t killed, int timeout_ms) {
 
 int
 hfi_program_end(pid_t pid, int timeout_ms) {
-    return end(pid, -pid, timeout_ms);
+    return end_program(pid, -pid, timeout_ms);
 }
 
 int
 hfi_program_lose(pid_t pid, int timeout_ms) {
-    return end(pid, pid, timeout_ms);
+    return end_program(pid, pid, timeout_ms);
 }
 
 /* As much as the system gives without asking: a loop that prints needn't wait for
  * us. */
 static void
-widen(int fd) {
+widen_socket(int fd) {
     const int bytes = 1 << 20;
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
@@ -191,8 +191,8 @@ hfi_program_pair(int ret_fds[2], hf_error *reterr) {
     if (result != 0)
         return hf_error_set_errno(reterr, errno, "socketpair");
     set_cloexec(ret_fds);
-    widen(ret_fds[0]);
-    widen(ret_fds[1]);
+    widen_socket(ret_fds[0]);
+    widen_socket(ret_fds[1]);
     return HF_OK;
 }
 

@@ -108,7 +108,7 @@ take_name(void) {
 
 /* The session's name, and how the frontend ended: 1 if that was orderly. */
 static int
-watch(int channel, char ret_name[HF_SESSION_NAME_SIZE]) {
+watch_channel(int channel, char ret_name[HF_SESSION_NAME_SIZE]) {
     size_t known = 0;
     char byte;
     for (;;) {
@@ -167,7 +167,7 @@ run_reaper(int channel, const char *path, long long keep_ns) {
         signal(number, SIG_DFL);
     close_all_but(channel);
     take_name();
-    if (chdir("/") == 0 && !watch(channel, name)) {
+    if (chdir("/") == 0 && !watch_channel(channel, name)) {
         await_end(name);
         wait_and_free(name, path, keep_ns);
     }

@@ -17,7 +17,7 @@
 #include "workers/stream.h"
 
 static void
-publish(hfi_stream *stream) {
+publish_held_text(hfi_stream *stream) {
     if (stream->text.size > 0)
         stream->publish(stream->context, stream->name,
                         hfi_textbuf_part(&stream->parent),
@@ -34,7 +34,7 @@ hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
     if (stream->text.size > 0 &&
         (stream->name != name ||
          !hfi_part_equal(parent, hfi_textbuf_part(&stream->parent))))
-        publish(stream);
+        publish_held_text(stream);
     if (stream->text.size == 0) {
         stream->name = name;
         stream->since_ns = now_ns;
@@ -42,7 +42,7 @@ hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
     }
     hfi_textbuf_append(&stream->text, text.data, text.size);
     if (stream->text.size >= HFI_STREAM_SIZE)
-        publish(stream);
+        publish_held_text(stream);
 }
 
 /* Whole characters of what came by a pipe. */
@@ -87,7 +87,7 @@ end_filter(hfi_stream *stream, long long now_ns) {
 void
 hfi_stream_flush(hfi_stream *stream) {
     end_filter(stream, 0);
-    publish(stream);
+    publish_held_text(stream);
 }
 
 static long long
@@ -111,7 +111,7 @@ hfi_stream_tick(hfi_stream *stream, long long now_ns) {
         end_filter(stream, now_ns);
     due = text_deadline_ns(stream);
     if (due >= 0 && now_ns >= due)
-        publish(stream);
+        publish_held_text(stream);
 }
 
 long long

@@ -291,8 +291,8 @@ hfi_role_name(hfi_role role) {
 
 /* Send the frame, with the far ends of a new worker's descriptors. */
 static hf_status
-ask(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame, hfi_role role,
-    pid_t group, hfi_worker **ret_worker, hf_error *reterr) {
+ask_for_worker(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
+               hfi_role role, pid_t group, hfi_worker **ret_worker, hf_error *reterr) {
     hfi_worker *worker = calloc(1, sizeof *worker);
     if (worker == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a worker");
@@ -333,7 +333,8 @@ hfi_worker_fork(hfi_fork_server *server, hfi_role role, int is_bare,
     hfi_frame *frame =
         HFI_FRAME(to_fork_server_fork, .role = hfi_part_text(hfi_role_name(role)),
                   .bare = is_bare != 0);
-    return ask(server, server->control, frame, role, server->pid, ret_worker, reterr);
+    return ask_for_worker(server, server->control, frame, role, server->pid, ret_worker,
+                          reterr);
 }
 
 hf_status
@@ -341,7 +342,8 @@ hfi_worker_split(hfi_fork_server *server, hfi_worker *worker, hfi_role role,
                  long long id, hfi_worker **ret_fork, hf_error *reterr) {
     hfi_frame *frame = role == HFI_SLEEPER ? HFI_FRAME(to_main_protect, .id = id)
                                            : HFI_FRAME(to_main_fork, .id = id);
-    return ask(server, worker->control, frame, role, worker->group, ret_fork, reterr);
+    return ask_for_worker(server, worker->control, frame, role, worker->group, ret_fork,
+                          reterr);
 }
 
 hfi_worker *
