@@ -44,9 +44,9 @@ CULPRITS = {
     "process": (
         "import subprocess, sys; bad = subprocess.Popen([sys.executable, '-c', ''], "
         "stdin=subprocess.PIPE); bad.wait()",
-        r"bad\._waitpid_lock",
+        "Popen at bad ",
     ),
-    "future": ("import concurrent.futures as c; bad = c.Future()", "bad._condition"),
+    "future": ("import concurrent.futures as c; bad = c.Future()", "Future at bad "),
     "event_loop": ("import asyncio; bad = asyncio.new_event_loop()", "at bad"),
     "match": ("import re; bad = list(re.finditer('a', 'aa'))", r"Match at bad\[1\]"),
     "finalizer": ("import tempfile; bad = tempfile.TemporaryDirectory()", r"bad\._finalizer"),

@@ -135,7 +135,7 @@ def test_what_the_main_worker_is_asked(plain_kernel):
     assert "(role, frame" in asked["code"]
     assert (asked["cell_run"], asked["run"]) == ("in-process", "auto")
     assert ok(plain_kernel, CELL + "role").result == "'cell'"
-    assert not eval(ok(plain_kernel, "commit").result)["isolated"]
+    assert not eval(ok(plain_kernel, "commit").result).get("isolated")
     assert ok(plain_kernel, "%%isolated\nrole").result == "'cell'"
     assert eval(ok(plain_kernel, "commit").result)["isolated"]
 
