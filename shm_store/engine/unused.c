@@ -140,8 +140,10 @@ hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_by
         if (!is_locked && (status = hfi_lock(session, reterr)))
             return status;
         is_locked = 1;
-        bytes += hfi_extent_bound(session, budget_bytes - bytes);
-        is_over = hfi_extent_excess(session, 0) > 0;
+        uint64_t given = hfi_extent_bound(session, budget_bytes - bytes);
+        bytes += given;
+        /* If nothing could be given, the next call couldn't either. */
+        is_over = given > 0 && hfi_extent_excess(session, 0) > 0;
     }
     if (is_locked)
         hfi_unlock(session);
