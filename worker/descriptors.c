@@ -38,18 +38,25 @@ replace_descriptor(int fd, int other) {
     return 0;
 }
 
-/* Call `handle` for each open descriptor above 2 that isn't kept, while it returns 0. */
+#ifdef __linux__
+#define OPEN_DESCRIPTORS "/proc/self/fd" /* without the link in /dev, too */
+#else
+#define OPEN_DESCRIPTORS "/dev/fd"
+#endif
+
+/* What is done with a descriptor; -1 ends the loop. */
+typedef int descriptor_step(void *context, const hfi_descriptors *at, int fd);
+
+/* Do it for each open descriptor above 2 that isn't kept. */
 static int
-for_each_other(const hfi_descriptors *at,
-               int (*handle)(const hfi_descriptors *at, int fd, int nothing),
-               int nothing) {
-    DIR *list = opendir("/dev/fd");
+for_each_other(const hfi_descriptors *at, descriptor_step *step, void *context) {
+    DIR *list = opendir(OPEN_DESCRIPTORS);
     struct dirent *entry;
     int failed = !list;
     while (!failed && (entry = readdir(list)) != NULL) {
         int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
-        if (fd > 2 && fd != nothing && fd != dirfd(list) && !is_kept(at, fd))
-            failed = handle(at, fd, nothing) < 0;
+        if (fd > 2 && fd != dirfd(list) && !is_kept(at, fd))
+            failed = step(context, at, fd) < 0;
     }
     int err = errno;
     if (list)
@@ -77,8 +84,8 @@ hfi_descriptors_close_moved(const hfi_descriptors *at) {
 }
 
 static int
-close_other(const hfi_descriptors *at, int fd, int nothing) {
-    (void)at, (void)nothing;
+close_other(void *context, const hfi_descriptors *at, int fd) {
+    (void)context, (void)at;
     close(fd);
     return 0;
 }
@@ -90,12 +97,14 @@ hfi_descriptors_close_others(const hfi_descriptors *at) {
         return -1;
     if (null > 0)
         close(null);
-    return for_each_other(at, close_other, -1);
+    return for_each_other(at, close_other, NULL);
 }
 
 /* ---- a sleeping fork's ---- */
 
 #ifdef __linux__
+#define PLACES_STEP 32 /* the list grows by so many */
+
 /* To open a file again by its link in /proc: it needn't have a name any more. */
 static int
 opening_flags(int fd) {
@@ -110,41 +119,31 @@ open_anew(int fd, int flags) {
     return open(path, flags | O_CLOEXEC);
 }
 
+/* Note a file or directory, in the list that is the context. */
 static int
-add_place(hfi_descriptors *at, size_t *room, int fd) {
-    if (at->place_count == *room) {
-        size_t wanted = *room * 2 + 32;
-        hfi_file_place *places = realloc(at->places, wanted * sizeof *places);
+add_place(void *context, const hfi_descriptors *at, int fd) {
+    hfi_descriptors *noted = context;
+    struct stat st;
+    (void)at;
+    if (fstat(fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+        return 0;
+    if (noted->place_count % PLACES_STEP == 0) {
+        size_t room = noted->place_count + PLACES_STEP;
+        hfi_file_place *places = realloc(noted->places, room * sizeof *noted->places);
         if (!places) {
             errno = ENOMEM;
             return -1;
         }
-        at->places = places;
-        *room = wanted;
+        noted->places = places;
     }
-    at->places[at->place_count++] =
+    noted->places[noted->place_count++] =
         (hfi_file_place){fd, opening_flags(fd), lseek(fd, 0, SEEK_CUR)};
     return 0;
 }
 
 int
 hfi_descriptors_note_places(hfi_descriptors *at) {
-    DIR *list = opendir("/proc/self/fd");
-    struct dirent *entry;
-    size_t room = 0;
-    int failed = !list;
-    while (!failed && (entry = readdir(list)) != NULL) {
-        int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
-        struct stat st;
-        if (fd > 2 && fd != dirfd(list) && fstat(fd, &st) == 0 &&
-            (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
-            failed = add_place(at, &room, fd) < 0;
-    }
-    int err = errno;
-    if (list)
-        closedir(list);
-    errno = err;
-    return failed ? -1 : 0;
+    return for_each_other(at, add_place, at);
 }
 
 static int
@@ -157,8 +156,11 @@ has_place(const hfi_descriptors *at, int fd) {
 
 /* -1 if it is held still, whatever it is. */
 static int
-give_up_descriptor(const hfi_descriptors *at, int fd, int nothing) {
+give_up_descriptor(void *context, const hfi_descriptors *at, int fd) {
+    const int nothing = *(const int *)context;
     struct stat st;
+    if (fd == nothing)
+        return 0;
     if (fstat(fd, &st) != 0)
         return errno == EBADF ? 0 : -1;
     if (S_ISCHR(st.st_mode) && !isatty(fd))
@@ -177,7 +179,7 @@ hfi_descriptors_give_up(const hfi_descriptors *at) {
     int nothing = open("/dev/null", O_PATH | O_CLOEXEC);
     if (nothing < 0)
         return -1;
-    int failed = for_each_other(at, give_up_descriptor, nothing);
+    int failed = for_each_other(at, give_up_descriptor, &nothing);
     int err = errno;
     close(nothing);
     errno = err;
@@ -188,7 +190,7 @@ void
 hfi_descriptors_open_files(const hfi_descriptors *at) {
     for (size_t i = 0; i < at->place_count; i++) {
         const hfi_file_place *place = &at->places[i];
-        if (is_kept(at, place->fd) || (place->flags & O_PATH))
+        if (place->flags & O_PATH)
             continue;
         int fd = open_anew(place->fd, place->flags);
         if (fd < 0)

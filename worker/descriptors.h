@@ -39,8 +39,8 @@ typedef struct hfi_descriptors {
 
 /* All return -1 with errno set if they can't. */
 
-/* Note where each open file and directory stands, before a sleeping fork is made. The
- * caller frees `places`. */
+/* Note where each open file and directory stands that isn't kept, before a sleeping fork is
+ * made. The caller frees `places`. */
 int hfi_descriptors_note_places(hfi_descriptors *at);
 
 /* In the fork's table of descriptors: move what moves. */
