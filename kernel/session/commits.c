@@ -13,12 +13,12 @@
  * cell that runs in-process saves nothing.
  *
  * The session is ours alone to publish (HF_SESSION_OWNER_PUBLISHES), so the current
- * generation is the one that we published last. We lease it. Should there be another one
- * all the same, by damage or by a program that goes around the library, ours is
- * published anew, and the user is told. A commit that was begun upon that other one is
- * refused. So nothing of the notebook is lost, and nothing foreign is taken for a
- * variable of it. Taking the foreign values over was rejected:
- * they would replace what cells have changed since. One thread.
+ * generation is the one that we published last. We lease it. Another one can come only by
+ * damage, or by a program that goes around the library. Then we publish ours anew and tell
+ * the user. A worker may have prepared a commit on top of the foreign generation: we
+ * refuse that commit. So no variable is lost, and none gets a foreign value. Rejected: to
+ * take the foreign values over, which would replace what cells have changed since. One
+ * thread.
  */
 #include "session/commits.h"
 

@@ -3,7 +3,7 @@
 A sentinel (`dataclasses.MISSING`, `UNSET = object()` of the user's own module) has nothing but its identity.
 `os.environ`, Matplotlib's `rcParams` and PyTorch's generator are objects that their libraries look at. Their
 contents are carried as settings of the process (worker/settings/). A variable that refers to such an object is
-pickled as the module and the attribute. Where it is bound, it gets the object of that process.
+pickled as the names of its module and attribute. The process that reads them binds its own object.
 
 A library's constants (`rich.box.SQUARE`) have contents, which the notebook may have changed. So the contents are
 pickled, too. The constant of the other process is used only if its contents are the same.

@@ -41,7 +41,7 @@ _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
 
 
 def become_worker() -> None:
-    """Turn this forked child into a worker: what the interpreter itself has to be told."""
+    """Turn this fork into a worker: set what Python keeps itself, such as its table of signal handlers."""
     signal.set_wakeup_fd(-1)
     for signum in _DEFAULTS:
         signal.signal(signum, signal.SIG_DFL)

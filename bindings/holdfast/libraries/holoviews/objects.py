@@ -1,8 +1,8 @@
 """HoloViews' objects, with the options that were set for each.
 
 An object has a number, by which HoloViews finds its options in a table of the process. So the options
-are carried with the object. Where it arrives it gets a free number: that process may use its old number for
-another object. Objects that shared a number share the new one.
+are carried with the object. The process that reads it gives it a free number, since the old one may belong to
+another object there. Objects that shared a number share the new one.
 """
 
 from __future__ import annotations
