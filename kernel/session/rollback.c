@@ -1,35 +1,42 @@
-/* rollback.c - a sleeping fork of the main worker, which is woken if that dies.
+/* rollback.c - a sleeping fork of the main worker, which is woken if the main worker
+ * dies.
  *
- * A recorded or isolated cell runs in the main worker itself, as a rule, so that it has
- * all that the notebook has. Before it the main worker makes a fork of itself that
- * sleeps, with the notebook as it is then. rollback.h has the states and their picture.
+ * As a rule a recorded or isolated cell runs in the main worker, where it has every
+ * object of the notebook. Before such a cell the main worker forks itself. The fork
+ * sleeps, and has the notebook as it was then. However the main worker dies, the
+ * notebook goes on from that state. A cell that goes well encodes nothing for this.
+ * rollback.h has the states and their picture.
  *
- * As a rule the fork is whole: it goes on where its parent stood, with all objects. If
- * threads of unknown libraries ran, or a GPU was in use, it can only commit its
- * variables. Then the queue waits until that is published, and a new main worker binds
- * it. If the main worker died before it had said which of the two it is, the fork's
- * first frame shows it. Either way the state is that before the cell, however the main
- * worker died, without anything being encoded before a cell that goes well.
+ * A fork is whole or partial:
  *
- * The fork stays when its cell is over, until a commit or another fork makes it
- * useless: it is then still the newest state that is safe. Another fork ends it once
- * that sleeps. If the main worker dies before it has made that one, the former one
- * is woken.
+ * - A whole fork goes on where its parent stood, with all objects. As a rule a fork is
+ *   whole.
+ * - A partial fork can only commit its variables, since threads of unknown libraries
+ *   ran or a GPU was in use. The queue waits until the commit is published. Then a new
+ *   main worker binds the variables.
  *
- * If the last recorded or isolated cell ran in-process, the next probably will. So once
- * nobody has used the notebook for a moment (rest.c), a fork is made for it, and the
- * main worker takes the pages that cells write. If in-process cells follow each other,
- * as in "Run All", it is made as soon as one has ended: the client reads the reply
- * meanwhile, and what the cell has made is safe at once. Whether it still has the
- * notebook as it is when that cell comes, the main worker says with its answer to the
- * commit ("protected"): it knows whether anything has run since.
+ * If the main worker died before it had said which of the two the fork is, the fork's
+ * first frame shows it.
  *
- * Plain cells are protected by the same means where they follow each other so fast that
- * the idle commit (rest.c) doesn't come between. A fork and the page faults after
- * it cost what several short cells cost, so it is made once they have run SHARE times
- * as long: 2 % of their time at most. So a crash costs the cell that died, and those
- * before it that together ran for less than SHARE times the cost of a fork. After a
- * crash the next cell has a fork at once: what the woken fork holds is nowhere else.
+ * The fork stays when its cell is over: it is the newest safe state until a commit or a
+ * newer fork replaces it. A newer fork ends the former one only once it sleeps itself.
+ * If the main worker dies before that, the former one is woken.
+ *
+ * If the last recorded or isolated cell ran in-process, the next one probably will. So
+ * a fork is made in advance, once nobody has used the notebook for a moment (rest.c),
+ * and the main worker copies the pages that cells write. If in-process cells follow
+ * each other, as in "Run All", the fork is made as soon as a cell has ended: the client
+ * reads the reply meanwhile, and the results of the cell are safe at once. When the
+ * next cell comes, the main worker knows whether anything has run since the fork. It
+ * says so in its answer to the commit ("protected").
+ *
+ * Plain cells are protected by the same means if they follow each other so fast that no
+ * idle commit (rest.c) comes between them. A fork and the page faults after it cost as
+ * much as several short cells. So a fork is made once the cells have run for SHARE
+ * times that cost, which bounds the overhead at 2 %. A crash then loses the cell that
+ * died, and the cells before it that together ran for less than SHARE times the cost of
+ * a fork. After a crash the next cell gets a fork at once, because the state of the
+ * woken fork is nowhere else.
  *
  * One thread.
  */
@@ -44,33 +51,34 @@
 #include "session/workers.h"
 #include "workers/program.h"
 
-#define ROW            2 /* in-process cells, after which the next probably is one */
+/* in-process cells in a row, after which one more is expected */
+#define ROW            2
 #define SHARE          50
-#define COST_FACTOR    3       /* page faults after a fork cost about twice as much */
+#define COST_FACTOR    3 /* a fork itself is 1; the page faults after it are about 2 */
 #define COST_FIRST_NS  5000000 /* before one was measured */
 #define COMMIT_WAIT_NS 60000000000LL
 
 /* Whether a fork is to be made for the next recorded cell. */
 typedef enum hfi_rollback_need {
-    HFI_NEED_UNLIKELY, /* as far as is known, the next one needs none */
-    HFI_NEED_LIKELY,   /* the last one ran in-process, and so will the next */
-    HFI_NEED_MET,      /* the same, and no request has come since one was asked for */
+    HFI_NEED_UNLIKELY, /* as far as we know, the next cell needs no fork */
+    HFI_NEED_LIKELY,   /* the last cell ran in-process, and so will the next */
+    HFI_NEED_MET, /* like LIKELY, but a fork was asked for since the last request */
 } hfi_rollback_need;
 
 typedef struct hfi_rollback {
-    hfi_rollback_state state; /* changed by move alone */
-    hfi_worker *worker;       /* NULL: NONE or OWED */
-    struct {                  /* the one before, until the new one is there */
+    hfi_rollback_state state; /* changed by move_state alone */
+    hfi_worker *worker;       /* NULL if and only if NONE or OWED */
+    struct {                  /* the fork before, until the new one sleeps */
         pid_t pid;            /* 0: none */
         hfi_rollback_state state;
         long long cells;
     } former;
     hfi_rollback_need need; /* changed by set_need alone */
-    int row;                /* how many in-process cells have followed each other */
-    long long cells;        /* that ran since it was made */
-    long long run_ns;       /* their time */
-    long long cost_ns;      /* of making the last one; 0: not measured yet */
-    long long id;           /* of what it, or the main worker, was asked last */
+    int row;                /* in-process cells that have followed each other */
+    long long cells;        /* cells that ran since the fork was made */
+    long long run_ns;       /* their total time */
+    long long cost_ns;      /* of the last fork; 0: not measured yet */
+    long long id; /* of the last request to the fork, or of the request to make it */
 } hfi_rollback;
 
 const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
@@ -96,14 +104,14 @@ move_state(hfi_rollback *rollback, hfi_rollback_state to, hfi_worker *worker) {
     rollback->worker = worker;
 }
 
-/* MET only follows LIKELY: what nobody expects isn't asked for in advance. */
+/* MET only follows LIKELY: a fork that nobody expects isn't asked for in advance. */
 static void
 set_need(hfi_rollback *rollback, hfi_rollback_need need) {
     if (need != HFI_NEED_MET || rollback->need == HFI_NEED_LIKELY)
         rollback->need = need;
 }
 
-/* A request has come since the last fork was asked for, or that is gone. */
+/* A request has come since the last fork was asked for, or that fork is gone. */
 static void
 renew_need(hfi_rollback *rollback) {
     if (rollback->need == HFI_NEED_MET)
@@ -116,8 +124,8 @@ is_asleep(const hfi_rollback *rollback) {
            rollback->state == HFI_ROLLBACK_PARTIAL;
 }
 
-/* Not while the new one is made: its end and a fork touch the same pages, and together
- * they take two to five times as long. */
+/* End the former fork. Don't call this while the new fork is made: an exit and a fork
+ * of the same pages at the same time take two to five times as long. */
 static void
 release_former(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
@@ -128,7 +136,8 @@ release_former(hf_kernel *kernel) {
     rollback->former.pid = 0;
 }
 
-/* The fork that was to be made isn't there: the one before it, if there is one, is. */
+/* The fork that was asked for isn't there. Return to the former one, if there is one.
+ */
 static int
 take_former(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
@@ -167,7 +176,7 @@ hfi_rollback_make(hf_kernel *kernel) {
         HF_OK) {
         hfi_log("rollback: %s", error.message);
         set_need(rollback, HFI_NEED_MET); /* not tried again before the next request */
-        return; /* the one before, if there is one, is better than none */
+        return; /* the former fork, if there is one, is better than none */
     }
     release_former(kernel);
     if (is_asleep(rollback)) {
@@ -190,7 +199,7 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
     (void)worker;
     hfi_rollback *rollback = kernel->rollback;
     if (rollback->state != HFI_ROLLBACK_ASKED || frame->id != rollback->id)
-        return; /* it was dropped meanwhile, and leaves by itself */
+        return; /* it was dropped meanwhile, and exits by itself */
     if (frame->error.size > 0) {
         hfi_log("rollback: %.*s", (int)frame->error.size, frame->error.data);
         set_need(rollback, HFI_NEED_UNLIKELY);
@@ -320,7 +329,7 @@ hfi_rollback_ready(hf_kernel *kernel) {
     return 1;
 }
 
-/* It has committed. */
+/* The fork has committed, so it is no longer needed. */
 static void
 end_rollback(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;

@@ -1,43 +1,54 @@
 /* standby.c - the processes that wait for a recorded cell.
  *
- * A standby is a fork of the fork server whose shell is set up: some 5 ms of work, 25
- * where the user has configuration files of IPython's, that no client should see. A
- * cell takes the oldest that is ready, and another one is forked when the cell's reply
- * is out, not while it runs: what a cell costs is being measured then. Two wait where
- * the machine has two cores or more, so that a notebook that is run from top to bottom
- * rarely waits. A cell that touches one element of 8 MiB took, from request to idle,
- * back to back 42 to 48 ms with one and 22 to 31 with two; with pauses of 0.3 s 15 to
- * 18 with either (bench/cell --pause 0 and 0.3, medians of 15 cells in four runs by
- * turns, two cores). Machines with one core keep one: the second would take its time
- * from the cell.
+ * A standby is a fork of the fork server whose shell is set up. That takes about 5 ms,
+ * or 25 if the user has configuration files of IPython, and no client should see it. A
+ * cell takes the oldest standby that is ready. The next one is forked when the cell's
+ * reply is out, not while the cell runs, because the cell is being measured.
  *
- * Rejected: a fork when the standby before is taken (every cell is disturbed, also
- * if nobody is in a hurry), the same at a low priority (an ordinary user can't raise
- * it again), and a longer reserve: two suffice, and each holds 10 to 20 MB of its own.
+ * Machines with two cores or more have two standbys, so that a notebook that is run
+ * from top to bottom rarely waits. A cell that touches one element of 8 MiB took, from
+ * request to idle:
  *
- * The first are forked when the main worker is ready, and when it has answered what a
- * client has asked by then, if that doesn't take long: the fork server has to import
- * more for them, and would take a processor from a first cell.
+ * - back to back: 42 to 48 ms with one standby, 22 to 31 ms with two
+ * - with pauses of 0.3 s: 15 to 18 ms with either
  *
- * They are replaced when the fork server has imported what the notebook imported since,
- * so that a cell in a clean process needn't. If the last cell went to one, the fork
- * server imports at once, beside the notebook. Else it waits until nobody uses the
- * notebook for a moment (rest.c): two processes that import at the same time slow each
- * other down (matplotlib.pyplot took 0.50 s instead of 0.27 on two cores that share
- * their caches), and a cell that runs in-process needs none of it. One that lives but
- * never gets ready is killed after HOLDFAST_READY_SECONDS, 30 unless the environment
- * says otherwise, counted from its fork; a cell that waits for it is given a fresh one
- * once. After two in a row that failed none is started until a cell asks, or until
- * there is another fork server.
+ * (bench/cell --pause 0 and 0.3, medians of 15 cells in four runs by turns, two cores.)
+ * Machines with one core have one standby: a second would take its time from the cell.
  *
- * Nobody waits where no client has asked for anything for a while (rest.c): each holds
- * memory of its own. The first request of any kind, which may be one to complete what
- * will be the next cell's code, has them forked again. A cell that comes before they
- * are ready waits for a fork, not for an interpreter.
+ * Rejected:
  *
- * One that was killed while it waited (by a memory manager, by a person) is no error of
- * the cell's. Each is looked at before it is taken, and where it dies between that and
- * the cell's start, the cell goes to another (death.c). One thread.
+ * - Fork when the former standby is taken: this disturbs every cell, even if nobody is
+ *   in a hurry.
+ * - The same at a low priority: an ordinary user can't raise it again.
+ * - A longer reserve: two suffice, and each holds 10 to 20 MB of its own.
+ *
+ * The first standbys are forked when the main worker is ready and has answered what a
+ * client has asked by then, or FIRST_CELL_NS later at the latest. The fork server has
+ * to import more for them, and would take a processor from a first cell.
+ *
+ * Standbys are replaced when the fork server has imported what the notebook has
+ * imported since, so that a cell in a clean process needn't. If the last cell ran in a
+ * clean process, the fork server imports at once, beside the notebook. Otherwise it
+ * waits until nobody uses the notebook for a moment (rest.c): two processes that import
+ * at the same time slow each other down (matplotlib.pyplot took 0.50 s instead of 0.27
+ * on two cores that share their caches), and a cell that runs in-process needs none of
+ * it.
+ *
+ * A standby that lives but never gets ready is killed after HOLDFAST_READY_SECONDS (30
+ * by default), counted from its fork. A cell that waits for it gets a fresh one, once.
+ * After FAILURES_MAX failures in a row none is started until a cell asks, or until
+ * there is a new fork server.
+ *
+ * Standbys are ended if no client has asked for anything for a while (rest.c), since
+ * each holds memory of its own. The first request of any kind, for example one to
+ * complete code, has them forked again. A cell that comes before they are ready waits
+ * for a fork, not for a start of Python.
+ *
+ * If a standby is killed while it waits (by a memory manager or a person), no cell gets
+ * an error for it. Each standby is checked before it is taken. If it dies between that
+ * and the cell's start, the cell goes to another one (death.c).
+ *
+ * One thread.
  */
 #include "session/workers.h"
 #include "session/lists.h"
@@ -55,17 +66,17 @@ struct hfi_standby {
     hfi_worker *workers[STANDBYS_MAX]; /* oldest first */
     size_t count;
     int stale;        /* the fork server has imported more than they have */
-    int resting;      /* given back, until a client asks for something */
-    long long due_ns; /* 0: not waited with */
-    int failures;     /* that never got ready, since one did */
-    json_t *modules;  /* names that the fork server has, or is to import; true: for the
-                         notebook, and it lives since */
-    json_t *awaited;  /* those of them that it isn't asked for yet, in their order */
-    int eager;        /* the last cell, or each one, is for a clean process */
+    int resting;      /* ended, until a client asks for something */
+    long long due_ns; /* when to fork the first ones; 0: not pending */
+    int failures;     /* standbys in a row that never got ready */
+    /* names that the fork server has or is to import; true: it imported them for the
+     * notebook, and survived */
+    json_t *modules;
+    json_t *awaited; /* those that the fork server isn't asked for yet, in order */
+    int eager;       /* the last cell, or every cell, is for a clean process */
 };
 
-/* Whether each recorded cell is to have a clean process, unless it says
- * otherwise. */
+/* Whether recorded cells run in a clean process by default. */
 static int
 wants_clean(const hf_kernel *kernel) {
     const char *chosen = getenv("HOLDFAST_RUN");
@@ -130,7 +141,7 @@ hfi_standby_replenish(hf_kernel *kernel) {
 
 void
 hfi_standby_begin(hf_kernel *kernel, long long now_ns) {
-    kernel->standby->failures = 0; /* those were forks of another fork server */
+    kernel->standby->failures = 0; /* the failures were those of another fork server */
     kernel->standby->due_ns = now_ns + FIRST_CELL_NS;
     hfi_standby_tick(kernel, now_ns);
 }
@@ -192,7 +203,8 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
         return chosen;
     }
     hf_status status = hfi_workers_fork(kernel, HFI_CELL, &chosen, &error);
-    if (status == HF_E_GONE) { /* once its end is noted, there is another fork server */
+    /* its end is noted now, and another fork server started */
+    if (status == HF_E_GONE) {
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT});
         status = hfi_workers_fork(kernel, HFI_CELL, &chosen, &error);
     }
@@ -203,7 +215,7 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
 
 /* ---- modules -------------------------------------------------------------------- */
 
-/* 1: it is a new one. */
+/* Returns 1 if the name is new. */
 static int
 note_module(hf_kernel *kernel, const char *name) {
     return json_object_get(kernel->standby->modules, name) == NULL &&
@@ -261,7 +273,7 @@ hfi_standby_imported(hf_kernel *kernel, hfi_parts modules) {
     }
 }
 
-/* Of a new fork server: it is to import what the one before it had imported. */
+/* For a new fork server: it is to import what the former one had imported. */
 static void
 begin_modules(hf_kernel *kernel) {
     const char *name;
