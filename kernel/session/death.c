@@ -1,26 +1,34 @@
-/* death.c - what the death of a process costs, and what is said about it.
+/* death.c - what the death of a process costs, and what the user is told about it.
  *
- * A worker is dead when it was waited for, when its channel is at its end and a second
- * has passed without that, or when it never got ready (standby.c). A dead cell costs
- * its cell, or nothing if it had not started it; a dead main worker what was not
- * committed, a dead standby nothing, a dead fork server the workers that it was yet to
- * fork. Each is started again: restart.c says how often, and with what.
+ * A worker is dead in three cases: it was waited for; its channel is at its end and a
+ * second has passed without its exit being known; or it never got ready (standby.c).
+ * What a death costs:
  *
- * As a rule the workers are children of this process (workers/children.c), which looks
- * in each turn whether one has ended. If one is about to end, its channel being closed,
- * the next look follows after LOOK_NS. Some fork servers wait for their forks
- * themselves, and report it.
+ * - a cell worker: its cell, or nothing if it hadn't begun the cell
+ * - the main worker: what wasn't committed
+ * - a standby: nothing
+ * - the fork server: the workers that it had yet to fork
  *
- * A cell's process whose frames aren't read yet (hfi_handover_holds) is left alone, and
- * its last frames are read before it is removed: a cell that has begun never runs again
- * in another process.
+ * Each is started again: restart.c says how often, and with what.
  *
- * The user gets one message: the running cell's error (a KeyboardInterrupt, where it
- * was ended for the want of an end: escalate.c), or, if none ran, on stderr under
- * the last cell. The error names the loss, with the reason as far as it is known.
+ * As a rule the workers are children of this process (workers/children.c), which checks
+ * in each turn whether one has ended. If one is about to end, since its channel is
+ * closed, the next check follows after LOOK_NS. Some fork servers wait for their forks
+ * themselves, and report their exits.
  *
- * Starting a main worker only when the next cell needs one was rejected: the person
- * would wait for it then. One thread.
+ * A dead process whose frames aren't read yet (hfi_handover_holds) stays in the list.
+ * Its last frames are read before it is removed, so a cell that has begun never runs
+ * again in another process.
+ *
+ * The user gets one message, which names the loss, and the reason as far as it is
+ * known. If a cell runs, the message is the cell's error (a KeyboardInterrupt if we
+ * ended the process because an interrupt had no effect: escalate.c). Otherwise it is
+ * shown on stderr under the last cell.
+ *
+ * Rejected: start a main worker only when the next cell needs one. The person would
+ * have to wait for it then.
+ *
+ * One thread.
  */
 #include "session/death.h"
 
@@ -41,16 +49,17 @@
 #include "workers/program.h"
 
 #define RETRIES_MAX         2
-#define RETRIES_LATE_MAX    1 /* each takes the whole patience */
+#define RETRIES_LATE_MAX    1 /* each takes a whole HOLDFAST_READY_SECONDS */
 #define FORK_SERVER_WAIT_MS 100
 #define SPARED_NS           1000000000LL
 #define LOOK_NS             2000000LL
 #define LOST_MAX            5 /* variables that a message names */
 
 typedef struct hfi_death {
-    int retries;       /* processes of the cell that ended before they had started it */
-    hfi_textbuf words; /* of a main worker whose rollback is to commit first */
-    char name[32];     /* of the error */
+    int retries; /* processes that ended before they had begun the running cell */
+    /* the message about a main worker whose rollback is to commit first */
+    hfi_textbuf words;
+    char name[32]; /* of the error in that message */
 } hfi_death;
 
 static void
@@ -61,9 +70,10 @@ fini_death(hf_kernel *kernel) {
 const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi_death),
                                    NULL, fini_death};
 
-/* What the commit that the notebook goes on with doesn't have. A reason begins with a
- * type, and then says where in the variable it is and what its encoder says
- * (bindings/holdfast/base/sentences.py): what is lost is lost, so the type must do. */
+/* Name the values that the commit which the notebook goes on with doesn't have. A
+ * reason begins with a type, and goes on with where in the variable the value is and
+ * what its encoder says (bindings/holdfast/base/sentences.py). Only the type is shown:
+ * nothing can be done about the loss any more. */
 static void
 write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
     const char *name;
@@ -76,13 +86,13 @@ write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
             hfi_textbuf_format(text, " and %zu more", all - count);
             break;
         }
-        /* Others than variables have words for a name. */
+        /* State other than variables has several words as its name. */
         hfi_textbuf_format(text, "%s%s (%.*s)", count++ == 0 ? "; lost: " : ", ",
                            strncmp(name, "_:", 2) != 0 ? name : name + 2, size, why);
     }
 }
 
-/* Which state the notebook has now, and what is not in it. */
+/* Name the state that the notebook has now, and what is missing in it. */
 static void
 write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_format(text, "; its variables are those of the last commit");
@@ -93,7 +103,8 @@ write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     write_unserializable(kernel, text);
 }
 
-/* The same where the rollback has it, or had it and could only commit. */
+/* The same if the notebook goes on with the rollback's state: a fork that is whole, or
+ * one that could only commit. */
 static void
 write_rollback(const hf_kernel *kernel, int is_whole, hfi_textbuf *text) {
     long long cells = hfi_rollback_cells(kernel);
@@ -105,7 +116,7 @@ write_rollback(const hf_kernel *kernel, int is_whole, hfi_textbuf *text) {
         write_unserializable(kernel, text);
 }
 
-/* Clean up the state that the main worker had, however it ended. */
+/* Drop the state that belonged to the main worker, however it ended. */
 static void
 forget_main(hf_kernel *kernel) {
     hfi_workers_set_main(kernel, NULL);
@@ -113,7 +124,7 @@ forget_main(hf_kernel *kernel) {
     hfi_commits_lose_main(kernel);
 }
 
-/* A new main worker, from the last commit. */
+/* Start a new main worker from the last commit. */
 static void
 start_main(hf_kernel *kernel) {
     hfi_commits_have_all(kernel);
@@ -121,7 +132,8 @@ start_main(hf_kernel *kernel) {
     hfi_restart_begin(kernel);
 }
 
-/* The cell's error. Its process sent no report, but where it ran and recorded is known. */
+/* Fail the cell. Its process sent no report, but we know where it ran and where it
+ * recorded. */
 static void
 fail_with_cost(hf_kernel *kernel, const char *name, const char *value) {
     const hfi_cell *cell = &kernel->cell;
@@ -136,8 +148,8 @@ fail_with_cost(hf_kernel *kernel, const char *name, const char *value) {
     hfi_textbuf_fini(&metadata);
 }
 
-/* By the error of the running cell; in front of the end of one that is replied to; or
- * below the last one. */
+/* Show the loss: as the running cell's error; before the end of a cell that is replied
+ * to; or below the last cell. */
 static void
 report_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
     const hfi_cell *cell = &kernel->cell;
@@ -154,7 +166,7 @@ report_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
     (void)hfi_ends_report(kernel);
 }
 
-/* Say which state it is, and have a main worker with it. */
+/* Say which state the notebook has, and have a main worker with it. */
 static void
 go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
     if (outcome == HFI_ROLLBACK_FAILED)
@@ -171,7 +183,7 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
         hfi_textbuf_format(text, "; they are kept, but none is loaded now");
 }
 
-/* What the dead held in the store is free again. */
+/* Free what dead processes held in the store. */
 static void
 reap_store(hf_kernel *kernel) {
     uint32_t count = 0;
@@ -210,8 +222,8 @@ main_died(hf_kernel *kernel, const char *name, const char *exit_reason) {
     if (ran)
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
-    /* A fork that was just being made may not have its part of what the dead one held
-     * yet: the store is reaped once it has. */
+    /* A fork that was just being made may share what the dead process held, and not
+     * hold its own part yet. The store is reaped once the fork has answered. */
     if (outcome == HFI_ROLLBACK_WAITS) {
         kernel->death->words = text;
         snprintf(kernel->death->name, sizeof kernel->death->name, "%s", name);
@@ -223,8 +235,9 @@ main_died(hf_kernel *kernel, const char *name, const char *exit_reason) {
     hfi_textbuf_fini(&text);
 }
 
-/* If its process had not started it, nothing of the cell ran: another one gets the
- * request, silently. Not for ever: what kills it may be the cell's data. */
+/* The cell's process died. If it hadn't begun the cell, another process gets the
+ * request, and the user hears nothing. The number of tries is limited: the cell's data
+ * may be what kills the processes. */
 static void
 cell_died(hf_kernel *kernel, int late, int known, const char *name,
           const char *exit_reason) {
@@ -232,7 +245,8 @@ cell_died(hf_kernel *kernel, int late, int known, const char *name,
     int retries = kernel->death->retries;
     int started = hfi_cell_has_begun(&kernel->cell);
     hfi_handover_forget_cell(kernel);
-    if (!started && known) { /* the next one gets further */
+    /* the value is in quarantine: the next process gets further */
+    if (!started && known) {
         hfi_textbuf_format(&text, "holdfast: a process for this cell %s\n",
                            exit_reason);
         hfi_publish_stream(kernel, HFI_STDERR, kernel->cell.request->message.header,
@@ -261,7 +275,7 @@ cell_died(hf_kernel *kernel, int late, int known, const char *name,
     hfi_standby_replenish(kernel);
 }
 
-/* How it ended. */
+/* Write how it ended. */
 static void
 write_exit_reason(const hfi_worker *worker, char *ret_text, size_t size) {
     switch (worker->fault) {
@@ -281,14 +295,14 @@ write_exit_reason(const hfi_worker *worker, char *ret_text, size_t size) {
     }
 }
 
-/* Whether the main worker is at a request, and not still on its way there. */
+/* Whether the main worker has begun a request, and isn't still starting. */
 static int
 is_at_request(const hf_kernel *kernel) {
     return hfi_cell_is_in_main(&kernel->cell) &&
            kernel->cell.state != HFI_CELL_STARTING;
 }
 
-/* Why the main worker is no more. */
+/* Why the main worker ended. */
 static hfi_end
 end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
     int outside =
@@ -301,8 +315,8 @@ end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
                                                       : HFI_END_BY_ITSELF;
 }
 
-/* One that the fork server has not forked yet stays in the list, without a channel: the
- * fork server's answer must find the one that it belongs to. */
+/* A worker that the fork server hasn't forked yet stays in the list, without a channel:
+ * the fork server's answer must find its own worker, not the next one. */
 static void
 dismiss_worker(hf_kernel *kernel, hfi_worker *worker) {
     hfi_fork_server *server = hfi_workers_server(kernel);
@@ -311,7 +325,7 @@ dismiss_worker(hf_kernel *kernel, hfi_worker *worker) {
         if (!hfi_worker_status_is_known(worker))
             hfi_worker_end_group(server, worker);
         hfi_worker_forget(server, worker);
-    } else { /* also one that was released, whose patience has ended */
+    } else { /* also a worker that was released and didn't exit in time */
         if (worker->owned)
             hfi_worker_release(worker, 0);
         worker->deadline_ns = 0;
@@ -366,13 +380,13 @@ hfi_death_note_exit(hf_kernel *kernel, const hfi_exit *ended) {
         &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .worker = worker, .exit = ended});
     if (worker == NULL)
         return;
-    if (worker->owned) /* what it said before */
+    if (worker->owned) /* its output before the death */
         hfi_emit(kernel,
                  &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT, .worker = worker});
     hfi_worker_note_exit(worker, ended->status);
 }
 
-/* Whether somebody else waits for this child. */
+/* Whether other code waits for this child. */
 static int
 is_awaited(const hf_kernel *kernel, pid_t pid) {
     hfi_fork_server *server = hfi_workers_server(kernel);
@@ -380,8 +394,8 @@ is_awaited(const hf_kernel *kernel, pid_t pid) {
            hfi_trace_rescuer(kernel) == pid || hfi_worker_named(server, pid) != NULL;
 }
 
-/* Workers, and orphans, such as daemons of the notebook's code. Those must wait while
- * the pid of a worker isn't known: it may be one of them. */
+/* Wait for workers, and for orphans such as daemons of the notebook's code. Orphans
+ * have to wait while the pid of a worker isn't known, since they may be that worker. */
 static void
 wait_for_children(hf_kernel *kernel) {
     hfi_exit ended;
@@ -401,7 +415,7 @@ wait_for_children(hf_kernel *kernel) {
         hfi_death_note_exit(kernel, &ended);
 }
 
-/* It leaves, or has left, and wasn't waited for. */
+/* It exits or has exited, and wasn't waited for. */
 static int
 is_about_to_end(const hfi_worker *worker) {
     return worker->pid > 0 && !hfi_worker_is_over(worker) &&
@@ -414,8 +428,8 @@ is_due(const hfi_worker *worker, long long now_ns) {
            (worker->deadline_ns > 0 && now_ns >= worker->deadline_ns);
 }
 
-/* The same after its last frames are read: by them it may be ready, or the cell may
- * have ended. */
+/* The same, after its last frames were read. They may say that it is ready, or that the
+ * cell has ended. */
 static int
 is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
     if (worker->owned && hfi_worker_is_heard(worker))
@@ -424,8 +438,8 @@ is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
     return is_due(worker, now_ns);
 }
 
-/* The dead worker's recording is being written: the cell's error is to name its
- * place. */
+/* The dead worker's recording is still being written, and the cell's error is to name
+ * its place. */
 static int
 awaits_trace(hf_kernel *kernel, const hfi_worker *worker, long long now_ns) {
     return worker == hfi_workers_at_work(kernel) && hfi_cell_has_begun(&kernel->cell) &&
@@ -440,7 +454,7 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
         next = at->next;
         hfi_stream_tick(&at->stream, now_ns);
         if (hfi_handover_holds(kernel, at))
-            continue; /* what it said last is not read yet */
+            continue; /* its last frames aren't read yet */
         if (at->deadline_ns > 0 && now_ns >= at->deadline_ns &&
             hfi_worker_is_starting(at) && hfi_quarantine_spares(kernel, at, now_ns))
             at->deadline_ns = now_ns + SPARED_NS;
@@ -449,7 +463,7 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
             if (awaits_trace(kernel, at, now_ns))
                 continue;
             worker_died(kernel, at);
-            /* The list may be another one now. */
+            /* Handling the death may have changed the list. */
             next = hfi_workers_server(kernel)->workers;
         }
     }
@@ -484,7 +498,7 @@ hfi_death_deadline_ns(const hf_kernel *kernel) {
     return first;
 }
 
-/* Nothing of the notebook is in a main worker that was only asked for. */
+/* A main worker that was only asked for has nothing of the notebook yet. */
 static int
 is_notebook_alive(const hf_kernel *kernel) {
     const hfi_worker *main_worker = hfi_workers_main(kernel);
@@ -501,7 +515,7 @@ hfi_death_of_fork_server(hf_kernel *kernel) {
     int status = hfi_fork_server_lose(server, FORK_SERVER_WAIT_MS);
     for (hfi_worker *at = server->workers; at != NULL; at = at->next) {
         if (at->owned &&
-            hfi_worker_is_unforked(server, at)) /* or did it say its pid? */
+            hfi_worker_is_unforked(server, at)) /* else it has sent its pid itself */
             hfi_emit(kernel,
                      &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT, .worker = at});
         if (hfi_worker_is_unforked(server, at))
@@ -509,7 +523,8 @@ hfi_death_of_fork_server(hf_kernel *kernel) {
     }
     hfi_program_exit_reason(status != -1, status, exit_reason, sizeof exit_reason);
     hfi_log("the fork server %s", exit_reason);
-    int lives = is_notebook_alive(kernel); /* then the failures aren't its own */
+    /* a main worker that lives shows that the failures aren't the notebook's */
+    int lives = is_notebook_alive(kernel);
     hfi_restart_note(kernel, lives || hfi_restart_is_from_outside(status != -1, status)
                                  ? HFI_END_FROM_OUTSIDE
                                  : HFI_END_BY_ITSELF);

@@ -1,35 +1,39 @@
 /* generations.c - the generations that are kept, and the ways back to them.
  *
- * A step is a commit that changed a variable's value: what the main worker commits when
- * it is idle, or before a recorded cell, and what such a cell changed. So plain
- * cells pay nothing while they run; those that follow each other at once are one step.
- * Which variables changed is for the worker that commits to say: if a cell shows one,
- * its entry differs, and its value doesn't. A commit that only knows of more inputs and
- * outputs is no step: the newest step has that generation then. So it differs from the
- * next one by what that one's cells changed, and by nothing else. A step is called by
- * its generation, and remembers when it was, which cells it is made of, and what they
- * changed.
+ * A step is a commit that changed a variable's value. It is named by its generation,
+ * and remembers when it was published, which cells it is made of, and which variables
+ * they changed. Two kinds of commit make steps: that of an idle main worker, or of one
+ * before a recorded cell; and that of a recorded cell's own changes. So plain cells pay
+ * nothing while they run, and plain cells that follow each other at once are one step.
  *
- * A step may be made of several cells. To undo it is refused at first, since the user
- * may expect that only the last cell is undone: the message names the cells, and the
- * `--to N` that undoes all of them.
+ * The worker that commits says which variables changed. We can't see it: if a cell only
+ * shows a variable, its entry differs, but its value doesn't. A commit that adds
+ * nothing but inputs and outputs makes no step: the newest step takes its generation
+ * instead. So two neighbouring steps differ by the changes of the later one's cells,
+ * and by nothing else.
  *
- * Each step holds a snapshot, yielded: a process that finds the arena full takes the
- * oldest, without asking. Beyond a number of steps, or of bytes that only they keep,
- * they are dropped here, the oldest first. The newest is the current state and costs
- * nothing. The limit is low since what a step keeps isn't recycled: the next cell
- * that changes as much gets fresh pages, which take longer. So large data is kept only
- * if a person asks for it.
+ * A step may be made of several cells, while the user may expect that undo takes back
+ * only the last one. So undo refuses such a step at first. Its message names the cells,
+ * and the `--to N` that undoes all of them.
  *
- * A way back begins with a commit of what is not committed yet, so that it can be taken
- * back in turn. Then the old tree is published anew (hf_commit_restore): history is
- * linear, and grows. The main worker gets it as a cell worker's commit, and binds what
- * differs. Undoing twice goes two steps back, since a step that is a return knows whose
- * variables it has (`origin`). While a request works with old generations its steps are
- * held; so the main worker may lease by name what it is to compare.
+ * Each step holds a snapshot, which is yielded: a process that finds the arena full
+ * takes the oldest, without asking. Beyond a number of steps, or of bytes that only
+ * they keep, the oldest are dropped here. The newest step is the current state and
+ * costs nothing. The limit is low because memory that a step keeps isn't recycled: the
+ * next cell that changes as much gets fresh pages, which take longer. Large data is
+ * kept only if a person asks for it.
  *
- * The text of all this is the magic's (holdfast/commands/magics.py): the main worker gets it as
- * data with the request. One thread.
+ * A way back begins with a commit of what isn't committed yet, so that the way back can
+ * be undone, too. Then the old tree is published again (hf_commit_restore), so history
+ * is linear, and grows. The main worker gets it like a cell worker's commit, and binds
+ * what differs. A step that is a return knows whose variables it has (`origin`), so
+ * undoing twice goes two steps back. While a request works with old generations the
+ * steps are held, so the main worker may lease by name what it is to compare.
+ *
+ * The text that users see is made by the magic (holdfast/commands/magics.py). The main
+ * worker gets the data with the request.
+ *
+ * One thread.
  */
 #include "session/commits.h"
 
@@ -45,43 +49,45 @@
 #include "session/request.h"
 #include "workers/program.h"
 
-/* What old steps alone may keep, if nobody has chosen another limit: half as much as the
- * notebook itself had at once, or a little, so that memory which nobody looks at isn't
- * most of what a notebook takes. The step before the newest stays all the same. With it
- * they keep at most a share of the capacity. */
+/* Limit of the bytes that only old steps keep, if nobody has chosen another one: half
+ * as much as the notebook itself had at once, or LIMIT_LEAST if that is more, and at
+ * most 1/LIMIT_SHARE of the capacity. So old values, which few people look at, aren't
+ * most of the notebook's memory. The step before the newest is kept in any case. */
 #define LIMIT_SHARE 32
 #define LIMIT_LEAST (64ull << 20)
 
 /* A commit that changed a variable. */
 typedef struct hfi_history_step {
     hf_snapshot *snapshot;
-    int64_t generation;     /* its name */
-    int64_t origin;         /* of the step whose variables it has again; 0: its own */
-    int64_t unix_ns;        /* when it was published */
-    json_t *cells;          /* numbers of those that changed these variables: a run,
-                             * if there are several */
-    long long first, last;  /* of these; or the number that it is found by */
-    json_t *changed;        /* names, by these; NULL: not known */
-    json_t *unserializable; /* name: reason, of what it doesn't have */
+    int64_t generation; /* its name */
+    int64_t origin;  /* the step whose variables it has again; 0: it isn't a return */
+    int64_t unix_ns; /* when it was published */
+    /* numbers of the cells that changed these variables; several cells are a run */
+    json_t *cells;
+    /* of `cells`; without cells, the number that it is found by */
+    long long first, last;
+    /* names of the variables that the cells changed; NULL: not known */
+    json_t *changed;
+    json_t *unserializable; /* name: reason, of the variables that it lacks */
 } hfi_history_step;
 
-/* Each has a lease, of which a process has 32. */
+/* Each step has a lease, of which a process has 32. */
 #define HFI_STEPS_MAX 28
 
 typedef struct hfi_generations {
     hfi_history_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
     size_t count;
     long long dropped;    /* steps that aren't kept any more */
-    json_t *cells;        /* numbers of those that ran since the newest one */
-    uint64_t limit_bytes; /* of what the steps alone keep */
-    uint64_t most_bytes;  /* that there were beside them; without meaning if the limit
-                           * was chosen */
-    int is_chosen;        /* the limit */
-    uint64_t kept_bytes;  /* when it was last looked at */
+    json_t *cells;        /* numbers of the cells that ran since the newest step */
+    uint64_t limit_bytes; /* of the bytes that only steps keep */
+    /* most bytes that the notebook itself had; not used if the limit was chosen */
+    uint64_t most_bytes;
+    int is_chosen;       /* the user has chosen the limit */
+    uint64_t kept_bytes; /* bytes that only steps kept at the last look */
     /* of the request that runs */
-    int64_t target;                /* step that it returned to; 0: none */
-    json_t *target_unserializable; /* of that step; or NULL */
-    hfi_textbuf undone;            /* cells that it took back */
+    int64_t target;                /* the step that it returned to; 0: none */
+    json_t *target_unserializable; /* `unserializable` of that step, or NULL */
+    hfi_textbuf undone;            /* the cells that it took back */
 } hfi_generations;
 
 void
@@ -115,7 +121,7 @@ remove_steps(hfi_generations *line, size_t at, size_t count) {
     line->dropped += (long long)count;
 }
 
-/* Find out which are still there, and keep those from being taken. */
+/* Find out which steps are still there, and keep other processes from taking them. */
 static void
 hold_steps(hfi_generations *line) {
     for (size_t i = line->count; i-- > 0;)
@@ -154,7 +160,7 @@ note_most(hf_kernel *kernel) {
         line->most_bytes = info.committed_bytes + info.reserved_bytes;
 }
 
-/* All are yielded. */
+/* Call it while all steps are yielded. */
 static void
 keep_limits(hf_kernel *kernel) {
     hfi_generations *line = kernel->generations;
@@ -168,8 +174,8 @@ keep_limits(hf_kernel *kernel) {
     }
 }
 
-/* Process state, numbered results and what `!command` leaves aren't variables of the
- * user's. */
+/* Process state, numbered results and what `!command` leaves aren't the user's
+ * variables. */
 static int
 is_variable(const hf_entry *entry) {
     static const char status[] = "_exit_code";
@@ -190,7 +196,7 @@ note_variable(void *context, const hf_entry *before, const hf_entry *after) {
     return *found ? HF_STOP : 0;
 }
 
-/* Whether some variable differs from what it was in the newest step. */
+/* Whether a variable differs from its value in the newest step. */
 static int
 is_new(const hfi_generations *line, hf_snapshot *snapshot) {
     hf_error error = HF_ERROR_INIT;
@@ -247,8 +253,8 @@ is_among(hfi_ints numbers, long long number) {
     return 0;
 }
 
-/* Leave out the cells that changed nothing, by the worker's word. If that is true of
- * all, something else has changed the variables meanwhile: they stay. */
+/* Leave out the cells of which the worker says that they changed nothing. If it says so
+ * of all, something else has changed the variables meanwhile: then all stay. */
 static void
 leave_out(hfi_generations *line, hfi_ints looked) {
     json_t *left = json_array();
@@ -267,7 +273,7 @@ unserializable_now(const hf_kernel *kernel) {
     return json_copy(hfi_commits_unserializable(kernel));
 }
 
-/* No variable has another value: the newest step goes on. */
+/* No variable has another value: the newest step takes the new snapshot. */
 static void
 renew_step(hf_kernel *kernel, hf_snapshot *snapshot) {
     hfi_generations *line = kernel->generations;
@@ -284,8 +290,8 @@ renew_step(hf_kernel *kernel, hf_snapshot *snapshot) {
     hf_snapshot_yield(snapshot);
 }
 
-/* The cell that a step without cells is found by: the one that makes it, or the last
- * one before. */
+/* The number by which a step without cells is found: that of the cell that makes the
+ * step, or of the last cell before. */
 static long long
 number_of(const hf_kernel *kernel, int64_t origin) {
     const hfi_generations *line = kernel->generations;
@@ -295,9 +301,9 @@ number_of(const hf_kernel *kernel, int64_t origin) {
     return line->count > 0 ? line->steps[line->count - 1].last : 0;
 }
 
-/* A commit between two runs of a repeated cell (--repeat) makes no step of its own: what
- * comes now takes the newest step's place, if it begins with that one's last cell. What
- * both have changed; consumes `changed`. */
+/* A commit between two runs of a repeated cell (--repeat) makes no step of its own. If
+ * the new step begins with the newest one's last cell, it takes that one's place.
+ * Returns what both have changed; consumes `changed`. */
 static json_t *
 take_place(hfi_generations *line, json_t *changed) {
     hfi_history_step *newest = line->steps + line->count - (line->count > 0);
@@ -372,7 +378,7 @@ hfi_generations_published(hf_kernel *kernel, const hfi_from_worker_reply *reply)
 
 /* ---- what the main worker gets --------------------------------------------------- */
 
-/* A step of a frame borrows from here. */
+/* A step in a frame borrows from here. */
 typedef struct told_step {
     char key[24];
     hf_generation name;
@@ -447,8 +453,8 @@ find_step(const hfi_generations *line, int64_t generation) {
     return NULL;
 }
 
-/* The step whose variables the newest one has, which may be another one's. NULL if
- * it isn't kept. */
+/* The step whose variables the newest one has: itself, or the one that it returned to.
+ * NULL if that isn't kept. */
 static const hfi_history_step *
 find_origin(const hfi_generations *line) {
     const hfi_history_step *step =
@@ -458,7 +464,7 @@ find_origin(const hfi_generations *line) {
     return step;
 }
 
-/* The same for any step. */
+/* The same for any step, by its generation. */
 static int64_t
 origin_of(const hfi_generations *line, const hfi_history_step *step) {
     while (step->origin != 0 && find_step(line, step->origin) != NULL)
@@ -466,7 +472,7 @@ origin_of(const hfi_generations *line, const hfi_history_step *step) {
     return step->origin != 0 ? step->origin : step->generation;
 }
 
-/* The numbers of the steps: they aren't consecutive. */
+/* List the numbers of the steps, which aren't consecutive. */
 static void
 list_steps(const hfi_generations *line, hfi_textbuf *text) {
     for (size_t i = 0; i < line->count; i++) {
@@ -495,8 +501,8 @@ fail_history(hf_kernel *kernel, const char *sentence) {
     hfi_textbuf_fini(&text);
 }
 
-/* The main worker binds what differs; of `changed`, if it isn't NULL. `with_state`:
- * random generators and the like as well. */
+/* Have the main worker bind what differs. `changed`: only these names, unless it is
+ * NULL. `with_state`: random generators and other process state as well. */
 static void
 send_checkout(hf_kernel *kernel, uint64_t generation, int with_state,
               const json_t *changed) {
@@ -511,8 +517,8 @@ send_checkout(hf_kernel *kernel, uint64_t generation, int with_state,
     hfi_list_free(names.items);
 }
 
-/* What may differ between a step and the newest one: what the steps behind it have
- * changed. NULL if one of them doesn't say. */
+/* The names that may differ between a step and the newest one: those that the steps
+ * after it have changed. NULL if one of these steps doesn't know. */
 static json_t *
 changed_since(const hfi_generations *line, const hfi_history_step *step) {
     json_t *names = json_array();
@@ -524,7 +530,7 @@ changed_since(const hfi_generations *line, const hfi_history_step *step) {
     return names;
 }
 
-/* 0 if it failed, and the client got the error. */
+/* Returns 0 if it failed. The client has the error then. */
 static int
 go_to(hf_kernel *kernel, const hfi_history_step *step) {
     hfi_generations *line = kernel->generations;
@@ -545,7 +551,7 @@ go_to(hf_kernel *kernel, const hfi_history_step *step) {
         add_step(kernel, snapshot, origin, changed);
     else
         json_decref(changed);
-    hold_steps(line); /* for the main worker, which gets them with the request */
+    hold_steps(line); /* the main worker gets the steps with the request */
     return 1;
 }
 
@@ -561,7 +567,7 @@ describe_run(const hfi_history_step *step, hfi_textbuf *text) {
                        json_array_size(step->cells) == 2 ? "and" : "to", step->last);
 }
 
-/* The same, and the way to the state before them. */
+/* Refuse to undo a run, and name the command that does. */
 static void
 offer_undo(hf_kernel *kernel, const hfi_history_step *step, hfi_textbuf *text) {
     const char *command = hfi_history_command(kernel);
@@ -571,7 +577,7 @@ offer_undo(hf_kernel *kernel, const hfi_history_step *step, hfi_textbuf *text) {
     hfi_ends_fail(kernel, "HistoryError", hfi_textbuf_string(text));
 }
 
-/* The cells of the steps between. */
+/* Note the cells of all steps after `before`, up to `now`. */
 static void
 note_undone(hfi_generations *line, const hfi_history_step *before,
             const hfi_history_step *now) {
@@ -600,10 +606,11 @@ undo_last(hf_kernel *kernel) {
     if (is_first || is_run(now))
         return 0;
     note_undone(line, now - 1, now);
-    return go_to(kernel, now - 1); /* a return in between is what it returned to */
+    /* if that step is a return, it has the variables that it returned to */
+    return go_to(kernel, now - 1);
 }
 
-/* Go to the variables as after a cell. */
+/* Go to the variables as they were after a cell. */
 static int
 undo_to(hf_kernel *kernel, long long cell) {
     hfi_generations *line = kernel->generations;

@@ -1,36 +1,39 @@
 /* rest.c - what is done when nobody uses the notebook.
  *
- * When nothing was to be done for 50 ms, what plain cells changed is committed, so that
- * the death of the main worker costs little, and the cells that follow are another step
- * of the history. After a commit that took long, the next one waits for a moment that is
- * as much longer: a person who types must not wait for a copy.
- * Then the main worker makes the fork that the next recorded cell needs, which it made
- * without the 50 ms if such cells follow each other (rollback.c), and the fork server
- * imports what the notebook has imported (standby.c).
+ * After 50 ms without work:
  *
- * When nobody uses the notebook for half a minute, first the main worker commits, also
- * where that takes so long that it isn't done at once: what was deleted since the last
- * commit is free only then.
+ * - The changes of plain cells are committed. So the death of the main worker costs
+ *   little, and the next cells make a step of their own in the history. If a commit
+ *   took long, the next one waits for a pause that is longer in proportion: a person
+ *   who types must not wait for a copy.
+ * - Then the main worker makes the fork that the next recorded cell needs. It doesn't
+ *   wait for the 50 ms if such cells follow each other (rollback.c).
+ * - Then the fork server imports what the notebook has imported (standby.c).
  *
- * What a process has freed and keeps for its next allocation is given back when it had
- * no use for it for a second (shm_store/engine/unused.c): also while a cell runs, since
- * its process can't do it then. We look for such memory once a second, when we wake
- * anyway, and four times a second if something runs or some is waiting. It goes in
- * stretches, as the checksums do.
+ * After half a minute (HOLDFAST_REST_SECONDS) the notebook rests:
  *
- * While cells run, free memory of the arena keeps its pages, since fresh ones cost
- * half a second a gigabyte. A notebook that is left alone has no use for them: the main
- * worker gets a frame to rest, and gives back its own cache and every free extent. It
- * does so rather than the frontend, which must answer at any time: punching a gigabyte
- * takes a tenth of a second. Then the frontend checksums what was committed since the
- * last rest, a stretch a turn, so that damaged memory is found later and not used.
+ * - First the main worker commits, even if that takes so long that it was put off
+ *   before. Only then is the memory of deleted values free.
+ * - Free memory is given back. While cells run, free extents of the arena keep their
+ *   pages, because fresh pages cost half a second a gigabyte. A notebook that is left
+ *   alone doesn't need them: the main worker gets a frame to rest, and gives back its
+ *   own cache and every free extent. The frontend doesn't do it itself, because it must
+ *   answer at any time, and punching a gigabyte takes a tenth of a second.
+ * - Then the frontend checksums what was committed since the last rest, one stretch in
+ *   each turn. So damaged memory is found later, and not used.
+ * - Processes that wait for a cell are ended (standby.c, rollback.c).
+ * - The frontend and the main worker give back the memory that they have freed and that
+ *   malloc() keeps: after a picture of 64 MiB that was half of it.
  *
- * The processes that wait for a cell are given back too (standby.c, rollback.c), and
- * what we and the main worker have freed and malloc() keeps: after a picture of 64 MiB
- * it kept half of that.
+ * The next request of a client ends the rest, whatever it asks for.
  *
- * The next request of a client's, whatever it asks for, ends the rest.
- * HOLDFAST_REST_SECONDS sets another time. One thread.
+ * Independent of this, memory that a process has freed and kept for its next allocation
+ * is given back once it was unused for a second (shm_store/engine/unused.c). We do this
+ * also while a cell runs, since the cell's process can't do it then. We look for such
+ * memory once a second if we wake anyway, and four times a second if something runs or
+ * such memory is waiting. It is given back in stretches, like the checksums.
+ *
+ * One thread.
  */
 #include "session/rest.h"
 
@@ -47,25 +50,25 @@
 
 #define IDLE_DELAY_NS 50000000LL
 #define REST_SECONDS  30
-#define STRETCH_BYTES (16u << 20) /* of a turn: a millisecond or two */
+#define STRETCH_BYTES (16u << 20) /* for one turn: a millisecond or two */
 #define UNUSED_MS     750
 #define LOOK_NS       250000000LL /* between two looks for unused memory */
 
-/* How far an unused notebook's rest has come. */
+/* How far the rest of an unused notebook has come. */
 typedef enum hfi_rest_state {
     HFI_REST_AWAITED,
-    HFI_REST_COMMITTED, /* the last commit, if one was due, was made */
+    HFI_REST_COMMITTED, /* the last commit was made, if one was due */
     HFI_REST_CHECKSUMS, /* the main worker has given memory back */
     HFI_REST_DONE,
 } hfi_rest_state;
 
 typedef struct hfi_rest {
-    hfi_rest_state state; /* since the last cell ended */
-    long long idle_ns;    /* when the last cell, or the last rest, ended */
-    long long delay_ns;   /* before the next commit, if the last one took long */
-    uint64_t left;        /* bytes that the last rest could not give back */
-    long long look_ns;    /* when to look for unused memory */
-    int has_unused;       /* some will be given back soon */
+    hfi_rest_state state; /* starts again whenever a cell ends */
+    long long idle_ns;    /* when the last cell or the last rest ended */
+    long long delay_ns;   /* pause before the next commit, if the last one took long */
+    uint64_t left;        /* bytes that the last rest couldn't give back */
+    long long look_ns;    /* when to look for unused memory next */
+    int has_unused;       /* some memory will be unused for long enough soon */
 } hfi_rest;
 
 const hfi_owner hfi_rest_owner = {offsetof(hf_kernel, rest), sizeof(struct hfi_rest),
@@ -105,13 +108,13 @@ hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns) {
     if (deadline < 0 || now_ns < deadline)
         return;
     if (now_ns < kernel->rest->idle_ns + IDLE_DELAY_NS) {
-        hfi_rollback_make(kernel); /* it is wanted at once */
+        hfi_rollback_make(kernel); /* in-process cells follow each other */
         return;
     }
     deadline = commit_deadline_ns(kernel);
     if (deadline >= 0 && now_ns >= deadline) {
         hfi_commits_ask(kernel, now_ns);
-        return; /* the rest when that is done */
+        return; /* the rest comes when the commit is done */
     }
     if (hfi_rollback_is_wanted(kernel))
         hfi_rollback_make(kernel);
@@ -135,7 +138,7 @@ hfi_rest_unused_tick(hf_kernel *kernel, long long now_ns) {
     if (hf_session_give_back(kernel->store, UNUSED_MS, STRETCH_BYTES, &bytes,
                              &kernel->rest->has_unused, &error) != HF_OK)
         kernel->rest->has_unused = 0; /* the next commit reports it */
-    /* More of it when others were answered. */
+    /* If there is more, go on after the others were served. */
     kernel->rest->look_ns = bytes > 0 ? now_ns : now_ns + LOOK_NS;
 }
 
@@ -149,8 +152,8 @@ hfi_rest_deadline_ns(const hf_kernel *kernel) {
     return kernel->rest->idle_ns + hfi_limit_ns("HOLDFAST_REST_SECONDS", REST_SECONDS);
 }
 
-/* A process that was ending may have held an older generation: look again later, for as
- * long as that changes anything. */
+/* A process that was exiting may have held an older generation. So look again later,
+ * for as long as that frees anything. */
 static void
 end_or_repeat(hf_kernel *kernel, long long now_ns) {
     hf_session_info info = {.struct_size = sizeof info};
@@ -212,10 +215,10 @@ hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
 void
 hfi_rest_used(hf_kernel *kernel) {
     kernel->rest->idle_ns = hfi_clock_ns();
-    kernel->rest->has_unused = 1; /* perhaps */
+    kernel->rest->has_unused = 1; /* perhaps; the next look finds out */
 }
 
-/* A client asks for something. */
+/* End the rest, since a client asks for something. */
 static void
 end_rest(hf_kernel *kernel) {
     if (kernel->rest->state == HFI_REST_AWAITED && kernel->rest->idle_ns != 0)

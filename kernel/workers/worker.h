@@ -118,8 +118,7 @@ typedef struct hfi_worker {
     int status;        /* raw wait status; see hfi_worker_status_is_known */
     hfi_worker_fault fault;
     char cause[80]; /* for an exit reason, with HFI_FAULT_UNINTERRUPTED */
-    /* end of our patience with one that isn't ready, is silent or is to exit; 0: none
-     */
+    /* end of our patience, if it isn't ready, is silent or is to exit; 0: none */
     long long deadline_ns;
 } hfi_worker;
 
