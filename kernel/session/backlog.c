@@ -1,33 +1,41 @@
-/* backlog.c - slow subscribers: nobody waits for them, and memory doesn't end for them.
+/* backlog.c - slow subscribers: nobody waits for them, and they can't fill the memory.
  *
- * Each subscriber has a queue in libzmq. One that doesn't read (a stopped process, a
- * network that hangs) must not delay the others, and should have everything when he
- * comes back; but an animation of large pictures would fill the machine's memory, and
- * the frontend, which owns the session, would be what the system kills. So what waits
- * is counted in bytes. Beyond a limit, the client that is furthest behind misses
- * messages, and gets one that says so when it has taken those before.
+ * libzmq has a queue for each subscriber. A subscriber that doesn't read (a stopped
+ * process, a network that hangs) must not delay the others, and should get everything
+ * when it comes back. But an animation of large pictures would fill the machine's
+ * memory, and the system would kill the frontend, which owns the session. So the
+ * waiting bytes are counted. Beyond a limit, the client that is furthest behind misses
+ * messages. Once it has taken those before, it gets a message that says so.
  *
- * libzmq frees a part when the last subscriber's copy of it is on its way: so the parts
- * that it has yet to free, as counted from its own thread, are what the slowest has yet
- * to take. It has a bound of its own for each queue, in messages (SNDHWM), and says
- * when one is full (XPUB_NODROP). Below the limit, that mark is doubled whenever it is
- * met. At the limit, the message goes to those that have room.
+ * libzmq frees a part when the last subscriber's copy of it is on its way. So the parts
+ * that libzmq hasn't freed yet, which its own thread reports, are those that the
+ * slowest subscriber has yet to take. libzmq also bounds each queue by a mark in
+ * messages (SNDHWM), and reports a full queue (XPUB_NODROP). Below our limit, the mark
+ * is doubled whenever a queue is full. At the limit, the message goes to those that
+ * have room.
  *
- * A reader reports what it has read whenever that is a multiple of half the mark: by so
- * much a queue may seem longer than it is. Hence three rules. The mark is not large
- * from the start, but about what the slowest has waiting: so all others are below it.
- * It is halved again where less than a quarter waits, each time after as many messages
- * as make every reader report. And once somebody has missed a message, libzmq gives him
- * nothing before his next report, which must be due within what he has waiting: the
- * mark is doubled once then, for the others, and left alone until nothing waits.
- * MARK_MAX ends its growth: as many messages are kept, whatever their size.
+ * A subscriber's side reports what it has read whenever the count is a multiple of half
+ * the mark. So a queue may seem longer than it is by that much. Hence three rules:
  *
- * Rejected: no bound (a stopped client took the session's life); a fixed one in
- * messages (those of 10 MB and of 100 bytes need others); a queue of our own before
- * libzmq's (the quick would wait for the slow); ending the slow one's connection
- * (libzmq names no subscriber).
+ * - The mark isn't large from the start. It stays near what the slowest subscriber has
+ *   waiting, so all others are below it.
+ * - The mark is halved if less than a quarter of it waits, each time after so many
+ *   messages that every reader has reported.
+ * - After a subscriber has missed a message, libzmq gives it nothing before its next
+ *   report, which must become due within what it has waiting. So the mark is doubled
+ *   once, for the others, and then stays until nothing waits.
  *
- * One thread, but for the two counts, which libzmq's thread lowers.
+ * MARK_MAX ends the growth: no more messages than that are kept, whatever their size.
+ *
+ * Rejected:
+ *
+ * - No limit: a stopped client then ended the session.
+ * - A fixed limit in messages: those of 10 MB and those of 100 bytes need different
+ *   ones.
+ * - A queue of our own before libzmq's: quick subscribers would wait for slow ones.
+ * - To end the slow one's connection: libzmq doesn't name the subscriber.
+ *
+ * One thread, except for the two counts, which libzmq's thread lowers.
  */
 #include "session/channels.h"
 
@@ -44,7 +52,7 @@ struct hfi_backlog {
     _Atomic uint64_t waiting; /* bytes */
     _Atomic uint64_t count;   /* messages */
     int mark;                 /* SNDHWM */
-    int sent;                 /* messages since it was set, at most as many */
+    int sent; /* messages since the mark was set, counted up to the mark */
     int missed;
 };
 

@@ -1,27 +1,32 @@
 /* channels.c - binding, receiving and sending on the five sockets.
  *
- *   shell, control, stdin   ROUTER: clients are known by their identity
- *   iopub                   XPUB: so that new subscribers are seen and welcomed
- *   hb                      REP
+ *     shell, control, stdin   ROUTER: clients are known by their identity
+ *     iopub                   XPUB: so that new subscribers are seen and welcomed
+ *     hb                      REP
  *
- * Nothing here blocks, but one: everything is received with ZMQ_DONTWAIT, sending to a
- * ROUTER without a high-water mark queues, and what subscribers of iopub have yet to
- * take is backlog.c's. ROUTER_HANDOVER lets a client that reconnects take its identity
- * again.
+ * With one exception nothing here blocks. Everything is received with ZMQ_DONTWAIT. A
+ * ROUTER without a high-water mark queues what is sent. backlog.c bounds what
+ * subscribers of iopub have yet to take. With ROUTER_HANDOVER a client that reconnects
+ * takes its identity again.
  *
- * A ROUTER drops what is for nobody it knows. On shell and control that is right: who
- * asked there is known, or has gone. A question on stdin goes to a client that asked on
- * shell; its connection to stdin, made at the same time, may be a moment behind. So
- * sending there waits for it, CONNECT_MS at most. Otherwise input() would wait for ever.
- * If the client has gone, each question costs the loop that time.
+ * The exception is a question on stdin. A ROUTER drops messages for peers that it
+ * doesn't know. On shell and control that is right: a client that asked there is known,
+ * or has gone. A question on stdin goes to a client that asked on shell, whose
+ * connection to stdin may come a moment later. So sending waits for that connection,
+ * CONNECT_MS at most. Otherwise input() would wait for ever. If the client has gone,
+ * each question costs the loop that time.
  *
- * Over tcp any program that reaches the port can send to us, so messages have a
- * signature, and any program that reaches iopub may listen. With the CurveZMQ keys of
- * the connection file only a program that has read that file can do either, since a
- * client must know the server's public key; all is encrypted then. Over ipc only this
- * user can: the sockets are made with mode 0600. A program that isn't let in can't make
- * us keep anything. Over tcp without Curve a multipart that never ends is bounded by a
- * part's size only, since libzmq shows us whole ones.
+ * Who can send and listen:
+ *
+ * - tcp: any program that reaches the ports. So messages have a signature, but anybody
+ *   may listen to iopub.
+ * - tcp with the CurveZMQ keys of the connection file: only a program that has read the
+ *   file, since a client must know the server's public key. Everything is encrypted.
+ * - ipc: only this user, because the sockets have mode 0600.
+ *
+ * A program that isn't let in can't make us keep anything. Over tcp without Curve, a
+ * multipart that never ends is bounded by the size of a part only, because libzmq shows
+ * us whole multiparts.
  *
  * One thread; the sockets never leave it.
  */
@@ -41,8 +46,8 @@
 #define CONNECT_MS    100
 #define ENDPOINT_SIZE 1024
 #define IPC_PORT_MAX  65535
-#define PART_SIZE_MAX INT32_MAX /* what the control channel carries */
-#define PART_OVERHEAD 1024      /* bytes that a message costs beside its content */
+#define PART_SIZE_MAX INT32_MAX /* the largest that the control channel carries */
+#define PART_OVERHEAD 1024      /* bytes that a message costs besides its content */
 
 struct hfi_channels {
     void *context;
@@ -98,7 +103,7 @@ open_socket(hfi_channels *channels, const hfi_connection *connection, int channe
     return set_keys(socket, connection, reterr);
 }
 
-/* The port that the system chose, out of "tcp://address:port". */
+/* Find the port that the system chose, in "tcp://address:port". */
 static hf_status
 read_port(void *socket, int *ret_port, hf_error *reterr) {
     char endpoint[ENDPOINT_SIZE];
@@ -124,7 +129,8 @@ fill_address(const char *path, struct sockaddr_un *address) {
     return 0;
 }
 
-/* Whether somebody takes connections there, rather than having died and left a file. */
+/* Whether a process accepts connections there. A process that died leaves only the
+ * file. */
 static int
 is_listened_to(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -135,9 +141,9 @@ is_listened_to(const struct sockaddr_un *address) {
     return found;
 }
 
-/* A socket that listens at a new file of mode 0600; -1 and errno. With `again`, one
- * that nobody listens to makes room. libzmq would remove whatever is there: of two
- * kernels that start at once the second would take the first one's place. */
+/* Make a socket that listens at a new file of mode 0600; -1 and errno on failure. With
+ * `again`, a file at which nobody listens is replaced. libzmq would replace any file:
+ * if two kernels start at once, the second would take the first one's place. */
 static int
 listen_at(const char *path, int again) {
     struct sockaddr_un address;
@@ -162,8 +168,8 @@ listen_at(const char *path, int again) {
     return fd;
 }
 
-/* With ipc a port is a file name's ending: the first that is free, where the client
- * chose none. */
+/* Bind with ipc, where a port is the end of a file's name. If the client chose none,
+ * take the first that is free. */
 static hf_status
 open_ipc(hfi_channels *channels, hfi_connection *connection, int channel,
          hf_error *reterr) {
@@ -266,7 +272,7 @@ hfi_channels_socket(const hfi_channels *channels, int channel) {
 
 /* ---- receiving ---------------------------------------------------------------- */
 
-/* Parts of one multipart; those past the limit are read and dropped, and counted. */
+/* The parts of one multipart. Parts past the limit are read, counted and dropped. */
 typedef struct multipart {
     zmq_msg_t *parts;
     size_t count; /* received */
@@ -423,7 +429,7 @@ send_published(const hfi_channels *channels, const char *signature,
         if (errno != EINTR)
             status =
                 hf_error_set(reterr, HF_E_SYSTEM, "sending: %s", zmq_strerror(errno));
-    zmq_msg_close(&content); /* of what was sent nothing is left in it */
+    zmq_msg_close(&content); /* all that was sent was moved out of it */
     return status == HF_OK ? send_buffers(socket, message, reterr) : status;
 }
 

@@ -33,7 +33,8 @@ void hfi_channels_close(hfi_channels *channels);
 /* Borrowed, for zmq_poll. */
 void *hfi_channels_socket(const hfi_channels *channels, int channel);
 
-/* The next message. HF_AGAIN if none waits; failures drop the message. */
+/* Receive the next message. HF_AGAIN: none waits. After a failure the message is
+ * dropped. */
 HF_CHECK hf_status hfi_channels_receive(hfi_channels *channels, int channel,
                                         hfi_signer *signer, hfi_message *ret_message,
                                         hf_error *reterr);
@@ -41,7 +42,7 @@ HF_CHECK hf_status hfi_channels_receive(hfi_channels *channels, int channel,
 HF_CHECK hf_status hfi_channels_send(hfi_channels *channels, int channel,
                                      hfi_signer *signer, hfi_part header,
                                      const hfi_outgoing *message, hf_error *reterr);
-/* Nonzero once after a subscriber has missed output and taken the rest. */
+/* Nonzero once after a subscriber has missed output, when everything else was taken. */
 int hfi_channels_take_missed(hfi_channels *channels);
 /* Answer the heartbeats that wait. */
 void hfi_channels_echo(hfi_channels *channels);
@@ -63,7 +64,7 @@ HF_CHECK hf_status hfi_backlog_create(void *socket, uint64_t limit_bytes,
  * parts. NULL is fine. */
 void hfi_backlog_close(hfi_backlog *backlog);
 
-/* Make the part of a message by which the whole message is counted: `weight_bytes` wait
+/* Make the one part by which a message is counted: `weight_bytes` count as waiting
  * until every subscriber has taken it. The caller sends or closes it. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_backlog_count(hfi_backlog *backlog, hfi_part part,
                                      uint64_t weight_bytes, zmq_msg_t *ret_message,

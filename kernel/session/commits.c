@@ -1,24 +1,26 @@
-/* commits.c - the main worker's commits, and what is published of any worker's.
+/* commits.c - commits of the main worker, and publishing for any worker.
  *
- * A commit is asked for by the cell that waits for it, or by nobody when the notebook
- * is idle (rest.c). While `commit_id` is set the main worker works for us, and the
- * queue waits.
+ * The main worker is asked for a commit by a cell that waits for it, or by rest.c when
+ * the notebook is idle. While `id` is set the main worker works for us, and the queue
+ * waits.
  *
  * A cell's commit may leave out the bytes of memory that the main worker lends while it
- * lives (carry/device_lease.py). It says so then ("owes"), and the next idle commit,
- * which no cell waits for, is the durable one that writes them.
+ * lives (carry/device_lease.py). The reply says so ("owes"). The next idle commit,
+ * which no cell waits for, writes these bytes, so that they are durable.
  *
- * The main worker decides where a recorded cell runs, since only it knows its
- * objects: it is asked with the commit. So the question costs no turn of its own, and a
- * cell that runs in-process saves nothing.
+ * The main worker decides where a recorded cell runs, because only it knows its
+ * objects. The commit's frame asks this question, too. So it costs no round trip of its
+ * own, and a cell that runs in-process saves nothing.
  *
- * The session is ours alone to publish (HF_SESSION_OWNER_PUBLISHES), so the current
- * generation is the one that we published last. We lease it. Another one can come only by
- * damage, or by a program that goes around the library. Then we publish ours anew and tell
- * the user. A worker may have prepared a commit on top of the foreign generation: we
- * refuse that commit. So no variable is lost, and none gets a foreign value. Rejected: to
- * take the foreign values over, which would replace what cells have changed since. One
- * thread.
+ * Only we publish to the session (HF_SESSION_OWNER_PUBLISHES), so the current
+ * generation is the one that we published last. We lease it. A foreign generation can
+ * come only by damage, or from a program that goes around the library. Then we publish
+ * ours again and tell the user. If a worker has prepared a commit on top of the foreign
+ * generation, we refuse that commit. So no variable is lost, and none gets a foreign
+ * value. Rejected: take over the foreign values. They would replace what cells have
+ * changed since.
+ *
+ * One thread.
  */
 #include "session/commits.h"
 
@@ -37,17 +39,18 @@
 #define TRIES_MAX 2
 
 struct hfi_commits {
-    long long id;       /* of the one that the main worker makes; 0: none */
+    long long id;       /* of the commit that the main worker is making; 0: none */
     long long asked_ns; /* when it was asked for */
-    int64_t settling;   /* generation that the main worker has yet to hold; 0: none */
-    json_t *unserializable; /* name: reason, of the last commit */
-    long long uncommitted;  /* plain cells since */
-    int owing;              /* the main worker holds what no commit has the bytes of */
-    hf_snapshot *own;       /* the generation that we published last, or began with */
+    /* the generation that the main worker has yet to lease; 0: none */
+    int64_t settling;
+    json_t *unserializable; /* name: reason, for the last commit */
+    long long uncommitted;  /* plain cells since the last commit */
+    int owing;        /* the main worker has data of which no commit has the bytes */
+    hf_snapshot *own; /* lease of the generation that we published last or began with */
     uint64_t
-        foreign; /* a generation that is reported, and can't be taken back; 0: none */
+        foreign; /* a reported foreign generation that can't be taken back; 0: none */
     int tries;   /* of a commit that met a foreign generation */
-    int is_failing; /* the user knows that nothing is saved at present */
+    int is_failing; /* the user knows that nothing can be saved at present */
 };
 
 static hf_status
@@ -81,7 +84,7 @@ hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
     kernel->commits->asked_ns = now_ns;
     if (frame.durable)
         kernel->commits->owing = 0;
-    if (waits && !goes_back) { /* and where is the cell to run? */
+    if (waits && !goes_back) { /* ask also where the cell is to run */
         const char *chosen = directive->run_mode;
         frame.code = hfi_cell_code(&kernel->cell);
         frame.cell_run = hfi_part_text(chosen != NULL ? chosen : "");
@@ -107,7 +110,7 @@ own_generation(const hf_kernel *kernel) {
                                         : hf_session_generation(kernel->store);
 }
 
-/* A line on stderr: of the cell that runs, or else the last one, and of ours. */
+/* Log a line, and show it on stderr of the running cell or of the last one. */
 static void
 tell_user(hf_kernel *kernel, const char *format, ...) {
     char words[2048];
@@ -126,11 +129,12 @@ tell_user(hf_kernel *kernel, const char *format, ...) {
     hfi_textbuf_fini(&line);
 }
 
-/* The same of generations that we haven't published: those behind `own`, to `last`. */
+/* The same about generations that we haven't published: those after `own`, up to
+ * `last`. */
 static void
 tell_foreign(hf_kernel *kernel, uint64_t own, uint64_t last, const char *outcome) {
     char more[32] = "";
-    uint64_t first = last > own ? own + 1 : last; /* else a damaged number */
+    uint64_t first = last > own ? own + 1 : last; /* else the number is damaged */
     if (last > first)
         snprintf(more, sizeof more, " to %llu", (unsigned long long)last);
     tell_user(kernel,
@@ -241,7 +245,7 @@ hfi_commits_repeat(hf_kernel *kernel, hf_status status) {
         return 0;
     }
     hfi_commits_watch(kernel);
-    if (commits->tries == TRIES_MAX) /* it has begun with a foreign generation */
+    if (commits->tries == TRIES_MAX) /* it started from a foreign generation */
         hfi_commits_adopt(kernel, NULL, NULL);
     hfi_commits_ask(kernel, hfi_clock_ns());
     return 1;
@@ -265,7 +269,7 @@ hfi_commits_note_failure(hf_kernel *kernel, const hf_error *error) {
 
 /* ---- publishing ----------------------------------------------------------------- */
 
-/* Publish what a worker prepared; HF_OK too where it had nothing to publish. */
+/* Publish what a worker has prepared. HF_OK also if it has prepared nothing. */
 static hf_status
 publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
                  hf_error *reterr) {
@@ -296,8 +300,8 @@ part_begins(hfi_part text, const char *word) {
     return text.size > strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
-/* The same for a reply, in which the worker may say instead why it has prepared
- * nothing. */
+/* The same for a reply. Instead of a commit the reply may have the reason why the
+ * worker has prepared none. */
 hf_status
 hfi_commits_publish(hf_kernel *kernel, const hfi_from_worker_reply *reply,
                     uint64_t *ret_generation, hf_error *reterr) {
@@ -339,7 +343,7 @@ hfi_commits_keep_unserializable(hf_kernel *kernel, hfi_texts unserializable) {
     }
 }
 
-/* ---- what is known of it --------------------------------------------------------- */
+/* queries */
 
 long long
 hfi_commits_pending(const hf_kernel *kernel) {

@@ -1,34 +1,34 @@
-/* execute.c - one request after the other: where each begins, interrupts, and what its
- * worker says of it.
+/* execute.c - one request after the other: its beginning, interrupts, and its worker's
+ * reports.
  *
- *   a plain cell          the main worker runs it
- *   a recorded or         the main worker commits, and says where it runs (commits.c,
- *   isolated cell         handover.c)
- *   a step back           the main worker commits, then generations.c
- *   a command             the frontend answers; nothing runs
- *   any other request     the main worker answers it, or the frontend does
+ *     a plain cell          the main worker runs it
+ *     a recorded or         the main worker commits, and says where it runs (commits.c,
+ *     isolated cell         handover.c)
+ *     a step back           the main worker commits, then generations.c
+ *     a command             the frontend answers; nothing runs
+ *     any other request     the main worker answers it, or the frontend does
  *
- * Its states and the ways between them are in cell.h; every way out goes through
- * ends.c. A generation is published before the reply is sent: a client that has the
- * reply can rely on the state. A word of a worker's that doesn't fit the state, or that
- * comes from another process, is left alone. While a commit is under way the main
- * worker works for us, and the queue waits.
+ * cell.h has the states of a request and the moves between them. Every way to the end
+ * goes through ends.c. A generation is published before the reply is sent, so a client
+ * that has the reply can rely on the state. A report is ignored if it doesn't fit the
+ * state, or comes from another process than the request's. While a commit is under way
+ * the main worker works for us, and the queue waits.
  *
- * Requests that the frontend can answer by itself need no worker: they are answered
- * here, on the control channel at once, also while a cell runs: kernel_info, connect,
- * interrupt, shutdown, and what there is of subshells. Requests for the debugger go to
- * the assistant.
+ * Some requests need no worker, and are answered here: kernel_info, connect, interrupt,
+ * shutdown, and those about subshells. On the control channel they are answered at
+ * once, also while a cell runs. Requests for the debugger go to the assistant.
  *
- * The worker says when it has started a cell, with SIGINT in its hands. An interrupt
- * that comes before is kept until then, so that none is lost; in the cell worker it
- * ends the cell at once (handover.c). Repeating the signal until the cell ends was
- * rejected: it would hit the cell's own `except KeyboardInterrupt`, too.
+ * The worker reports that it has begun a cell once SIGINT is for the cell. An interrupt
+ * that comes earlier is kept until then, so that none is lost. In a cell worker it ends
+ * the cell at once (handover.c). Rejected: repeat the signal until the cell ends. This
+ * would interrupt the cell's own `except KeyboardInterrupt`, too.
  *
- * An interrupt names no cell. One that comes too late hits the next cell if that one is
- * there already: where a client sends both within a millisecond of the end of the cell
- * that it meant. The protocol has nothing by which they differ; a pause in which
- * interrupts are dropped was rejected, since those that are meant would be lost. One
- * thread.
+ * An interrupt names no cell. If a client sends it, and the next cell, within a
+ * millisecond of the end of the cell that it means, it hits the next cell. Nothing in
+ * the protocol tells the two cases apart. Rejected: drop interrupts during a pause.
+ * Those that are meant would be lost.
+ *
+ * One thread.
  */
 #include "session/incoming.h"
 
@@ -52,7 +52,7 @@
 #include "session/rollback.h"
 #include "workers/program.h"
 
-/* The cell ends well without anything having run. */
+/* End the cell as a success, with nothing run. */
 static void
 finish_answer(hf_kernel *kernel) {
     hfi_textbuf content = {0};
@@ -114,7 +114,7 @@ read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
                                        getenv("PATH"), directive, reterr);
 }
 
-/* The messages about a request that clients see before those of its worker. */
+/* Send clients the messages about a request that come before those of its worker. */
 static void
 announce_request(hf_kernel *kernel) {
     const hfi_request *request = kernel->cell.request;
@@ -142,8 +142,8 @@ send_to_main(hf_kernel *kernel) {
     hfi_request_send(kernel, hfi_workers_main(kernel), kernel->cell.request);
 }
 
-/* Whether all of it is the main worker's: which may then begin while we announce it,
- * since what it sends is read afterwards. */
+/* Whether the request is the main worker's alone. Then it may begin while we announce
+ * the request, since we read its frames only afterwards. */
 static int
 is_mains(hf_kernel *kernel) {
     const hfi_directive *directive = &kernel->cell.directive;
@@ -245,7 +245,8 @@ hfi_execute_interrupt(hf_kernel *kernel) {
     hfi_subshell_interrupt(kernel);
     hfi_cell_input(cell, 0);
     switch (cell->state) {
-    case HFI_CELL_IDLE: /* the main worker commits, and a client sees a cell run */
+    /* the main worker commits for the idle notebook, and clients see a cell run */
+    case HFI_CELL_IDLE:
         kernel->interrupt_next = kernel->queue.first != NULL;
         break;
     case HFI_CELL_COMMITTING:
@@ -265,7 +266,7 @@ hfi_execute_interrupt(hf_kernel *kernel) {
     case HFI_CELL_COLLECTING:
         hfi_escalate_interrupt(kernel);
         break;
-    default: /* no cell, or one that is over */
+    default: /* no cell, or one that has ended */
         break;
     }
 }
@@ -298,7 +299,7 @@ answer_shutdown(hf_kernel *kernel, const hfi_request *request) {
     kernel->stopping = 1;
 }
 
-/* Not to be answered would leave its sender waiting. */
+/* Answer with an error: without any answer the sender would wait. */
 static void
 answer_unknown(hf_kernel *kernel, const hfi_request *request) {
     char text[128];
@@ -381,7 +382,7 @@ hfi_execute_control(hf_kernel *kernel) {
     }
 }
 
-/* ---- what its worker says ------------------------------------------------------- */
+/* reports of its worker */
 
 void
 hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
@@ -435,7 +436,7 @@ main_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hfi_ends_finish(kernel, outcome.failed);
 }
 
-/* Whether the request that runs waits for this reply. */
+/* Whether the running request waits for this reply. */
 static int
 is_awaited(const hf_kernel *kernel, const hfi_worker *worker, long long id) {
     return worker == hfi_workers_at_work(kernel) && kernel->cell.request->id == id &&

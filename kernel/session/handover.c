@@ -1,39 +1,43 @@
-/* handover.c - where a recorded cell runs, and the way of the state there and
- * back.
+/* handover.c - where a recorded cell runs, and the way of the state there and back.
  *
  * The cell waits for the main worker's answer to a commit (commits.c), which says where
  * it is to run:
  *
- *   in-process   In the main worker, with events on: every object is simply there, and
- *                nothing is saved, bound or decoded. At risk is what is at risk in a
- *                plain cell: a cell that kills the main worker takes with it what plain
- *                cells changed since the last commit; a rollback is made first
- *                (rollback.c).
- *   isolated     In a cell worker. The commit is published and leased to it; what it
- *                prepared is published before the reply is sent, and the main worker
- *                adopts it.
- *   forked       The same in a fork of the main worker, which has the notebook already:
- *                for a process that can't record the cell and be the main worker
- *                afterwards, as under Score-P.
+ *     in-process   In the main worker, with events on. Every object is there, and nothing
+ *                  is saved, bound or decoded. The risk is that of a plain cell: if the
+ *                  cell kills the main worker, the changes of plain cells since the last
+ *                  commit are lost. So a rollback is made first (rollback.c).
+ *     isolated     In a cell worker. The commit is published and leased to it. What it
+ *                  prepares is published before the reply is sent, and the main worker
+ *                  adopts it.
+ *     forked       The same in a fork of the main worker, which has the notebook already.
+ *                  For a process that can't record the cell and be the main worker
+ *                  afterwards, as under Score-P.
  *
  *     commit ──"fork"──► FORKING ──"forked" (pid)──► STARTING ──► reply ──► publish
  *                         │                            │
  *                         └─"forked" (error)───────────┴─"refused"──► a cell worker
  *
- * A fork's cell begins with a commit, so a cell worker can take its place at any time
- * before the cell begins: if the main worker finds that a fork would lack something, if
- * the fork finds that its cell needs a start of Python, and if the fork dies (death.c).
+ * A forked cell begins with a commit, too. So a cell worker can take the fork's place
+ * at any time before the cell begins:
+ *
+ * - if the main worker finds that a fork would lack something
+ * - if the fork finds that its cell needs a start of Python
+ * - if the fork dies (death.c)
+ *
  * If the cell dies or is interrupted before its reply, nothing was published, and the
  * state is as before.
  *
- * An interrupt before the cell has started ends the cell without running it: during the
- * commit as soon as that is done, and while the worker binds by killing the worker,
- * which loses nothing and doesn't wait for what may be a long decoding.
+ * An interrupt before the cell has begun ends the cell without running it. During the
+ * commit this is as soon as the commit is done. While a cell worker binds, it is
+ * killed: nothing is lost, and nobody waits for what may be a long decoding.
  *
- * The main worker holds the generation that it committed once it has read "published";
- * until then the cell's channel isn't read (`settling`), since a publication of what
- * the cell prepared would retire what the main worker has yet to hold, and leave it
- * unshared. One thread.
+ * The main worker has leased the generation that it committed once it has read
+ * "published". Until then the cell's channel isn't read (`settling`). Otherwise
+ * publishing what the cell prepared would retire the generation before the main worker
+ * has leased it, and its memory would no longer be shared.
+ *
+ * One thread.
  */
 #include "session/handover.h"
 
@@ -50,7 +54,8 @@
 #include "workers/program.h"
 
 #define COMMIT_LONG_NS 250000000LL
-#define IDLE_FACTOR    4 /* how much longer the notebook is idle before the next one */
+/* the next idle commit waits for this many times the last one's duration */
+#define IDLE_FACTOR 4
 
 /* ---- the cell's process --------------------------------------------------------- */
 
@@ -101,7 +106,7 @@ hfi_handover_cancel(hf_kernel *kernel) {
 
 /* ---- where it runs -------------------------------------------------------------- */
 
-/* `is_protected`: the sleeping fork has the notebook as it is. */
+/* `is_protected`: the sleeping fork has the notebook as it is now. */
 static void
 start_in_main(hf_kernel *kernel, int is_protected) {
     hfi_cell_start(&kernel->cell, HFI_PLAN_IN_PROCESS);
@@ -125,7 +130,7 @@ ask_fork(hf_kernel *kernel) {
     hfi_cell_fork(&kernel->cell, id);
 }
 
-/* Another process has to run the cell, which hasn't begun. */
+/* Another process has to run the cell, which hasn't begun yet. */
 static void
 go_to_cell_worker(hf_kernel *kernel, hfi_part reason) {
     hfi_cell_explain(&kernel->cell, reason);
@@ -138,7 +143,7 @@ hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker,
                     const hfi_from_main_forked *frame) {
     (void)worker;
     if (kernel->cell.state != HFI_CELL_FORKING || kernel->cell.request->id != frame->id)
-        return; /* the cell was interrupted, and the fork leaves by itself */
+        return; /* the cell was interrupted, and the fork exits by itself */
     if (frame->pid <= 0) {
         go_to_cell_worker(kernel, frame->error);
         return;
@@ -176,7 +181,7 @@ start_where(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
 
 /* ---- the commit before it ------------------------------------------------------- */
 
-/* Another generation is published on the way, so the main worker must hold this one
+/* An older generation is to be published, so the main worker must lease this one
  * first. */
 static void
 begin_history(hf_kernel *kernel) {
@@ -186,7 +191,7 @@ begin_history(hf_kernel *kernel) {
         hfi_cell_move(&kernel->cell, HFI_CELL_SETTLING);
 }
 
-/* The store has what the main worker holds. */
+/* The store has what the main worker has. */
 static void
 note_commit(hf_kernel *kernel, const hfi_from_worker_reply *reply,
             uint64_t generation) {
@@ -205,8 +210,8 @@ note_commit(hf_kernel *kernel, const hfi_from_worker_reply *reply,
     hfi_generations_published(kernel, reply);
 }
 
-/* If it took long, a person who types must not wait for the next; if it failed, that
- * waits for a cell which needs it, or for the rest. */
+/* If the commit took long, delay the next one: a person who types must not wait for it.
+ * If it failed, the next one waits for a cell that needs it, or for the rest. */
 static void
 delay_next(hf_kernel *kernel, long long spent_ns, hf_status status) {
     long long delay_ns = spent_ns > COMMIT_LONG_NS ? IDLE_FACTOR * spent_ns : 0;
@@ -286,7 +291,8 @@ hfi_handover_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     if (reply->prepared.size > 0) {
         hfi_generations_note(kernel);
         hfi_generations_published(kernel, reply);
-        if (!hfi_ends_will_report(kernel)) /* whose answer comes after the adoption */
+        /* a report is answered after the adoption, so it is enough to wait for it */
+        if (!hfi_ends_will_report(kernel))
             hfi_cell_adopt(&kernel->cell, ++kernel->next_id);
     }
     hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);

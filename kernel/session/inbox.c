@@ -1,26 +1,27 @@
 /* inbox.c - what the fork server and the workers send to the frontend.
  *
- * Which frame goes to which function stands in the table of the protocol
- * (workers/protocol.h). A frame that isn't in it, or not from this sender, breaks the
+ * The table of the protocol (workers/protocol.h) says which function handles which
+ * frame. A frame that isn't in it, or that this sender may not send, breaks the
  * protocol.
  *
- * Order of a worker's output: that in which it was written, also between its channel
- * and its pipes (worker.c). Before a reply or a question to the user all of the pipes
- * is read. Streams that wait to be joined go out before any other frame of the same
- * worker is handled.
+ * Output of a worker is published in the order in which it was written, also between
+ * its channel and its pipes (worker.c). Before a reply or a question to the user the
+ * pipes are read to their end. Streams that wait to be joined are sent before any other
+ * frame of the same worker is handled.
  *
- * A loop that prints sends a frame a line, and each would wake us, in the processor
- * that the loop needs: it took longer than the printing. Text is joined for 10 ms
- * anyway. So a worker that has sent nothing else for a number of reads is left alone
- * for a millisecond after each: what comes meanwhile is read at once, the end of the
- * cell at most that much later.
+ * A loop that prints sends one frame for each line. Each frame would wake us, on a
+ * processor that the loop needs: this took longer than the printing. Text is joined for
+ * 10 ms anyway. So after a number of reads that brought nothing but text, a worker is
+ * left alone for CALM_NS after each read. What comes meanwhile is read at once then,
+ * and the end of the cell comes later by that much at most.
  *
- * A worker whose channel is at its end, or that breaks the protocol, is not read again:
- * it is removed when its exit is known or a second has passed, and killed then at the
- * latest. Not before: its status would name our signal instead of what it died of. A
- * death is not handled here, in the middle of its last frames, but in the next turn's
- * tick. Waiting for the exit in place was rejected, since the loop waits for nobody. One
- * thread.
+ * A worker whose channel is at its end, or that breaks the protocol, isn't read again.
+ * It is removed when its exit is known, or killed after a second. We don't kill it
+ * earlier, because its status would then name our signal instead of what it died of.
+ * Its death is handled in the next turn's tick, not here in the middle of its last
+ * frames. Rejected: wait here for the exit. The loop must wait for nobody.
+ *
+ * One thread.
  */
 #include "session/incoming.h"
 
@@ -44,7 +45,7 @@
 #include "workers/protocol.h"
 
 #define BURST_READS 8
-#define BURST_NS    5000000LL /* between two reads of a burst */
+#define BURST_NS    5000000LL /* longest time between two reads of a burst */
 #define CALM_NS     1000000LL
 
 /* ---- frames of the fork server --------------------------------------------------- */
@@ -58,7 +59,8 @@ role_of(hfi_part name) {
     return role;
 }
 
-/* The program that uses the library may be of another version than the worker's. */
+/* Check the version: a program that uses the library may bring a worker of another
+ * version. */
 static void
 check_version(hf_kernel *kernel, int64_t version) {
     if (version == HFI_CONTROL_VERSION)
@@ -78,7 +80,8 @@ on_server_ready(hf_kernel *kernel, hfi_worker *worker,
     hfi_workers_server(kernel)->ready = 1;
     hfi_standby_know(kernel, frame->modules);
     if (hfi_workers_main(kernel) != NULL &&
-        hfi_workers_main(kernel)->state == HFI_WORKER_READY) { /* it outlived another */
+        /* it outlived another fork server */
+        hfi_workers_main(kernel)->state == HFI_WORKER_READY) {
         hfi_restart_ready(kernel);
         hfi_standby_begin(kernel, hfi_clock_ns());
     }
@@ -153,7 +156,7 @@ on_input_request(hf_kernel *kernel, hfi_worker *worker,
     hfi_textbuf content = {0};
     int is_aside = frame->subshell.size > 0;
     (void)worker;
-    hfi_dispatch_stdin(kernel); /* answers to nothing are dropped first */
+    hfi_dispatch_stdin(kernel); /* first drop input that nobody waits for */
     const hfi_request *asks =
         is_aside ? hfi_subshell_asks(kernel, frame->subshell) : kernel->cell.request;
     if (asks == NULL)
@@ -179,7 +182,7 @@ on_ready(hf_kernel *kernel, hfi_worker *worker, const hfi_from_worker_ready *fra
         hfi_restart_ready(kernel);
         hfi_standby_begin(kernel, hfi_clock_ns());
     }
-    if (worker->role == HFI_CELL) /* perhaps in use already */
+    if (worker->role == HFI_CELL) /* it may be in use already */
         hfi_standby_note_failure(kernel, 0);
     if (worker == hfi_assistant_worker(kernel))
         hfi_assistant_ready(kernel);
@@ -200,7 +203,7 @@ typedef enum sender {
 #undef PEER
 } sender;
 
-/* Whether it may send what the row says; `worker` NULL: the fork server. */
+/* Whether it may send the row's frame; `worker` NULL: the fork server. */
 static int
 may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
     if (worker == NULL)
@@ -219,7 +222,7 @@ may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
     }
 }
 
-/* NULL: it sends no such frame. */
+/* The row of a frame; NULL: it may not send such a frame. */
 static const hfi_row *
 row_of(const hf_kernel *kernel, const hfi_worker *worker, hfi_part name) {
 #define FRAME(way, sender, op, handler, fds, fields, text)                             \
@@ -239,7 +242,7 @@ handle_frame(hf_kernel *kernel, hfi_worker *worker, const hfi_any_frame *frame) 
 #undef FRAME
 }
 
-/* HF_E_PROTOCOL if it isn't as the table has it; HF_E_NOMEM. */
+/* HF_E_PROTOCOL if the frame doesn't match its row; HF_E_NOMEM. */
 static hf_status
 read_frame(const hf_kernel *kernel, const hfi_worker *worker, hfi_control *control,
            const hfi_received *received, hfi_any_frame *ret_frame, hf_error *reterr) {
@@ -251,7 +254,7 @@ read_frame(const hf_kernel *kernel, const hfi_worker *worker, hfi_control *contr
                         (int)(op.size < 60 ? op.size : 60), op.data);
 }
 
-/* A wrong frame is ignored: it forks all the same. */
+/* A wrong frame is ignored: the fork server can fork nevertheless. */
 void
 hfi_inbox_read_fork_server(hf_kernel *kernel) {
     const hfi_fork_server *server = hfi_workers_server(kernel);
@@ -273,7 +276,7 @@ hfi_inbox_read_fork_server(hf_kernel *kernel) {
         hfi_death_of_fork_server(kernel);
 }
 
-/* Read the text that was written to the pipes before a frame was sent. */
+/* Before a frame is handled, read the text that was written to the pipes before it. */
 static void
 drain_before(hf_kernel *kernel, hfi_worker *worker, const hfi_any_frame *frame) {
     static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
@@ -282,13 +285,14 @@ drain_before(hf_kernel *kernel, hfi_worker *worker, const hfi_any_frame *frame) 
     hfi_part parent = hfi_workers_parent(kernel, worker);
     if (row == &hfi_row_from_worker_reply || row == &hfi_row_from_worker_input_request)
         hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
-    else if (raw.count == 2) /* else nothing that wasn't read by then */
+    else if (raw.count == 2) /* else all that was written before it has been read */
         hfi_worker_drain_to(
             worker, (const uint64_t[]){(uint64_t)raw.items[0], (uint64_t)raw.items[1]},
             parent, hfi_clock_ns());
 }
 
-/* Handle what was read. HF_AGAIN in the end; `ret_only_text`: whether all was text. */
+/* Handle what was read. Returns HF_AGAIN at the end; `ret_only_text`: whether all was
+ * text. */
 static hf_status
 handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
               hf_error *reterr) {
@@ -297,7 +301,7 @@ handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
     hf_status status = HF_AGAIN;
     size_t count = 0;
     int only_text = 1;
-    /* A reply may release the worker: then what it said afterwards is not read. */
+    /* A reply may release the worker. Then the frames after it aren't read. */
     while (worker->control != NULL &&
            (status = hfi_control_next(worker->control, &received, reterr)) == HF_OK) {
         status = read_frame(kernel, worker, worker->control, &received, &frame, reterr);

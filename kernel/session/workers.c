@@ -1,18 +1,20 @@
 /* workers.c - the processes of a session: fork server, main worker, standbys, cell
  * worker.
  *
- * The fork server is started by exec, and everybody else is its fork. This file starts
- * them, sends the main worker what it must know, and ends them. inbox.c reads their
+ * The fork server is started by exec. All other processes are its forks. This file
+ * starts them, sends frames to the main worker, and ends them. inbox.c reads their
  * frames; standby.c keeps those that wait for a cell; death.c removes dead ones. The
- * list of all processes that may still run is the fork server's (worker.c);
- * main_worker, cell and standbys are the session's names for some of them.
+ * fork server's list (worker.c) has all processes that may still run. `main` and `cell`
+ * here, and the standbys, are the session's names for some of them.
  *
- * A worker that is not ready has a deadline from its fork on. Before that it waits for
- * the fork server, which may be importing something large: four times as long.
+ * A worker that isn't ready has a deadline, counted from its fork. Before its fork it
+ * waits for the fork server, which may be importing something large: four times as
+ * long.
  *
- * At the end the main worker is asked to leave, so that exit handlers of the notebook
- * run, and given four seconds; the others have nothing to lose and are killed. One
- * thread.
+ * At the end the main worker is asked to exit, so that the notebook's exit handlers
+ * run, and gets four seconds. The others have nothing to lose and are killed.
+ *
+ * One thread.
  */
 #include "session/workers.h"
 
@@ -28,18 +30,18 @@
 #include "session/timelimit.h"
 #include "workers/program.h"
 
-/* For the main worker to store the last cell and its history; clients wait five
- * seconds. */
+/* Enough for the main worker to store the last cell and its history; clients wait for
+ * five seconds. */
 #define EXIT_WAIT_NS 4000000000LL
 
 #define READY_SECONDS   30
 #define UNFORKED_FACTOR 4
 
 struct hfi_workers {
-    hfi_fork_server server; /* and all workers that may still run */
+    hfi_fork_server server; /* has the list of all workers that may still run */
     hfi_worker *main;       /* NULL: none */
     hfi_worker *cell;       /* of the cell that runs; NULL: none */
-    char **argv;            /* the program of the fork server */
+    char **argv;            /* the fork server's command */
 };
 
 static void
@@ -178,7 +180,7 @@ hfi_workers_start(hf_kernel *kernel, int with_main, int is_bare, hf_error *reter
             hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         }
     }
-    if (status == HF_E_GONE) /* it didn't live until it was asked */
+    if (status == HF_E_GONE) /* it was dead before it could be asked */
         status = hf_error_set(reterr, status, "%s ended before it was ready",
                               kernel->workers->argv[0]);
     return status; /* standbys are forked when the main worker is ready */
