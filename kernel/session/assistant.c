@@ -1,22 +1,24 @@
 /* assistant.c - the worker that answers while the main worker is busy.
  *
- * A question that needs no live object (complete, inspect, is_complete, history) isn't
- * held up by a cell. It waits for a moment, since most cells end in it and the main
- * worker knows more; then it goes to the assistant, a fork of the fork server that
- * binds what the last commit has of the names in question. The assistant is forked when
- * it is needed and released when the cell has ended, so it holds no memory between
- * cells and never knows an old state.
+ * Some questions need no live object: complete, inspect, is_complete, history. They
+ * don't wait for a cell that runs. They wait for a moment, since most cells end in it,
+ * and the main worker knows more. Then they go to the assistant: a fork of the fork
+ * server that binds the names in question, as far as the last commit has them. The
+ * assistant is forked when it is needed and released when the cell has ended. So it
+ * holds no memory between cells, and never knows an old state.
  *
- * The same process is the debugger's seat: a debugger can't live in the process that it
- * stops. It speaks the debugger's protocol with the main worker, and with the process
- * of a cell, each through a socket pair whose ends are handed out here; no port is
- * opened, which others on the machine could reach. While somebody debugs it stays.
- * Requests that need the notebook's live objects, while nothing is stopped, it leaves
- * to the main worker, where they wait for their turn as any other.
+ * The same process hosts the debugger, because a debugger can't live in the process
+ * that it stops. It speaks the debugger's protocol with the main worker and with the
+ * cell's process, through socket pairs that are handed out here. No port is opened, so
+ * others on the machine can't reach it. The assistant stays for as long as somebody
+ * debugs. Requests that need the notebook's live objects while nothing is stopped are
+ * left to the main worker, where they wait for their turn like all others.
  *
- * An assistant that hangs (to inspect a value may run its code) is killed after
- * HOLDFAST_ANSWER_SECONDS (5), and what it was asked waits for the main worker. One that was only
- * killed by somebody costs the debugging, and the client gets a message. One thread.
+ * To inspect a value may run its code, so an assistant may hang. It is killed after
+ * HOLDFAST_ANSWER_SECONDS (5), and its questions wait for the main worker. If somebody
+ * else kills it, the debugging ends, and the client gets a message.
+ *
+ * One thread.
  */
 #include "session/beside.h"
 
@@ -31,13 +33,14 @@
 #include "session/publish.h"
 #include "workers/program.h"
 
-#define WAIT_NS        30000000LL /* for the cell to end before another is asked */
+/* for the cell to end, before the assistant is asked */
+#define WAIT_NS        30000000LL
 #define ANSWER_SECONDS 5
 
 struct hfi_assistant {
     hfi_worker *worker; /* NULL as a rule */
-    int debugging;      /* a client does, through it */
-    hfi_queue asked;    /* what it has yet to answer */
+    int debugging;      /* a client debugs through it */
+    hfi_queue asked;    /* requests that it has yet to answer */
 };
 
 static void
@@ -65,7 +68,7 @@ is_debugging(const hfi_request *request) {
     return strcmp(request->message.type, "debug_request") == 0;
 }
 
-/* Whether a question is open that has a limit. */
+/* Whether it has yet to answer a question that has a time limit. */
 static int
 is_asked(const hf_kernel *kernel) {
     for (const hfi_request *at = kernel->assistant->asked.first; at != NULL;
@@ -150,8 +153,8 @@ first_question(const hf_kernel *kernel) {
     return at;
 }
 
-/* Since when the main worker is taken by what may last; -1: it isn't. The start of a
- * process doesn't count: the cell may be a short one. */
+/* Since when the main worker has been busy with something that may last; -1: it isn't.
+ * The start of a process doesn't count, since the cell may be a short one. */
 static long long
 busy_since_ns(const hf_kernel *kernel) {
     const hfi_cell *cell = &kernel->cell;

@@ -14,17 +14,18 @@
  * for a moment; if it dies, the main worker answers. */
 
 extern const hfi_owner hfi_assistant_owner;
-/* Give it the questions that have waited long enough; release it if nothing needs
+/* Give it the questions that have waited long enough. Release it if nothing needs
  * it. */
 void hfi_assistant_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_assistant_deadline_ns(const hf_kernel *kernel);
-/* It reports that it is ready; its reply came; it died, so the main worker answers. */
+/* _ready: it reports that it is ready. _replied: its reply has come. _died: it is dead,
+ * so the main worker answers. */
 void hfi_assistant_ready(hf_kernel *kernel);
 void hfi_assistant_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply);
 void hfi_assistant_died(hf_kernel *kernel);
-/* NULL: there is none. */
+/* The assistant; NULL: there is none. */
 hfi_worker *hfi_assistant_worker(const hf_kernel *kernel);
-/* Takes the debug_request, which it owns then. */
+/* Take the debug_request over, and have it answered. */
 void hfi_assistant_debug(hf_kernel *kernel, hfi_request *request);
 void hfi_assistant_connect(hf_kernel *kernel, hfi_worker *worker,
                            const hfi_from_assistant_debug *frame);
@@ -36,7 +37,8 @@ void hfi_assistant_attend(hf_kernel *kernel);
 /* ---- subshell.c: cells of clients that have a shell of their own ---- */
 
 extern const hfi_owner hfi_subshell_owner;
-/* Create, delete and list; 0: it asks for something else. */
+/* Answer a request to create, delete or list subshells. Returns 0 if it asks for
+ * something else. */
 int hfi_subshell_answer(hf_kernel *kernel, const hfi_request *request);
 /* Take a request of the shell channel that names a subshell; 0 if it names none. */
 int hfi_subshell_take(hf_kernel *kernel, hfi_request *request);
@@ -44,11 +46,12 @@ int hfi_subshell_take(hf_kernel *kernel, hfi_request *request);
  * worker. */
 void hfi_subshell_next(hf_kernel *kernel,
                        void (*answer)(hf_kernel *kernel, const hfi_request *request));
-/* 0: it is no reply to a subshell's request. */
+/* Handle the reply to a subshell's request. Returns 0 if the reply is to another
+ * request. */
 int hfi_subshell_replied(hf_kernel *kernel, const hfi_from_worker_reply *reply);
-/* A cell asks for input; the request that it belongs to, or NULL. */
+/* A cell asks for input: the subshell's request that it belongs to, or NULL. */
 const hfi_request *hfi_subshell_asks(hf_kernel *kernel, hfi_part id);
-/* 0: no subshell waits for this input_reply. */
+/* Pass on an input_reply. Returns 0 if no subshell waits for it. */
 int hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply);
 void hfi_subshell_interrupt(hf_kernel *kernel);
 /* Gives a new main worker the second channel, if the kernel has subshells. */

@@ -1,26 +1,28 @@
-/* escalate.c - an interrupt that is not taken is made to work.
+/* escalate.c - interrupts that have no effect, and how they are given one.
  *
- *   interrupt   SIGINT to the worker that has the cell, and the clock starts
- *   nudges      SIGURG, while the worker says nothing: see below
- *   grace       SIGTERM, HOLDFAST_INTERRUPT_SECONDS (5) after the interrupt
- *   a second    SIGKILL
+ *     interrupt   SIGINT to the worker that has the cell, and the clock starts
+ *     nudges      SIGURG, while the worker reports nothing: see below
+ *     grace       SIGTERM, HOLDFAST_INTERRUPT_SECONDS (5) after the interrupt
+ *     a second    SIGKILL
  *
  * The worker reports when the interrupt has reached the cell as a KeyboardInterrupt
- * ("interrupted"). That stops the clock: what the cell does with it is the cell's own
- * affair, and it may well take a minute to write its results. So only code that is
- * never back in the interpreter, or that set a handler of its own and goes on, is
- * ended. An interrupt while the clock runs is sent, too, but neither restarts nor
- * shortens it. A cell that has taken two and goes on is ended where the third doesn't
- * end it: nobody asks three times for less.
+ * ("interrupted"). That stops the clock. What the cell does with it is its own affair:
+ * it may take a minute to write its results. So only two kinds of code are ended: code
+ * that never returns to the interpreter, and code that has a signal handler of its own
+ * and goes on. Another interrupt while the clock runs is sent, too, but doesn't restart
+ * or shorten the clock. If a cell has taken two interrupts and goes on, it is ended if
+ * the third one doesn't end it: a person who asks three times means it.
  *
- * An ended cell worker has changed nothing; an ended main worker costs what death.c
- * says. Before the cell has started (a main worker that still binds), the patience is
- * that with a process that starts.
+ * A cell worker that is ended has changed nothing. The end of a main worker costs what
+ * death.c says. Before the cell has begun (the main worker still binds), the time limit
+ * is that for a process that starts.
  *
- * A signal that comes between the interpreter's last look and a system call is handled
- * when that call returns, which may be never. SIGURG, which a worker handles by doing
- * nothing and which is ignored by default, makes such a call return. Repeating SIGINT
- * was rejected: a handler of the user's would see each. One thread.
+ * A signal that comes between the interpreter's last check and a system call is handled
+ * when the call returns, which may be never. SIGURG makes such a call return. A
+ * worker's handler for it does nothing, and by default it is ignored. Rejected: repeat
+ * SIGINT. A handler of the user's would see each.
+ *
+ * One thread.
  */
 #include "session/escalate.h"
 
@@ -40,12 +42,12 @@
 
 struct hfi_escalate {
     long long grace_ns; /* from an interrupt to the worker's end; negative: for ever */
-    /* of the cell that runs */
-    int waits;          /* it came before the cell had begun, and is sent then */
-    long long due_ns;   /* the next signal; 0: the clock doesn't run */
-    long long nudge_ns; /* 0: none is due before */
+    /* of the running cell */
+    int waits; /* it came before the cell had begun, and is sent when it begins */
+    long long due_ns;   /* when the next signal is sent; 0: the clock doesn't run */
+    long long nudge_ns; /* when the next nudge is sent; 0: none */
     long long pause_ns; /* between two nudges */
-    int signal;         /* sent last for want of an end; 0: none */
+    int signal;         /* the last one sent to end the process; 0: none */
     int taken;          /* interrupts that reached the cell as exceptions */
 };
 
@@ -65,7 +67,7 @@ hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
     return HF_OK;
 }
 
-/* The clock starts, if it doesn't run. */
+/* Start the clock, unless it runs. */
 static void
 begin_escalation(hf_kernel *kernel, long long now_ns) {
     struct hfi_escalate *escalation = kernel->escalate;
@@ -90,7 +92,7 @@ hfi_escalate_interrupt(hf_kernel *kernel) {
     begin_escalation(kernel, hfi_clock_ns());
 }
 
-/* The cell has begun, and has its grace from here. */
+/* The cell has begun: send the interrupt that waited, and count its grace from here. */
 static void
 send_waiting(hf_kernel *kernel, hfi_worker *worker) {
     if (!kernel->escalate->waits)
@@ -130,7 +132,7 @@ hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker,
         escalation->due_ns = 0;
 }
 
-/* Why it died, for the user; static text has no number in it. */
+/* Note for the user why the worker was ended. Static text has no number in it. */
 static void
 name_cause(const hf_kernel *kernel, hfi_worker *worker) {
     worker->fault = HFI_FAULT_UNINTERRUPTED;

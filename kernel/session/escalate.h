@@ -1,7 +1,7 @@
 /* escalate.h - interrupts, and the end of processes that ignore them.
  *
- * An interrupt sends SIGINT to the process of the running cell. If no exception comes
- * of it within the grace period, the process is ended.
+ * An interrupt sends SIGINT to the process of the running cell. If it raises no
+ * exception there within the grace period, the process is ended.
  *
  * Threads: everything belongs to the one thread that runs hf_kernel_run.
  */
@@ -11,15 +11,17 @@
 #include "session/session.h"
 
 extern const hfi_owner hfi_escalate_owner;
-/* The grace period: `seconds`; 0: the environment's; negative: no end. HF_E_INVALID. */
+/* Set the grace period to `seconds`; 0: use the environment's; negative: without end.
+ * HF_E_INVALID. */
 HF_CHECK hf_status hfi_escalate_configure(hf_kernel *kernel, long seconds,
                                           hf_error *reterr);
-/* Interrupt the cell that a worker has: at once, or when it begins. Nothing is sent to
- * a main worker that is dead and whose rollback hasn't answered yet. */
+/* Interrupt the cell that a worker has, at once or when it begins. Nothing is sent to a
+ * main worker that is dead and whose rollback hasn't answered yet. */
 void hfi_escalate_interrupt(hf_kernel *kernel);
-/* Whether an interrupt has become an exception in the cell. */
+/* Whether an interrupt was raised as an exception in the cell. */
 int hfi_escalate_has_reached(const hf_kernel *kernel);
-/* Sends the interrupt that waited for the cell to begin; forgets all when it ends. */
+/* Sends the interrupt that waited for the cell to begin; clears all state when it
+ * ends. */
 hfi_listener hfi_escalate_hear;
 void hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker,
                         const hfi_from_worker_interrupted *frame);

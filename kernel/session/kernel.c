@@ -1,17 +1,17 @@
 /* kernel.c - making a kernel, its one loop, and its end.
  *
- * One thread, one zmq_poll over the five sockets, the self-pipe, the fork server's and
- * each worker's channel and pipes. Nothing that the loop calls waits for a process for
- * longer than a tenth of a second, so the control channel and the heartbeat answer
- * while a cell runs, whatever the cell does. The price is that the loop's list is built
- * anew for each turn: a dozen entries.
+ * One thread has one zmq_poll over the five sockets, the self-pipe, the fork server's
+ * channel, and each worker's channel and pipes. Nothing that the loop calls waits for a
+ * process for longer than a tenth of a second. So the control channel and the heartbeat
+ * answer while a cell runs, whatever the cell does. The price: the list for zmq_poll, a
+ * dozen entries, is built again for each turn.
  *
- * A turn: read what is there; let time pass (streams, deaths, idle commit, rest); start
- * the next request. Signals reach it through the self-pipe, since hf_kernel_stop may be
- * called from a handler.
+ * A turn reads what is there, handles what is due (streams, deaths, idle commit, rest),
+ * and starts the next request. Signals come through the self-pipe, since hf_kernel_stop
+ * may be called from a handler.
  *
- * Threads of its own (one a channel) were rejected: every answer depends on the state
- * of the one queue, so they would only wait for each other.
+ * Rejected: one thread for each channel. Every answer depends on the state of the one
+ * queue, so the threads would only wait for each other.
  */
 #include "session/session.h"
 
@@ -44,12 +44,12 @@
 #include "workers/program.h"
 
 #define ITEMS_MAX    256
-#define TURN_WAIT_MS 1000 /* to see whether our parent lives */
+#define TURN_WAIT_MS 1000 /* to check whether our parent lives */
 
 /* The loop's own state. */
 struct hfi_loop {
-    int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
-    int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */
+    int wake[2]; /* the self-pipe: 'i' interrupt, 's' stop */
+    int parent;  /* the process that started us, of JPY_PARENT_PID; 0: not watched */
 };
 
 static hf_status
@@ -88,7 +88,7 @@ static hfi_listener *const listeners[] = {hfi_inbox_hear,
                                           hfi_death_hear,
                                           NULL};
 
-/* Whose state is made before anything is opened, in this order. */
+/* The owners, in the order in which they are created, before anything is opened. */
 static const hfi_owner *const owners[] = {
     &hfi_publish_owner,   &hfi_workers_owner,
     &hfi_standby_owner,   &hfi_commits_owner,
@@ -141,7 +141,7 @@ open_wire(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr)
     return status;
 }
 
-/* Once: in the kernel's banner, and in the server's log. */
+/* Warn once: in the kernel's banner, and in the server's log. */
 static hf_status
 warn_of_listeners(hf_kernel *kernel, hf_error *reterr) {
     static const char words[] =
@@ -184,7 +184,7 @@ watch_parent(hf_kernel *kernel) {
         kernel->loop->parent = 0;
 }
 
-/* NULL for a word that is none. */
+/* The run mode that a word names; NULL: none. */
 static const char *
 run_mode_of(const char *word) {
     static const char *const modes[] = {"auto", "in-process", "forked", "isolated"};
@@ -200,7 +200,7 @@ close_owners(hf_kernel *kernel) {
         hfi_owner_close(kernel, owners[i]);
 }
 
-/* With all its owners, which have nothing yet. */
+/* Make a kernel with all its owners, which are empty yet. */
 static hf_status
 make_kernel(hf_kernel **ret_kernel, hf_error *reterr) {
     hf_status status = HF_OK;
@@ -227,7 +227,8 @@ open_pipe(hf_kernel *kernel, hf_error *reterr) {
     return status;
 }
 
-/* Everything that a first cell needs, and what can be made while its workers start. */
+/* Open everything that a first cell needs. What can be made while its workers start
+ * comes last. */
 static hf_status
 open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) {
     kernel->run_mode = run_mode_of(options->run_mode);
@@ -244,11 +245,11 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
     if (status == HF_OK && options->commands != NULL)
         status = options->commands->create(hfi_workers_program(kernel),
                                            &kernel->commands, reterr);
-    if (status == HF_OK) /* before anything: clients try again after 100 ms or more */
+    if (status == HF_OK) /* first of all: clients try again only after 100 ms or more */
         status = open_wire(kernel, options, reterr);
     if (status == HF_OK)
         status = open_store(kernel, options, reterr);
-    if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
+    if (status == HF_OK) /* a first cell waits for it; the rest is made meanwhile */
         status = hfi_workers_start(kernel, 1, 0, reterr);
     if (status == HF_OK) {
         hfi_observe_init(kernel);
@@ -308,7 +309,7 @@ add_fd(zmq_pollitem_t *items, int *count, int fd, int writes) {
     items[(*count)++].revents = 0;
 }
 
-/* In a burst of text: see inbox.c. */
+/* Whether the worker isn't read now, because it is in a burst of text: see inbox.c. */
 static int
 is_calm(hfi_worker *worker, long long now_ns) {
     if (worker->calm_ns <= now_ns)
@@ -354,7 +355,7 @@ is_ready(const zmq_pollitem_t *items, int count, int fd) {
     return 0;
 }
 
-/* A dead peer is noticed when its channel is read. */
+/* Send what waits. A dead peer is noticed when its channel is read. */
 static void
 flush_control(hfi_control *control) {
     hf_error error = HF_ERROR_INIT;
@@ -363,8 +364,8 @@ flush_control(hfi_control *control) {
         hfi_log("%s", error.message);
 }
 
-/* Read and write what can be. Handling one worker may remove others from the list, so
- * it is walked by what was ready when the turn began. */
+/* Read and write what is ready. Handling one worker may remove others from the list, so
+ * we walk a list of what was ready when the turn began. */
 static void
 serve_workers(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
     if (hfi_workers_server(kernel)->control != NULL &&
@@ -422,10 +423,10 @@ start_next(hf_kernel *kernel, long long now_ns) {
     hfi_subshell_next(kernel, hfi_execute_answer);
 }
 
-/* Work that time brings, in this order, and its deadlines; NULL: it doesn't wake the
- * loop. */
+/* What is done at its time, in this order, and when it is due next. `deadline_ns` NULL:
+ * it doesn't wake the loop. */
 static const struct {
-    long long (*deadline_ns)(const hf_kernel *kernel); /* -1: at no time */
+    long long (*deadline_ns)(const hf_kernel *kernel); /* -1: never */
     void (*tick)(hf_kernel *kernel, long long now_ns);
 } clocks[] = {
     {hfi_escalate_deadline_ns, hfi_escalate_tick},
@@ -504,7 +505,7 @@ static void
 wake_loop(hf_kernel *kernel, char what) {
     int err = errno;
     ssize_t ignored = write(kernel->loop->wake[1], &what, 1);
-    (void)ignored; /* a full pipe wakes too */
+    (void)ignored; /* a full pipe wakes the loop, too */
     errno = err;
 }
 
@@ -531,7 +532,7 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_takeup_renounce(kernel);
     hfi_workers_end(kernel);
     hfi_handles_drop(kernel);
-    hfi_owner_close(kernel, &hfi_generations_owner); /* they have leases of the store */
+    hfi_owner_close(kernel, &hfi_generations_owner); /* it has leases of the store */
     hfi_owner_close(kernel, &hfi_commits_owner);
     hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);

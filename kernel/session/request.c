@@ -1,14 +1,17 @@
 /* request.c - a request as the worker sees it, and its cost as the client sees it.
  *
- * The JSON parts history unparsed: the worker reads what it needs. For an
- * execute_request the frontend adds what it decided: the code with its own magics
- * blanked, the execution count, and for a cell worker what to record and which names
- * stayed in the main worker.
+ * The client's JSON goes on unparsed: the worker reads the parts that it needs. To an
+ * execute_request the frontend adds what it has decided: the code, with the frontend's
+ * magics blanked, and the execution count. A cell worker also gets what to record, and
+ * which names stayed in the main worker.
  *
- * The cost of a cell goes into the reply's metadata under "holdfast". Hand-over in is
- * what passed from taking the request to the first line of user code: the main worker's
- * commit and the worker's binding; hand-over out is everything after the last line up
- * to the reply. So the three times add up to what the client waited for.
+ * The cost of a cell is put into the reply's metadata under "holdfast". It has three
+ * times, which add up to what the client has waited for:
+ *
+ * - in: from taking the request to the first line of user code; the main worker's
+ *   commit and the worker's binding
+ * - run: the code
+ * - out: from the last line to the reply
  */
 #include "session/request.h"
 
@@ -19,20 +22,20 @@
 #include "session/lists.h"
 #include "workers/program.h"
 
-/* What a frame has of the client's message. */
+/* The members of a frame that come from the client's message. */
 #define OF_MESSAGE(request)                                                            \
     .id = (request)->id, .type = hfi_part_text((request)->message.type),               \
     .header = (request)->message.header, .parent = (request)->message.parent,          \
     .metadata = (request)->message.metadata, .content = (request)->message.content,    \
     .buffers = {(request)->message.buffers, (request)->message.buffer_count}
 
-/* A dead worker is noticed by its channel, which ends the request. */
+/* Send a frame. A dead worker is noticed by its channel, which ends the request. */
 static void
 send_frame(hfi_control *channel, const hfi_frame *frame, const char *type) {
     hf_error error = HF_ERROR_INIT;
     if (hfi_control_send_consume(channel, frame, &error) != HF_OK) {
         hfi_log("%s: %s", type, error.message);
-        hfi_control_end(channel); /* nobody would answer it */
+        hfi_control_end(channel); /* without it nobody would answer the request */
     }
 }
 
@@ -109,8 +112,8 @@ write_number(hfi_textbuf *writer, const char *name, double value) {
         hfi_textbuf_format(writer, ",\"%s\":%.4f", name, value);
 }
 
-/* The way in is what remains: a standby that wasn't ready yet is waited for there, and
- * what IPython does before the cell's code is there, too, as a part of wait_ms. */
+/* The way in is what remains. It includes the wait for a standby that wasn't ready, and
+ * what IPython does before the cell's code. Both are parts of wait_ms. */
 hfi_times
 hfi_request_times(const hf_kernel *kernel, const hfi_map_report *report) {
     const hfi_cell *execution = &kernel->cell;
@@ -155,7 +158,7 @@ write_times(hf_kernel *kernel, const hfi_map_report *report, hfi_textbuf *writer
     write_number(writer, "recorder_ms", times.recorder_ms);
 }
 
-/* The worker's own figures, those that are numbers or text. */
+/* Write the worker's own figures: those that are numbers or text. */
 static void
 write_report(const hf_kernel *kernel, const hfi_map_report *report,
              hfi_textbuf *writer) {
@@ -197,7 +200,7 @@ skip_blanks(const char *text, size_t size, size_t at) {
     return at;
 }
 
-/* The worker's metadata with one key more. */
+/* Write the worker's metadata with one more key. */
 static void
 splice_metadata(hfi_textbuf *ret_metadata, hfi_part metadata, const hfi_textbuf *own) {
     const char *text = metadata.data;

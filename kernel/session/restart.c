@@ -1,25 +1,28 @@
 /* restart.c - main workers and fork servers that die before they are of use.
  *
  * A main worker that dies is replaced at once, with the variables of the last commit.
- * If the next one dies, too, before it has answered anything, there is a reason, which
- * decides:
+ * If the next one also dies before it has answered anything, what follows depends on
+ * the cause:
  *
- *   from outside      killed by somebody: says nothing of the notebook, and never is a
- *                     reason to give up
- *   at a value        which is in quarantine now (quarantine.c): the next gets further
- *   by itself         a failure. After FAILURES_MAX of them in a row the next binds
- *                     nothing at all ("bare"), and says so; after as many of those, or
- *                     where there is nothing to bind, nothing can be started
+ *     from outside      Somebody killed it. This says nothing about the notebook, and is
+ *                       never a reason to give up.
+ *     at a value        The value is in quarantine now (quarantine.c), so the next main
+ *                       worker gets further.
+ *     by itself         A failure. After FAILURES_MAX failures in a row the next main
+ *                       worker binds nothing at all ("bare"), and says so. After as many
+ *                       of those, or if there is nothing to bind, nothing can be started.
  *
  *     WHOLE ──failures──► BARE ──failures──► nothing can be started: the kernel ends,
  *       ▲                  │                 and leaves its session to a later one
  *       └─────an answer────┘
  *
- * Between two tries in a row lies a pause that grows, up to PAUSE_MAX_NS, and ends with
- * the first that gets ready. Requests wait for as long.
+ * Between tries in a row there are pauses, which grow up to PAUSE_MAX_NS. They end with
+ * the first main worker that gets ready. Requests wait for as long.
  *
- * A fork server that dies while there is a main worker is replaced in the same way, but
- * no request waits for it, and it is tried for ever: the notebook goes on. One thread.
+ * A fork server that dies while there is a main worker is replaced in the same way. But
+ * no request waits for it, and it is tried for ever, since the notebook goes on.
+ *
+ * One thread.
  */
 #include "session/restart.h"
 
@@ -39,23 +42,24 @@
 #define PAUSE_MAX_NS 2000000000LL
 #define DOUBLINGS    6
 
-/* The state in which the next main worker begins. */
+/* What the next main worker binds. */
 typedef enum hfi_start_kind {
-    HFI_START_WHOLE, /* all of the last commit */
-    HFI_START_BARE,  /* no variable: taking them over ended those before it */
+    HFI_START_WHOLE, /* all variables of the last commit */
+    HFI_START_BARE,  /* no variable: binding them ended the main workers before */
 } hfi_start_kind;
 
 typedef struct hfi_restart {
     hfi_start_kind kind;
-    long long due_ns; /* fork server or main worker are started then; 0: they run */
-    int tries;        /* that died since one was ready */
-    int failures;     /* that ended by themselves since one answered */
+    /* when to start the missing fork server or main worker; 0: they run */
+    long long due_ns;
+    int tries;    /* that died since one was ready */
+    int failures; /* that ended by themselves since one answered */
 } hfi_restart;
 
 const hfi_owner hfi_restart_owner = {offsetof(hf_kernel, restart),
                                      sizeof(struct hfi_restart), NULL, NULL};
 
-/* The first try is made at once. */
+/* The pause before a try. The first try is made at once. */
 static long long
 pause_ns(int tries) {
     if (tries < 2)
@@ -64,7 +68,7 @@ pause_ns(int tries) {
     return pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
 }
 
-/* Nothing can be started. */
+/* End the kernel, since nothing can be started. */
 static void
 give_up(hf_kernel *kernel, const hf_error *error) {
     hfi_textbuf text = {0};
@@ -117,12 +121,13 @@ start_workers(hf_kernel *kernel) {
     if (status != HF_OK) {
         hfi_log("%s", error.message);
         kernel->restart->tries++;
-        /* A dying fork server's end will be noted; a healthy notebook needs none. */
+        /* If the fork server is dying, its end will be handled. A healthy notebook
+         * needs none. */
         if (status != HF_E_GONE && with_main)
             fail_start(kernel, &error);
         hfi_restart_begin(kernel);
     } else if (with_main && !hfi_cell_is_in_worker(&kernel->cell)) {
-        hfi_commits_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
+        hfi_commits_adopt(kernel, NULL, NULL); /* bind nothing of a dead cell */
     }
 }
 

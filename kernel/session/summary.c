@@ -1,21 +1,23 @@
 /* summary.c - the line below a recorded cell: what it cost, at a glance.
  *
- *   1.24 s on 1.0 cores; memory up to 312 MiB (+24 MiB); read 0 B, wrote 12 MiB;
- *   1,011,604 events, recording took 52 ms (4.2 %); in 23 ms (1.2 GiB; binding
- *   variables 20 ms), out 2.0 ms (80 MiB); ran isolated
+ *     1.24 s on 1.0 cores; memory up to 312 MiB (+24 MiB); read 0 B, wrote 12 MiB;
+ *     1,011,604 events, recording took 52 ms (4.2 %); in 23 ms (1.2 GiB; binding
+ *     variables 20 ms), out 2.0 ms (80 MiB); ran isolated
  *
- * Nothing is read or measured for it here: the worker's report has the cell's processor
- * time, memory and I/O, the recorder has counted its events, and the frontend knows
- * what the client waited for. So it costs as much as a message. The time of recording
- * is known for our own recorder, once a process that waits, or the first cell's, has
- * measured the cost of an event; for Score-P it isn't known, and the line says so.
+ * Nothing is read or measured for the line, so it costs no more than a message. The
+ * worker's report has the processor time, memory and I/O of the cell. The recorder has
+ * counted its events. The frontend knows how long the client has waited. The time that
+ * recording took is known for our own recorder, once a process that waits, or that of
+ * the first cell, has measured the cost of an event. For Score-P it isn't known, and
+ * the line says so.
  *
- * Each term has its meaning beside it: in the HTML as a title, which a browser shows when
- * the pointer rests there, and in a frame to the main worker, for `%holdfast explain`.
+ * Each term has its meaning beside it: in the HTML as a title, which a browser shows
+ * under the pointer, and in a frame to the main worker for `%holdfast explain`.
  *
- * It is a display of its own after the cell's outputs, marked in its metadata, so that
- * a program that compares outputs can leave it out. The worker says whether it is
- * wanted, since the switch is in the notebook's environment (HOLDFAST_SUMMARY).
+ * The line is a display of its own after the cell's outputs. Its metadata marks it, so
+ * that a program that compares outputs can leave it out. The worker says whether the
+ * user wants it, because the switch is in the notebook's environment
+ * (HOLDFAST_SUMMARY).
  *
  * One thread.
  */
@@ -31,16 +33,16 @@
 #include "session/request.h"
 #include "session/workers.h"
 
-#define LEAST_MS  0.001 /* of recording: less is nothing to say */
-#define CAUSE_MS  20    /* a way in that took so long has its largest part named */
+#define LEAST_MS  0.001 /* of recording; less isn't shown */
+#define CAUSE_MS  20    /* a way in that took this long has its largest part named */
 #define TERMS_MAX 16    /* the line below has 13 at most */
 
-/* The line, and what it says term by term. A meaning is HTML as well as text: it has no
- * character that HTML gives a sense. */
+/* The line, and its terms with their meanings. A meaning is used in HTML and in text,
+ * so it has no character that is special in HTML. */
 typedef struct cost_line {
     hfi_textbuf text;
     struct {
-        size_t begin, end; /* in the text */
+        size_t begin, end; /* place in the text */
         hfi_textbuf meaning;
     } terms[TERMS_MAX];
     size_t count;
@@ -53,7 +55,8 @@ line_fini(cost_line *line) {
         hfi_textbuf_fini(&line->terms[i].meaning);
 }
 
-/* The next term, after `before`, which belongs to none: write it, then end_term(). */
+/* Begin a term: write `before`, which belongs to no term. The caller writes the term,
+ * and calls end_term(). */
 static hfi_textbuf *
 begin_term(cost_line *line, const char *before) {
     assert(line->count < TERMS_MAX);
@@ -73,7 +76,7 @@ end_term(cost_line *line, const char *meaning, ...) {
     hfi_textbuf_format(&line->terms[line->count++].meaning, "%s", text);
 }
 
-/* In the best unit of B, KiB, ...; three digits. */
+/* In the best unit of B, KiB, ..., with three digits. */
 static void
 write_bytes(hfi_textbuf *text, double bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -90,7 +93,7 @@ static void
 write_time(hfi_textbuf *text, double ms) {
     if (ms >= 1000)
         hfi_textbuf_format(text, "%.2f s", ms / 1000);
-    else if (ms < 0.0995) /* what few events cost */
+    else if (ms < 0.0995) /* the time of few events */
         hfi_textbuf_format(text, "%.2g \xc2\xb5s", ms * 1000);
     else
         hfi_textbuf_format(text, ms >= 99.95 ? "%.0f ms" : "%.1f ms", ms);
@@ -191,7 +194,7 @@ write_recording(cost_line *line, const hfi_times *times) {
     }
 }
 
-/* The part that took most of a long way in; after `before`. */
+/* Write `before`, and the part that took most of a long way in. */
 static void
 write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
             const char *before, const char *after) {
@@ -285,7 +288,7 @@ write_line(cost_line *line, const hf_kernel *kernel, const hfi_map_report *repor
     write_run_mode(line, kernel);
 }
 
-/* The first term is bold: the time is what people look for. */
+/* The first term is bold, because the time is what people look for. */
 static void
 write_html(const cost_line *line, const char *where, hfi_textbuf *html) {
     size_t at = 0;
@@ -306,7 +309,7 @@ write_html(const cost_line *line, const char *where, hfi_textbuf *html) {
     hfi_textbuf_format(html, "</div>");
 }
 
-/* For `%holdfast explain`. */
+/* Send the terms to the main worker, for `%holdfast explain`. */
 static void
 send_terms(hf_kernel *kernel, const cost_line *line) {
     hfi_part terms[2 * TERMS_MAX];

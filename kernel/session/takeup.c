@@ -1,28 +1,29 @@
 /* takeup.c - the session of a frontend that was killed, for the next one.
  *
- * Jupyter starts a kernel anew that is no more, with the same connection file. The
- * commits of the dead one are still in shared memory, so the new one goes on with it.
- * The session is known by the file's path and the key in it, of which it bears a digest
- * (hf_claim): another notebook has another file, and a frontend that hasn't read it
- * can't know it.
+ * Jupyter restarts a dead kernel with the same connection file. The commits of the dead
+ * kernel are still in shared memory, so the new kernel goes on with them. The session
+ * carries a digest of the file's path and key (hf_claim). Another notebook has another
+ * file, and a frontend that hasn't read the file can't compute the digest.
  *
- * Not taken up is what ended in an orderly way: by a shutdown_request (a restart that
- * somebody asked for is one), SIGTERM, exit(), or the end of our parent. Then the
- * session is gone, or has no claim any more where its removal was interrupted. A kernel
- * that can start no worker (restart.c) leaves its session, too.
+ * A session isn't taken up if its kernel ended in an orderly way: by a shutdown_request
+ * (also for a restart that somebody asked for), SIGTERM, exit(), or the end of our
+ * parent. Then the session is gone, or has lost its claim if its removal was
+ * interrupted. A kernel that can start no worker (restart.c) leaves its session, too.
  *
- * A server that kills a kernel because somebody asked for a restart, and it didn't
- * answer, says so to the next one (HOLDFAST_TAKE_UP=0, holdfast/provisioner.py), which
- * frees what was left.
+ * A server may kill a kernel because somebody asked for a restart and the kernel didn't
+ * answer. It says so to the next one (HOLDFAST_TAKE_UP=0, holdfast/provisioner.py),
+ * which frees what was left.
  *
- * Until the next frontend starts, a process of ours waits, and frees it in the end
- * (reaper.c). If that process dies, another one takes its place: without one, any kernel
- * that starts frees what a dead one left, though its own server may come for it. A
- * session in a memfd has no name, and ends with its processes.
+ * Until the next frontend starts, a process of ours waits, and frees the session in the
+ * end (reaper.c). If that process dies, another one replaces it. Without it any kernel
+ * that starts would free what a dead one left, even if the dead one's server is about
+ * to restart it. A session in a memfd has no name, and ends with its processes.
  *
- * State that only the frontend has is written into the session's notes as it changes:
- * the execution count, and how many of the cells that ran were committed. The steps of
- * the history are gone: their leases were the dead frontend's. One thread.
+ * State that only the frontend has is written into the session's notes whenever it
+ * changes: the execution count, and how many of the cells that ran were committed. The
+ * steps of the history are lost, because their leases were the dead frontend's.
+ *
+ * One thread.
  */
 #include "session/restart.h"
 
@@ -39,7 +40,7 @@
 
 typedef struct hfi_takeup {
     hfi_reaper reaper;  /* frees the store if we are killed */
-    hfi_textbuf notice; /* for the first cell, where the session was taken up */
+    hfi_textbuf notice; /* message for the first cell, if the session was taken up */
     int bequeathed;     /* the session is left to a later kernel */
 } hfi_takeup;
 
@@ -64,7 +65,7 @@ may_take_up(void) {
     return text == NULL || strcmp(text, "0") != 0;
 }
 
-/* The digest of the connection file's path and key; 0 without memory. */
+/* The digest of the connection file's path and key. Returns 0 without memory. */
 static int
 make_claim(const hf_kernel *kernel, hf_claim *ret_claim) {
     const char *path = kernel->connection.path, *key = kernel->connection.key;
@@ -92,7 +93,7 @@ hfi_takeup_begin(hf_kernel *kernel, const char *connection_path) {
                 error.message);
 }
 
-/* The reaper is dead: have another one. */
+/* The reaper is dead: start another one. */
 static void
 replace_reaper(hf_kernel *kernel) {
     hfi_reaper *reaper = &kernel->takeup->reaper;
@@ -117,7 +118,7 @@ hfi_takeup_hear(hf_kernel *kernel, const hfi_event *event) {
         replace_reaper(kernel);
 }
 
-/* The message for the user below the first cell. */
+/* Write the message for the user that is shown below the first cell. */
 static void
 write_notice(hf_kernel *kernel) {
     hfi_textbuf *text = &kernel->takeup->notice;
@@ -140,7 +141,7 @@ write_notice(hf_kernel *kernel) {
     hfi_textbuf_format(text, ". Restart the kernel to begin with nothing.\n");
 }
 
-/* 1 if there was one. */
+/* Returns 1 if a session was taken up. */
 static int
 take_up(hf_kernel *kernel, const hf_claim *claim) {
     hf_error error = HF_ERROR_INIT;
@@ -161,7 +162,7 @@ take_up(hf_kernel *kernel, const hf_claim *claim) {
     }
     kernel->count = (long long)hf_session_noted(kernel->store, NOTE_COUNT);
     if (hf_session_generation(kernel->store) == 0)
-        return 1; /* nothing is in it */
+        return 1; /* it has no content */
     write_notice(kernel);
     hfi_log("took up the session %s of a kernel that was killed",
             hf_session_name(kernel->store));
