@@ -3,20 +3,20 @@
  * The cell waits for the main worker's answer to a commit (commits.c), which says where
  * it is to run:
  *
- *     in-process   In the main worker, with events on. Every object is there, and nothing
- *                  is saved, bound or decoded. The risk is that of a plain cell: if the
- *                  cell kills the main worker, the changes of plain cells since the last
- *                  commit are lost. So a rollback is made first (rollback.c).
- *     isolated     In a cell worker. The commit is published and leased to it. What it
- *                  prepares is published before the reply is sent, and the main worker
- *                  adopts it.
- *     forked       The same in a fork of the main worker, which has the notebook already.
- *                  For a process that can't record the cell and be the main worker
- *                  afterwards, as under Score-P.
+ *   in-process   In the main worker, with events on. Every object is there, and nothing
+ *                is saved, bound or decoded. The risk is that of a plain cell: if the
+ *                cell kills the main worker, the changes of plain cells since the last
+ *                commit are lost. So a rollback is made first (rollback.c).
+ *   isolated     In a cell worker. The commit is published and leased to it. What it
+ *                prepares is published before the reply is sent, and the main worker
+ *                adopts it.
+ *   forked       The same in a fork of the main worker, which has the notebook already.
+ *                For a process that can't record the cell and be the main worker
+ *                afterwards, as under Score-P.
  *
- *     commit ──"fork"──► FORKING ──"forked" (pid)──► STARTING ──► reply ──► publish
- *                         │                            │
- *                         └─"forked" (error)───────────┴─"refused"──► a cell worker
+ *   commit ──"fork"──► FORKING ──"forked" (pid)──► STARTING ──► reply ──► publish
+ *                       │                            │
+ *                       └─"forked" (error)───────────┴─"refused"──► a cell worker
  *
  * A forked cell begins with a commit, too. So a cell worker can take the fork's place
  * at any time before the cell begins:

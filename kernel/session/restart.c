@@ -4,17 +4,17 @@
  * If the next one also dies before it has answered anything, what follows depends on
  * the cause:
  *
- *     from outside      Somebody killed it. This says nothing about the notebook, and is
- *                       never a reason to give up.
- *     at a value        The value is in quarantine now (quarantine.c), so the next main
- *                       worker gets further.
- *     by itself         A failure. After FAILURES_MAX failures in a row the next main
- *                       worker binds nothing at all ("bare"), and says so. After as many
- *                       of those, or if there is nothing to bind, nothing can be started.
+ *   from outside      Somebody killed it. This says nothing about the notebook, and is
+ *                     never a reason to give up.
+ *   at a value        The value is in quarantine now (quarantine.c), so the next main
+ *                     worker gets further.
+ *   by itself         A failure. After FAILURES_MAX failures in a row the next main
+ *                     worker binds nothing at all ("bare"), and says so. After as many
+ *                     of those, or if there is nothing to bind, nothing can be started.
  *
- *     WHOLE ──failures──► BARE ──failures──► nothing can be started: the kernel ends,
- *       ▲                  │                 and leaves its session to a later one
- *       └─────an answer────┘
+ *   WHOLE ──failures──► BARE ──failures──► nothing can be started: the kernel ends,
+ *     ▲                  │                 and leaves its session to a later one
+ *     └─────an answer────┘
  *
  * Between tries in a row there are pauses, which grow up to PAUSE_MAX_NS. They end with
  * the first main worker that gets ready. Requests wait for as long.
