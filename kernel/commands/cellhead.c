@@ -1,15 +1,14 @@
 /* cellhead.c - where a cell's command stands.
  *
- * A command counts as the first line that is neither blank nor a comment, wherever a
- * person put a heading over it. Lines behind it stay where they are: lines that are
- * taken from a cell are replaced by as many, so that a traceback names the line that
- * the person sees. They become comments, not empty lines, because IPython drops leading
- * empty lines and counts anew. Only when another cell magic follows do they become
- * empty: it must be the first thing that IPython sees, and its body is numbered from
- * itself.
+ * A command counts if it is the first line that is neither blank nor a comment: people
+ * put headings above it. Lines behind it stay where they are. Lines that are taken from
+ * a cell are replaced by as many, so that a traceback names the line that the person
+ * sees. They become comments, because IPython drops leading empty lines and counts
+ * without them. If another cell magic follows, they become empty: the magic must be the
+ * first thing that IPython sees, and its body is numbered from the magic.
  *
  * Magics that run the lines below them, such as %%time, may stand above a command that
- * says where these are to run: they belong to what runs there, so the command is moved
+ * says where these lines run. They belong to what runs there, so the command is moved
  * to the top. Below any other magic (%%writefile, %%bash) the same words are text.
  */
 #include "commands/cellhead.h"

@@ -21,19 +21,21 @@ typedef struct hfi_cellhead {
     hfi_part body;     /* the lines below it */
 } hfi_cellhead;
 
-/* Every part points into `cell`. Without such a line all but `before` are empty. */
+/* Cut the cell. Every part points into `cell`. If there is no such line, all parts but
+ * `before` are empty. */
 void hfi_cellhead_parse(hfi_part cell, hfi_cellhead *ret_head);
 
 /* Is there a line that is neither blank nor a comment? */
 bool hfi_cellhead_has_code(hfi_part cell);
 
-/* If magics that run their body, such as %%time, stand above %%execute_with_scorep or
- * %%isolated, add the cell to the text with that command at its top and every other
- * line at its old number, and return true. Otherwise the text stays as it is. */
+/* The cell may have magics that run their body, such as %%time, above
+ * %%execute_with_scorep or %%isolated. Then add the cell to the text with that command
+ * at its top and every other line at its old number, and return true. Otherwise leave
+ * the text as it is. */
 bool hfi_cellhead_lift(hfi_part cell, hfi_textbuf *text);
 
-/* Add `lines` to the text such that as many lines come out, none of them code: as
- * comments, or empty when `empty` is set (IPython wants a cell magic first). */
+/* Add as many lines as `lines` has to the text, without code: as comments, or empty if
+ * `empty` is set (IPython wants a cell magic first). */
 void hfi_cellhead_blank(hfi_textbuf *text, hfi_part lines, bool empty);
 
 /* ---- pyline.c ----
@@ -41,34 +43,35 @@ void hfi_cellhead_blank(hfi_textbuf *text, hfi_part lines, bool empty);
  * The physical lines of a cell, and which of them begin a statement.
  */
 
-/* Text that looks like a magic inside a string is a string; `%b` on the second line of
- * a bracket is a modulo. Code that removes magics or indents a cell uses this. */
+/* A scanner by lines. It knows that text in a string isn't a magic, and that `%b` on
+ * the second line of a bracket is a modulo. It is used to remove magics from a cell and
+ * to indent it. */
 
 typedef enum hfi_pyline_kind {
-    HFI_PYLINE_BLANK,   /* nothing but blanks, where a statement could begin */
-    HFI_PYLINE_COMMENT, /* only a comment, where a statement could begin */
+    HFI_PYLINE_BLANK,   /* blank, at a place where a statement could begin */
+    HFI_PYLINE_COMMENT, /* a comment only, at a place where a statement could begin */
     HFI_PYLINE_CODE,    /* begins a statement */
     HFI_PYLINE_MAGIC,   /* IPython's: %x, !x, ?x, x?, y = %x, y = !x */
-    HFI_PYLINE_INSIDE,  /* goes on with a string, a bracket or a backslash: not to be
-                           touched */
+    /* inside a string or bracket, or after a backslash: must not be changed */
+    HFI_PYLINE_INSIDE,
 } hfi_pyline_kind;
 
 typedef struct hfi_pyline {
     hfi_pyline_kind kind;
     hfi_part text; /* without LF or CR LF */
     size_t indent; /* bytes of leading space and tab */
-    bool carried;  /* MAGIC: the line before ended in a backslash */
+    bool carried;  /* MAGIC: goes on from the line before, which ended in a backslash */
 } hfi_pyline;
 
 enum { HFI_PYLINE_DEPTH = 256 }; /* CPython stops at 200 brackets */
 
-/* Treat as opaque. No allocation: needs no release. */
+/* Opaque. It allocates nothing, so it needs no release. */
 typedef struct hfi_pyline_scanner {
     hfi_part rest;
     char stack[HFI_PYLINE_DEPTH]; /* see pyline.c */
     size_t depth;
-    bool joined; /* a backslash ended the line before */
-    bool magic;  /* ... and it was a magic */
+    bool joined; /* the line before ended in a backslash */
+    bool magic;  /* and it was a magic */
 } hfi_pyline_scanner;
 
 void hfi_pyline_begin(hfi_pyline_scanner *scanner, hfi_part source);

@@ -1,22 +1,22 @@
-/* command.c - what a cell's command means in the mode that the session is in.
+/* command.c - what a cell's command means in the session's mode.
  *
- * There are three modes. By default cells run. In multi-cell mode they are marked and
- * run together at the end; in write mode they are recorded into a script. One table
- * says which command is allowed in which mode, and whether it may have other text in
- * its cell; handlers only see what is allowed.
+ * There are three modes. By default cells run. In multi-cell mode they are marked, and
+ * run together at the end. In write mode they are recorded into a script. One table
+ * says which command is allowed in which mode, and whether its cell may have other
+ * text. Handlers only get what is allowed.
  *
- * A call either happens or it doesn't. Handlers write what they decide into an outcome;
- * what they have to append at once (marked cells, the script) has a mark to which it is
- * cut back. Only after every allocation succeeded is the outcome made true, by
- * apply_outcome(), which can't fail.
+ * A call has its full effect or none. Handlers write their decision into an outcome.
+ * What they have to append at once (marked cells, the script) has a mark, to which it
+ * is cut back on failure. Once every allocation has succeeded, apply_outcome(), which
+ * can't fail, puts the outcome into effect.
  *
  * mode.c and setting.c have the handlers.
  *
- * The sentences that go to stdout, and `print`ed headings in multi-cell mode, are an
- * interface: notebooks written for the published Score-P kernel have them as expected
- * outputs. Lines on stderr are ours.
+ * The sentences on stdout, and the headings that are printed in multi-cell mode, are an
+ * interface: notebooks for the published Score-P kernel have them as expected outputs.
+ * Lines on stderr are ours.
  *
- * Nothing here touches a socket, a process or the clock; files only at %%end_writefile.
+ * Nothing here uses a socket, a process or the clock; only %%end_writefile uses files.
  * No locks: one thread at a time.
  */
 #include "commands/outcome.h"
@@ -37,9 +37,9 @@ struct command {
     const char *name;
     void (*handle)(hfi_outcome *outcome);
     int modes;
-    bool takes_argument; /* on its own line */
+    bool takes_argument; /* in the command's own line */
     bool takes_body;     /* in the lines below */
-    bool runs_body;      /* as Python: then a NUL in it is Python's business */
+    bool runs_body;      /* as Python, which then also handles a NUL in it */
 };
 
 static const hfi_viewer vampir = {"Vampir", "vampir", "traces.otf2"};
@@ -96,7 +96,7 @@ refuse_command(hfi_outcome *outcome, const struct command *command) {
                                        "%%start_writefile starts it.\n");
 }
 
-/* Report text that a command's cell should not have. */
+/* Report text in a command's cell that has no effect. */
 static void
 mention_ignored(hfi_outcome *outcome, const struct command *command) {
     if (!command->takes_argument && outcome->head.argument.size)
@@ -129,8 +129,8 @@ decide_outcome(hfi_outcome *outcome) {
     command->handle(outcome);
 }
 
-/* HOLDFAST_RECORD: each cell is recorded, or none is, whatever it begins with. Cells that
- * ask about recordings stay plain. */
+/* With HOLDFAST_RECORD every cell is recorded, or none is, whatever command it begins
+ * with. Cells that ask about recordings stay plain. */
 static void
 choose_recording(hfi_outcome *outcome) {
     const char *chosen = getenv("HOLDFAST_RECORD");
@@ -160,7 +160,7 @@ has_failed(const hfi_outcome *outcome) {
            hfi_writefile_failed(&commands->writefile);
 }
 
-/* Make the outcome true; `arguments` are the directive's. Doesn't fail. */
+/* Put the outcome into effect; `arguments` are the directive's. Doesn't fail. */
 static void
 apply_outcome(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
     hfi_commands *commands = outcome->commands;

@@ -22,26 +22,27 @@
 
 #include "commands/directive.h"
 
-/* Commands of a new session: no mode, no arguments. `python` is the interpreter that
- * generated shell scripts run, best as an absolute path; copied. HF_E_NOMEM. */
+/* Commands of a new session, without a mode or arguments. `python` is the interpreter
+ * that generated shell scripts run, best as an absolute path; it is copied.
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_commands_create(const char *python, hfi_commands **ret_commands,
                                        hf_error *reterr);
 /* NULL is fine. A script that was begun and not ended is not written. */
 void hfi_commands_close(hfi_commands *commands);
 
-/* Decide about a cell of `length` bytes, in which a NUL is a byte like others: what is
- * run keeps it, for Python to refuse; settings with one are refused here. `cwd` is the
- * main worker's directory (absolute): script names are relative to it. `search_path` is
+/* Decide about a cell of `length` bytes. A NUL is a byte like others: code keeps it,
+ * for Python to refuse; settings with a NUL are refused here. `cwd` is the main
+ * worker's directory (absolute), to which script names are relative. `search_path` is
  * the PATH in which vampir is looked for; NULL: nowhere. A user's mistake is not a
- * failure: HF_OK, with one line per mistake in ret_directive->err. Failures:
- * HF_E_NOMEM, after which the commands are as they were before the call. The caller
- * gives the directive back with hfi_directive_fini. */
+ * failure: the result is HF_OK, with one line for each mistake in ret_directive->err.
+ * HF_E_NOMEM: the commands are as they were before the call. The caller releases the
+ * directive with hfi_directive_fini. */
 HF_CHECK hf_status hfi_commands_feed(hfi_commands *commands, const char *code,
                                      size_t length, const char *cwd,
                                      const char *search_path,
                                      hfi_directive *ret_directive, hf_error *reterr);
 
-/* All of it as a table, for hf_kernel_options. */
+/* All of this as a table, for hf_kernel_options. */
 extern const hf_kernel_commands hfi_python_commands;
 
 #endif

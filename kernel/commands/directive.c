@@ -1,8 +1,8 @@
-/* directive.c - what the frontend itself needs of a directive.
+/* directive.c - the part of directives that the frontend itself needs.
  *
- * All else in this directory belongs to the program holdfast-kernel: it knows Python
- * and the commands of the Score-P kernel. This file is a part of libholdfast-kernel,
- * which knows neither, so it uses nothing of the other files.
+ * This file belongs to libholdfast-kernel, which knows neither Python nor the commands
+ * of the Score-P kernel. All other files of this directory belong to the program
+ * holdfast-kernel, which knows both. So this file uses none of them.
  */
 #include "commands/directive.h"
 

@@ -1,11 +1,11 @@
 /* directive.h - the decision of a program's commands about a cell.
  *
  * The frontend knows no command and no language. The program that uses the library
- * passes a table of functions (hf_kernel_options.commands); holdfast-kernel's is in
- * command.c. They read each cell that a user runs, and answer with a directive, which
- * the frontend carries out; they also know the output of a dying worker, and the words
- * by which messages name commands. Without a table each cell is run as it is. Every
- * member may be NULL except the first three.
+ * passes a table of functions (hf_kernel_options.commands). The table of
+ * holdfast-kernel is in command.c. The functions read each cell that a user runs, and
+ * answer with a directive, which the frontend carries out. The table also knows the
+ * output of a dying worker, and how messages name commands. Without a table each cell
+ * is run as it is. Every member may be NULL except the first three.
  *
  * Threads: a table's functions are called by the one thread that runs hf_kernel_run.
  */
@@ -18,9 +18,9 @@
 #include "holdfast/kernel.h"
 #include "wire/filter.h"
 
-/* The history's command, if the whole cell is one. */
+/* What a cell does with the history, if the cell is nothing but such a command. */
 typedef enum hfi_history_kind {
-    HFI_HISTORY_NONE,     /* not ours: the cell is one like others */
+    HFI_HISTORY_NONE,     /* not a command of ours: a cell like others */
     HFI_HISTORY_SHOW,     /* only reads, and needs no commit */
     HFI_HISTORY_UNDO,     /* undo */
     HFI_HISTORY_CHECKOUT, /* checkout N */
@@ -36,7 +36,7 @@ typedef struct hfi_history {
     unsigned long long limit_bytes;
 } hfi_history;
 
-/* "undo" and so on: the kind as the control protocol names it. */
+/* The kind as the control protocol names it, such as "undo". */
 const char *hfi_history_name(hfi_history_kind kind);
 
 typedef enum hfi_directive_kind {
@@ -53,20 +53,20 @@ typedef struct hfi_viewer {
     const char *file;    /* what it opens, in the trace's directory */
 } hfi_viewer;
 
-/* The decision about one cell. For every kind, before anything runs, the frontend
- * publishes `out` as stream stdout, `err` as stream stderr and `note` as display_data
- * (text/plain), and sends `environment` to the main worker. The strings are UTF-8 if
- * the cell was. */
+/* The decision about one cell. Before anything runs, the frontend publishes `out` as
+ * stream stdout, `err` as stream stderr and `note` as display_data (text/plain), and
+ * sends `environment` to the main worker. The strings are UTF-8 if the cell was. */
 typedef struct hfi_directive {
     hfi_directive_kind kind;
-    char *code;         /* RUN: what to run, lines where the cell has them; else NULL */
-    size_t code_length; /* bytes, without the NUL at the end; there may be others */
+    /* RUN: the code, with every line at its number in the cell; else NULL */
+    char *code;
+    size_t code_length; /* bytes, without the final NUL; there may be other NULs */
     char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
     const char *run_mode; /* RUN_INSTRUMENTED: as in --run; NULL: not chosen */
     bool isolated;        /* RUN_INSTRUMENTED: a fresh process, but no recording */
     bool multicell; /* RUN_INSTRUMENTED: code was generated from the marked cells */
     const hfi_viewer *viewer; /* RUN_INSTRUMENTED: opens the trace; NULL: none does */
-    unsigned repeat;          /* RUN_INSTRUMENTED: so many runs in turn; 0: one */
+    unsigned repeat;          /* RUN_INSTRUMENTED: number of runs in turn; 0: one */
     char *out;                /* NULL: nothing */
     char *err;                /* NULL: nothing */
     char *note;               /* NULL: nothing */
@@ -97,14 +97,14 @@ struct hf_kernel_commands {
                       const char *cwd, const char *search_path,
                       hfi_directive *ret_directive, hf_error *reterr);
     void (*close)(hfi_commands *commands);
-    /* From here on the cell with this code is In[number]. */
+    /* The cell with this code is In[number] from now on. */
     void (*note)(hfi_commands *commands, const char *code, size_t length,
                  long long number);
     /* For a new worker's standard error. The frontend closes it, before the commands.
      * NULL: the worker's text is shown as it comes. */
     hfi_filter *(*filter)(hfi_commands *commands);
     const char
-        *history;      /* as messages name the command of undo, retry, load: one word */
+        *history; /* how messages name the command for undo, retry, load: one word */
     const char *where; /* the command that shows where a recorded cell's time went */
 };
 

@@ -1,29 +1,32 @@
-/* dump.c - Python's tracebacks of a process that dies, without the frames that aren't
- * the user's.
+/* dump.c - Python's tracebacks of a dying process, with only the frames that are the
+ * user's.
  *
- * Python's fault handler writes, for each thread, a line that begins with the word
+ * For each thread Python's fault handler writes a line that begins with the word
  * Thread, a line for each frame, innermost first, and an empty line. Below the cell's
- * own frames stand those of IPython's shell and of ours, which the traceback of an
- * exception leaves out, too; and there are threads that only serve the notebook. So a
- * thread is held until it is whole. It is cut above the shell's function that runs a
- * cell's code; if that isn't in it, but something of ours is, it is not shown,
- * unless it is the one that died. A cell's file is shown as the cell.
+ * own frames are frames of IPython's shell and of ours. The traceback of an exception
+ * leaves them out, so we do, too. There are also threads that only serve the notebook.
  *
- * Other text is shown as it comes. A line of which so little is there that it may
- * become the begin of one is held; for how long, the caller knows.
+ * So a thread is held until it is complete. It is cut above the shell's function that
+ * runs a cell's code. If it has no such function but something of ours, it isn't shown,
+ * unless it is the thread that died. A cell's file is shown as the cell.
  *
- * The handler has no option for where to stop; a handler of ours would have to read
- * frames in a signal's context, which Python's own knows how to.
+ * Other text is shown as it comes. A line is held if it is so short yet that it may
+ * become the first line of a thread. The caller knows for how long.
+ *
+ * The handler has no option for where to stop. A handler of ours would have to read
+ * frames in a signal's context, which only Python's own can do.
  *
  * To Python a cell's code is a file, DIRECTORY/ipykernel_PID/HASH.py, as clients'
- * debuggers know it: the hash is Murmur2, with the seed that the debugger's protocol
- * gives, of the text that the client has. An exception's traceback says In[n] instead,
- * since IPython has a table; what the fault handler writes comes from a process that is
- * about to die, and here is the only table that outlives it.
+ * debuggers know it. The hash is Murmur2 of the text that the client has, with the seed
+ * that the debugger's protocol gives. An exception's traceback says In[n] instead,
+ * because IPython has a table. The process that the fault handler writes for is about
+ * to die, so the table here is the only one that is left.
  *
- * The last cells are kept, a few thousand: a function of an older one is shown by its
- * file. If two cells have one text, the later one counts, as in IPython. To have the
- * worker send each name was rejected: it would compute it twice, in Python. One thread.
+ * The last few thousand cells are kept. A function of an older cell is shown by its
+ * file. If two cells have the same text, the later one counts, as in IPython. Rejected:
+ * have the worker send each name. It would compute the hash twice, in Python.
+ *
+ * One thread.
  */
 #include "commands/dump.h"
 
@@ -88,7 +91,7 @@ hash_of(hfi_part path) {
     return at >= size && memcmp(text + at - size, directory, size) == 0 ? hash : -1;
 }
 
-/* The number of the last cell that is the file of this path; 0 if none is. */
+/* The number of the last cell whose file is this path; 0: none. */
 static long long
 find_cell(const hfi_cellnames *names, hfi_part path) {
     int64_t hash = hash_of(path);
@@ -102,12 +105,14 @@ find_cell(const hfi_cellnames *names, hfi_part path) {
     return 0;
 }
 
-/* Zeroed is at the begin of a line. */
+/* Zeroed, it is at the beginning of a line. */
 typedef struct hfi_dump {
     hfi_filter filter;
-    hfi_textbuf held; /* a thread's frames, or what may become them */
-    int within;       /* the begin of the line is shown already */
-    int dropped;      /* the thread before: the empty line behind it goes, too */
+    /* frames of a thread, or the beginning of a line that may become one */
+    hfi_textbuf held;
+    int within; /* the beginning of the line is shown already */
+    /* the thread before was dropped, so the empty line after it is dropped, too */
+    int dropped;
     const hfi_cellnames *names; /* NULL: cells are shown by their files */
 } hfi_dump;
 
@@ -136,7 +141,7 @@ part_contains(hfi_part text, const char *word) {
     return 0;
 }
 
-/* The first line with its end, or all where it has none. */
+/* The first line with its end, or everything if there is no line end. */
 static hfi_part
 first_line(hfi_part text) {
     const char *end = text.size > 0 ? memchr(text.data, '\n', text.size) : NULL;
@@ -154,7 +159,7 @@ part_behind(hfi_part text, size_t size) {
     return hfi_part_of(part_chars(text) + size, text.size - size);
 }
 
-/* The kind of block that begins here; KINDS for none. */
+/* The kind of block that begins here; KINDS if none does. */
 static int
 block_kind(hfi_part line) {
     int kind = 0;
@@ -188,8 +193,8 @@ runs_code(hfi_part line) {
             part_contains(line, "/IPython/core/interactiveshell.py\""));
 }
 
-/* How much of a thread is the user's; 0: it isn't shown. Of several such functions the
- * outermost ones count, since a cell may run another. */
+/* How many bytes of a thread are the user's; 0: it isn't shown. If several frames run
+ * code, the outermost counts, because a cell may run another one. */
 static size_t
 users_part(hfi_part block) {
     size_t cut = block.size, run = 0;
@@ -209,7 +214,7 @@ users_part(hfi_part block) {
     return cut;
 }
 
-/* The size of the thread that begins here; 0 if its end isn't there yet. */
+/* The size of the thread that begins here; 0 if it isn't complete yet. */
 static size_t
 block_size(hfi_part text, int is_all) {
     hfi_part rest = part_behind(text, first_line(text).size);
@@ -224,7 +229,7 @@ block_size(hfi_part text, int is_all) {
     return is_all ? text.size : 0;
 }
 
-/* `  File "PATH", line 3 in f`, with the cell's number where the file is a cell. */
+/* Append `  File "PATH", line 3 in f`, with the cell's number if the file is a cell. */
 static void
 append_frame(const hfi_dump *dump, hfi_part line, hfi_textbuf *text) {
     static const char begin[] = "  File \"";
@@ -250,9 +255,10 @@ append_block(const hfi_dump *dump, hfi_part block, hfi_textbuf *text) {
     }
 }
 
-/* ---- what comes ------------------------------------------------------------------ */
+/* pieces */
 
-/* Append what can be shown of what begins here; its size, 0 if it is to be held. */
+/* Append what can be shown of the text that begins here. Returns its size; 0 if it has
+ * to be held. */
 static size_t
 take_piece(hfi_dump *dump, hfi_part rest, int is_all, hfi_textbuf *text) {
     hfi_part line = first_line(rest);

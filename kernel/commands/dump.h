@@ -1,5 +1,5 @@
-/* dump.h - Python's tracebacks of a process that dies, without the frames that aren't
- * the user's, and with cells by their numbers. One thread.
+/* dump.h - Python's tracebacks of a dying process, with only the frames that are the
+ * user's, and with cells named by their numbers. One thread.
  */
 #ifndef HFI_DUMP_H
 #define HFI_DUMP_H
@@ -18,14 +18,14 @@ typedef struct hfi_cellname {
 /* Zeroed is empty. */
 typedef struct hfi_cellnames {
     hfi_cellname ring[HFI_CELLNAMES_MAX];
-    size_t count; /* of all that were added */
+    size_t count; /* of all that were ever added */
 } hfi_cellnames;
 
-/* A cell with this text is In[number]. */
+/* From now on a cell with this text is In[number]. */
 void hfi_cellnames_add(hfi_cellnames *names, hfi_part text, long long number);
 
-/* A filter that knows these cells, which are borrowed and may grow; NULL: cells are
- * shown by their files. NULL without memory. */
+/* A filter that knows these cells, which are borrowed and may grow. With NULL cells are
+ * shown by their files. Returns NULL without memory. */
 hfi_filter *hfi_dump_create(const hfi_cellnames *names);
 
 #endif

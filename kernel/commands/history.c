@@ -1,13 +1,13 @@
 /* history.c - the words of `%holdfast`, as far as the frontend has to act on them.
  *
- * %holdfast is a line magic of the workers. But generations belong to the frontend: it
- * alone publishes, and it keeps the old ones. So where a cell is nothing but this one
- * line, the frontend does its part first (a commit, the return to a generation), and
- * the cell then runs in the main worker, whose magic finds what it needs and reports
- * it. A line that isn't understood here is left to the magic, which says how it is to
- * be.
+ * %holdfast is a line magic of the workers. But generations belong to the frontend:
+ * only the frontend publishes, and it keeps the old ones. So if a cell is nothing but
+ * this one line, the frontend does its part first (a commit, the return to a
+ * generation). Then the cell runs in the main worker, whose magic reports the result. A
+ * line that isn't understood here is left to the magic, which explains the correct
+ * form.
  *
- * Sizes are whole numbers with K, M, G or T behind them, powers of 1024, or bytes.
+ * Sizes are bytes, or whole numbers with K, M, G or T, which are powers of 1024.
  */
 #include "commands/history.h"
 

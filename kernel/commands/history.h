@@ -9,8 +9,8 @@
 #include "wire/textbuf.h"
 #include "commands/directive.h"
 
-/* Parse the words behind `%holdfast`. A mistake is HFI_HISTORY_NONE: the magic itself,
- * which sees the same words, reports it. */
+/* Parse the words after `%holdfast`. A mistake gives HFI_HISTORY_NONE: the magic itself
+ * gets the same words, and reports the mistake. */
 hfi_history hfi_history_parse(hfi_part words);
 
 #endif

@@ -8,9 +8,9 @@
  * Write mode has a multi-cell mode of its own: its cells are recorded as instrumented.
  *
  * The caller has checked that the mode allows the command. Sentences for stdout are an
- * interface (see command.c). The order of what happens is that of command.c: a handler
- * decides, and only the end of the call makes it true; hence a mode that ends leaves
- * its cells in place here, and they are freed when the new state is applied.
+ * interface (see command.c). A handler only decides, and the end of the call puts the
+ * decision into effect (command.c). So when a mode ends, its cells stay here until the
+ * new state is applied, and are freed then.
  */
 #include "commands/outcome.h"
 
@@ -39,7 +39,7 @@ take_option(hfi_outcome *outcome, hfi_part word) {
     return true;
 }
 
-/* 0: it isn't a number from 2 to REPEAT_MAX. */
+/* Read a number from 2 to REPEAT_MAX; 0 if it isn't one. */
 static unsigned
 read_repeat(hfi_part number) {
     unsigned count = 0;
@@ -51,8 +51,8 @@ read_repeat(hfi_part number) {
     return count >= 2 && count <= REPEAT_MAX ? count : 0;
 }
 
-/* --repeat N or --repeat=N; `rest` is behind the word. False: it isn't that. A wrong N
- * makes the cell one that is refused. */
+/* Read --repeat N or --repeat=N; `rest` is what follows the word. Returns false if the
+ * word is something else. With a wrong N the cell is refused. */
 static bool
 take_repeat(hfi_outcome *outcome, hfi_part word, hfi_part *rest) {
     size_t length = strlen("--repeat");
@@ -80,15 +80,17 @@ take_repeat(hfi_outcome *outcome, hfi_part word, hfi_part *rest) {
     return true;
 }
 
-/* Only a cell that is recorded by itself has lines that are sampled, and is repeated. */
+/* Whether the cell is recorded by itself. Only such a cell can have its lines sampled,
+ * or be repeated. */
 static bool
 is_recorded_alone(const hfi_outcome *outcome) {
     return !outcome->isolated && outcome->state.mode == HFI_MODE_DEFAULT;
 }
 
 /* Read the cell's options: where it runs (--run=MODE), whether its lines are sampled
- * (--lines), and how often it runs (--repeat N). False: something else stands there, and the cell is refused. A
- * misspelt option would run it in another process than the user wants. */
+ * (--lines), and how often it runs (--repeat N). False: it has other words, and is
+ * refused, since with a misspelt option it would run in another process than the user
+ * wants. */
 static bool
 choose_options(hfi_outcome *outcome) {
     hfi_part rest = outcome->head.argument;
@@ -113,7 +115,7 @@ choose_options(hfi_outcome *outcome) {
     return true;
 }
 
-/* False: it has an option that this cell can't have. */
+/* Returns false if the cell has an option that it can't have. */
 static bool
 may_have_options(hfi_outcome *outcome) {
     const char *option = outcome->lines ? "--lines" : "--repeat";
@@ -134,8 +136,8 @@ may_have_options(hfi_outcome *outcome) {
     return false;
 }
 
-/* Move the head over further %%execute_with_scorep and %%isolated lines. False: one of
- * them has an argument that is refused. */
+/* Move the head over further %%execute_with_scorep and %%isolated lines. Returns false
+ * if one of them has an argument that is refused. */
 static bool
 skip_run_commands(hfi_outcome *outcome) {
     hfi_cellhead next;
@@ -186,7 +188,7 @@ run_in_fresh_process(hfi_outcome *outcome) {
         return;
     }
     hfi_cellhead_parse(body, &next);
-    /* A comment above another cell magic would hide it from IPython. */
+    /* A comment above another cell magic would hide the magic from IPython. */
     skipped = hfi_part_begins(next.name, "%%") ? next.before.size : 0;
     body = (hfi_part){body.data + skipped, body.size - skipped};
     above.size = (size_t)(body.data - outcome->cell.data);
@@ -208,7 +210,7 @@ run_marked(hfi_outcome *outcome) {
         run_in_fresh_process(outcome);
 }
 
-/* A line magic, but where it stands alone the frontend has a part in it. */
+/* This is a line magic. If it stands alone, the frontend has a part in it, too. */
 void
 hfi_mode_history(hfi_outcome *outcome) {
     hfi_mode_plain(outcome);

@@ -1,24 +1,27 @@
 /* multicell.c - from marked cells to one program.
  *
- * The cells go into the program as string literals in a list, behind a function that
- * compiles all of them first and then runs one after the other, each under its
- * position. Pasting their text, one below the other, was rejected: a bracket that one
- * cell leaves open swallows the next, a cell magic works only in the first line of a
- * program, so does `from __future__`, and an error names a line of a text that nobody
- * wrote. Here
- *   - an error at compile time names the position, and then none of the cells has run;
- *   - a traceback says `<multi-cell position 2>` and that cell's own line;
- *   - magics, top-level await and a displayed last expression work as in any cell.
- * The price: what reads names off the program (see "A cell pays for what it touches" in
- * the design) sees only strings and globals(), and so binds every variable.
+ * The program has the cells as string literals in a list. A function compiles all of
+ * them first, and then runs one after the other, each with its position. So:
  *
- * Its own builtins come from `builtins`: a notebook may well have a variable `max`.
+ * - an error at compile time names the position, and none of the cells has run yet
+ * - a traceback says `<multi-cell position 2>` and that cell's own line
+ * - magics, top-level await and a displayed last expression work as in any cell
+ *
+ * The price: code that reads names off the program sees only strings and globals(), so
+ * a process binds every variable.
+ *
+ * Rejected: paste the cells' text, one below the other. A bracket that one cell leaves
+ * open swallows the next cell, a cell magic and `from __future__` work only at the
+ * beginning of a program, and an error names a line of a text that nobody wrote.
+ *
+ * The program takes its builtins from `builtins`, because a notebook may well have a
+ * variable `max`.
  *
  * The printed heading, text, rule and two empty lines for each cell are an interface:
  * notebooks of the Score-P kernel have them as expected outputs.
  *
- * The function is `async` only when a cell may need it: nothing then differs from an
- * ordinary cell without await. Its name goes away with the run, whatever happens.
+ * The function is `async` only if a cell may need it, so that without await nothing
+ * differs from an ordinary cell. Its name is deleted after the run in any case.
  */
 #include "commands/multicell.h"
 
@@ -69,7 +72,7 @@ static const char runner_format[] =
 
 static const char run_plain[] = "            py.eval(program, names)\n";
 
-/* A program without await is not a coroutine (inspect.CO_COROUTINE, 0x80). */
+/* A program without await is no coroutine (inspect.CO_COROUTINE, 0x80). */
 static const char run_awaiting[] = "            result = py.eval(program, names)\n"
                                    "            if program.co_flags & 0x80:\n"
                                    "                await result\n";
@@ -97,7 +100,8 @@ cell_contains(hfi_part cell, const char *word) {
     return false;
 }
 
-/* One literal for each line of the cell: long cells stay readable in the program. */
+/* Add one literal for each line of the cell, so that long cells stay readable in the
+ * program. */
 void
 hfi_multicell_add(hfi_multicell *multicell, hfi_part cell) {
     hfi_textbuf *cells = &multicell->cells;
@@ -114,7 +118,7 @@ hfi_multicell_add(hfi_multicell *multicell, hfi_part cell) {
         hfi_textbuf_add(cells, "        ");
         hfi_quote_literal(cells, line, '"');
         if (end != cell.data) {
-            /* There was a line end: put it in front of the closing quote. */
+            /* The line had a line end: put it in front of the closing quote. */
             if (!cells->failed)
                 hfi_textbuf_truncate(cells, cells->size - 1);
             hfi_textbuf_add(cells, "\\n\"");

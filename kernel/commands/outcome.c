@@ -1,8 +1,8 @@
-/* outcome.c - lines for the user in what a command decides.
+/* outcome.c - the lines for the user in a command's outcome.
  *
- * They go to stderr of the cell, one a mistake, and begin with the command's name. If
- * memory runs out, the text says so when it is used (textbuf.h); nothing here fails.
- * One thread at a time, as in command.c.
+ * They go to the cell's stderr, one for each mistake, and begin with the command's
+ * name. Nothing here fails: if memory runs out, the text says so when it is used
+ * (textbuf.h). One thread at a time, as in command.c.
  */
 #include "commands/outcome.h"
 

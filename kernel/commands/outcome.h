@@ -2,7 +2,7 @@
  *
  * Handlers of commands read the outcome's input, and write their decision into the
  * rest. They may append to `commands->multicell` and `commands->writefile`, which are
- * cut back if the call fails; nothing else of `commands` is theirs to change (see
+ * cut back if the call fails. They must not change anything else of `commands` (see
  * command.c).
  *
  * Threads: one at a time, as the commands (command.h).
@@ -25,13 +25,13 @@ typedef enum hfi_mode {
 
 enum { HFI_MARSHALLER_SIZE = 64 };
 
-/* The part of the state that is copied, and put back as a whole if a call fails. */
+/* The part of the state that is copied, and restored as a whole if a call fails. */
 typedef struct hfi_command_state {
     hfi_mode mode;
     bool launch_vampir;
     bool script_multicell; /* write mode: multi-cell mode is on inside it */
     char marshaller[HFI_MARSHALLER_SIZE];
-    bool in_memory; /* the marshaller's mode: memory, else disk */
+    bool in_memory; /* the marshaller's mode is memory; else disk */
 } hfi_command_state;
 
 struct hfi_commands {
@@ -56,22 +56,22 @@ typedef struct hfi_outcome {
     hfi_directive_kind kind;
     const char *run_mode; /* NULL: not chosen */
     bool isolated;
-    bool lines;      /* are sampled */
+    bool lines;      /* its lines are sampled */
     unsigned repeat; /* 0: not chosen */
     bool multicell;
-    bool replaces_arguments; /* `arguments` becomes that of the mode */
+    bool replaces_arguments; /* `arguments` replace those of the mode */
     hfi_wordlist arguments;
     hfi_wordlist environment;
-    hfi_textbuf lifted; /* the cell, where a command was moved to its top */
+    hfi_textbuf lifted; /* the cell with a command moved to its top */
     hfi_textbuf code, out, err, note;
-    char *script_base; /* of the recording that begins */
+    char *script_base; /* path of the recording that begins */
     hfi_history history;
 } hfi_outcome;
 
-/* A line for the user: the command's name and the mistake. */
+/* Add a line for the user: the command's name and the mistake. */
 void hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentence);
 
-/* The same of its argument, with the argument behind the words. */
+/* The same about the command's argument, which follows the words. */
 void hfi_outcome_ignore(hfi_outcome *outcome, const char *words);
 
 /* mode.c: cells, and the commands that change what happens to them */

@@ -1,9 +1,9 @@
 /* pyline.c - a scanner for the line structure of Python.
  *
- * It knows strings (with prefixes, triple quotes and nested f-string fields), brackets,
- * comments and backslashes: all that decides where a statement can begin, and nothing
- * else. It never fails: what is not Python gives some answer, which matters to nobody,
- * since such a cell does not run anyway.
+ * It knows what decides where a statement can begin, and nothing else: strings (with
+ * prefixes, triple quotes and nested f-string fields), brackets, comments and
+ * backslashes. It never fails. For text that isn't Python the answer doesn't matter,
+ * since such a cell doesn't run anyway.
  *
  * The state between two lines is a stack with one byte for each thing that is open:
  *   '('  any bracket
@@ -57,8 +57,8 @@ is_string(int what) {
     return what >= STRING && what <= (STRING | 7);
 }
 
-/* Does the name that ends before `at` hold an f (or t, the template strings of
- * 3.14)? */
+/* Whether the prefix that ends before `at` has an f (or a t, for the template strings
+ * of 3.14). */
 static bool
 has_fields(hfi_part line, size_t at) {
     for (size_t n = 0; n < 2 && at > 0; n++) {
@@ -78,7 +78,7 @@ is_triple(hfi_part line, size_t at) {
            line.data[at + 2] == line.data[at];
 }
 
-/* Each of the scan functions looks at line[at] and returns where to go on. */
+/* Each scan function looks at line[at], and returns the position to go on from. */
 
 static size_t
 scan_string(hfi_pyline_scanner *scanner, hfi_part line, size_t at) {
@@ -162,7 +162,8 @@ scan_code(hfi_pyline_scanner *scanner, hfi_part line, size_t at, char *last,
     return at + 1;
 }
 
-/* Strings of one line that the line did not close, nor carry over by a backslash. */
+/* End the one-line strings that the line neither closed nor continued with a
+ * backslash. */
 static void
 end_line(hfi_pyline_scanner *scanner) {
     size_t depth = scanner->depth;
@@ -176,7 +177,7 @@ end_line(hfi_pyline_scanner *scanner) {
         scanner->depth = depth - 1;
 }
 
-/* Follow one line of Python. True when it is a magic after all. */
+/* Scan one line of Python. Returns true if it is a magic after all. */
 static bool
 scan_line(hfi_pyline_scanner *scanner, hfi_part line) {
     size_t depth = scanner->depth;

@@ -1,10 +1,10 @@
-/* quoting.c - text of a user's, quoted.
+/* quoting.c - text of the user, quoted.
  *
- * Quoting is done here and nowhere else, because it is where a hostile cell would break
- * out: every byte of a literal or word passes through these functions. Literals keep
- * valid UTF-8 as it is, so that a generated script can be read; anything else becomes
- * U+FFFD, since a Python source that is not UTF-8 is not compiled at all.
- * surrogateescape was rejected: such strings fail when they are printed.
+ * All quoting is done here, because this is where a hostile cell would break out: every
+ * byte of a literal or word passes through these functions. Valid UTF-8 stays as it is
+ * in literals, so that a generated script can be read. Other bytes become U+FFFD,
+ * because Python doesn't compile a source that isn't UTF-8. Rejected: surrogateescape.
+ * Such strings fail when they are printed.
  */
 #include "commands/quoting.h"
 
@@ -33,7 +33,7 @@ hfi_quote_literal(hfi_textbuf *text, hfi_part part, char quote) {
     while (part.size && !text->failed) {
         size_t plain = 0;
 
-        /* As long a run as needs no escape goes in one piece. */
+        /* Add the longest run that needs no escape in one piece. */
         while (plain < part.size) {
             hfi_part left = {part.data + plain, part.size - plain};
             unsigned char c = (unsigned char)left.data[0];

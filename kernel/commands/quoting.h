@@ -1,4 +1,4 @@
-/* quoting.h - text of a user's, quoted for generated files and messages. */
+/* quoting.h - text of the user, quoted for generated files and messages. */
 #ifndef HFI_QUOTING_H
 #define HFI_QUOTING_H
 
@@ -7,9 +7,9 @@
 /* A Python string literal in `quote` (' or "). Bytes that are
  * not UTF-8 become U+FFFD. */
 void hfi_quote_literal(hfi_textbuf *text, hfi_part part, char quote);
-/* The same with the quote that Python's repr() would take. */
+/* The same with the quote that Python's repr() would choose. */
 void hfi_quote_repr(hfi_textbuf *text, hfi_part part);
-/* One word of a POSIX shell, quoted where it has to be. */
+/* One word for a POSIX shell, quoted if necessary. */
 void hfi_quote_word(hfi_textbuf *text, hfi_part part);
 /* For a message: one line, no control characters, at most 60 bytes and then "...". */
 void hfi_quote_excerpt(hfi_textbuf *text, hfi_part part);

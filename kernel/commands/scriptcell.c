@@ -1,19 +1,23 @@
 /* scriptcell.c - one cell of a notebook as part of a script.
  *
- * Cells that were not marked for instrumentation go inside
- * `with scorep.instrumenter.disable():`. Indenting them line by line would change every
- * string of several lines, and textwrap has the same fault, so only lines that begin a
- * statement are indented (hfi_pyline_next finds them): inside strings, brackets and after a
- * backslash Python ignores indentation, or it is content. Wrapping the cell's text in
- * exec() was rejected: people open these scripts to work on.
+ * Cells that were not marked for instrumentation go inside `with
+ * scorep.instrumenter.disable():`, so they have to be indented. Indenting every line,
+ * as textwrap does, would change strings of several lines. So only lines that begin a
+ * statement are indented (hfi_pyline_next finds them). Inside brackets and after a
+ * backslash Python ignores indentation, and inside strings it is content. Rejected:
+ * exec() of the cell's text. People open these scripts to work on them.
  *
- * Magics are dropped, but stay visible as comments; where one stood alone in a block,
+ * Magics are dropped, but stay visible as comments. If one stood alone in a block,
  * `pass` keeps the block valid. The effect of a magic on the program is kept if Python
- * can express it: %env of a SCOREP_ variable goes into the shell script (Score-P reads
- * it before Python starts), any other into os.environ; %time and %prun leave their
- * statement. A cell under a magic that IPython does not hand to Python as it is
- * (%%bash, %%html, ...) is left out, and a message says so. `from __future__` moves to
- * the top of the script.
+ * can express it:
+ *
+ * - %env of a SCOREP_ variable goes into the shell script, because Score-P reads it
+ *   before Python starts. Any other variable goes into os.environ.
+ * - %time and %prun leave their statement.
+ *
+ * A cell is left out, with a message, if it is under a magic that IPython doesn't hand
+ * to Python unchanged (%%bash, %%html, ...). `from __future__` moves to the top of the
+ * script.
  */
 #include "commands/writefile.h"
 
@@ -22,19 +26,20 @@
 
 #include <string.h>
 
-/* One cell on its way into the script. */
+/* One cell that is being added to the script. */
 struct recording {
     hfi_writefile *writefile;
     hfi_textbuf body;
-    hfi_part margin;   /* indentation of the first statement, taken off all */
+    /* indentation of the first statement, which is removed from all lines */
+    hfi_part margin;
     bool has_margin;   /* margin is known */
-    bool framed;       /* goes one level deeper */
+    bool framed;       /* indented by one more level */
     bool to_future;    /* the current statement moves to the top */
     bool keeps_magic;  /* the current magic's statement is kept */
     size_t statements; /* in the body */
 };
 
-/* Start a line that begins a statement: the frame, then the line's own indentation. */
+/* Begin a line with a statement: the frame's indentation, then the line's own. */
 static void
 add_indent(struct recording *recording, const hfi_pyline *line) {
     hfi_part indent = {line->text.data, line->indent};
@@ -56,7 +61,7 @@ add_statement(struct recording *recording, const hfi_pyline *line, hfi_part text
     recording->statements++;
 }
 
-/* %env NAME=value, %env NAME value. False: it only asks for a value. */
+/* %env NAME=value or %env NAME value. Returns false if it only asks for a value. */
 static bool
 add_env_magic(struct recording *recording, const hfi_pyline *line, hfi_part argument) {
     const char *mark = argument.size ? memchr(argument.data, '=', argument.size) : 0;
@@ -127,7 +132,7 @@ add_code(struct recording *recording, const hfi_pyline *line, hfi_part text) {
     hfi_textbuf_add(&recording->body, "# from __future__: see the top");
 }
 
-/* A line inside a string or a bracket, or after a backslash: as it is. */
+/* A line inside a string or a bracket, or after a backslash: add it unchanged. */
 static void
 add_inside(struct recording *recording, const hfi_pyline *line) {
     hfi_textbuf *text =
@@ -171,7 +176,7 @@ add_line(struct recording *recording, const hfi_pyline *line) {
     hfi_textbuf_add(&recording->body, "\n");
 }
 
-/* Cell magics whose body IPython runs as it is, in the notebook's own names. */
+/* Cell magics whose body IPython runs unchanged, with the notebook's names. */
 static bool
 is_transparent(hfi_part name) {
     return hfi_part_is(name, "%%time") || hfi_part_is(name, "%%prun") ||
@@ -189,7 +194,8 @@ add_as_comment(hfi_textbuf *text, hfi_part lines) {
     }
 }
 
-/* Drop the cell magics at the head. False: the cell isn't the script's. */
+/* Drop the cell magics at the head. Returns false if the cell can't be in the
+ * script. */
 static bool
 drop_cell_magics(hfi_writefile *writefile, hfi_part *cell, hfi_textbuf *err) {
     hfi_cellhead head;

@@ -1,15 +1,15 @@
 /* setting.c - commands that only set something.
  *
- * Environment values and binding arguments are what the next instrumented cell starts
- * with; in write mode they go into the shell script instead, and leave the session
- * alone. A line that can't be read is named and the others are used: the notebook's
- * person sees which one to mend, and a long list of settings doesn't hang on one typing
- * mistake. Of arguments all or none are taken, since a lost quote changes what the rest
- * means.
+ * The next instrumented cell starts with these environment values and binding
+ * arguments. In write mode they go into the shell script instead, and don't change the
+ * session. If an environment line can't be read, it is named, and the others are used:
+ * the user sees which one to correct, and one typing mistake doesn't spoil a long list.
+ * Arguments are taken as a whole or not at all, because a lost quote changes what the
+ * rest means.
  *
- * The marshaller's name is kept and given back because notebooks compare it; nothing
- * else reads it, and the note says so. Whether such a module could be imported is not
- * asked: the frontend has no Python, and the answer would change nothing.
+ * The marshaller's name is kept and reported because notebooks compare it. Nothing else
+ * reads it, and the note says so. We don't check whether such a module can be imported:
+ * the frontend has no Python, and the answer would change nothing.
  */
 #include "commands/outcome.h"
 
@@ -76,7 +76,7 @@ is_marshaller(const char *name) {
     return length && length < HFI_MARSHALLER_SIZE && !name[length];
 }
 
-/* False: not known. */
+/* Returns false if the setting isn't known. */
 static bool
 set_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
     if (!strcmp(name, "MARSHALLER") && is_marshaller(value)) {

@@ -1,10 +1,10 @@
 /* wordlist.c - lists of words: command-line arguments and environment settings.
  *
- * Memory failures are remembered as in text.c. Arguments are cut with the quoting of a
- * POSIX shell because that is how the same person writes them on a command line;
- * nothing is expanded, so what a cell says is what the recorder gets. Environment
- * values are taken literally, quotes included, as %env does: a value that means one
- * thing here and another there would be worse than one quote too many.
+ * Failures of memory are remembered as in textbuf.c. Arguments are split by the quoting
+ * rules of a POSIX shell, because people write them so on a command line. Nothing is
+ * expanded: the recorder gets what the cell says. Environment values are taken
+ * literally, with quotes, as %env does: a value must not mean one thing here and
+ * another there.
  */
 #include "commands/wordlist.h"
 
@@ -92,7 +92,7 @@ advance_part(hfi_part *source, size_t count) {
     source->size -= count;
 }
 
-/* Skip what stands between words. */
+/* Skip what separates words. */
 static void
 skip_gap(hfi_part *source) {
     while (source->size) {
@@ -107,7 +107,7 @@ skip_gap(hfi_part *source) {
     }
 }
 
-/* One word into `word`. False: a quote is not closed. */
+/* Read one word into `word`. Returns false if a quote isn't closed. */
 static bool
 read_word(hfi_part *source, hfi_textbuf *word) {
     char quote = 0;

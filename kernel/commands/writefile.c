@@ -1,16 +1,15 @@
 /* writefile.c - a script that runs without a notebook, and the shell script that runs
  * it.
  *
- * Everything is kept in memory until the end: an abandoned recording leaves no half
- * file and replaces nothing, and each file appears whole, by rename from a file beside
- * it. (Appending cell by cell, as the published kernel does, truncates the user's old
- * script at the start and deletes it on an abort.) That the directory can be written is
- * checked at the start all the same, so that an hour's recording doesn't end in a
- * typing mistake.
+ * Everything is kept in memory until the end. So an abandoned recording leaves no half
+ * file and replaces nothing. Each file appears whole, by a rename. (The published
+ * kernel appends cell by cell: it truncates the user's old script at the start, and
+ * deletes it on an abort.) Whether the directory can be written is checked at the start
+ * nevertheless, so that an hour's recording doesn't fail because of a typing mistake.
  *
- * The shell script finds the Python script beside itself, so that it runs from any
- * directory and both may be copied to a cluster together. Values that the user wrote go
- * through hfi_quote_word; nothing of them is seen by the shell as its own.
+ * The shell script finds the Python script beside itself, so it runs from any
+ * directory, and both can be copied to a cluster together. Values that the user wrote
+ * go through hfi_quote_word: the shell interprets nothing in them.
  */
 #include "commands/writefile.h"
 
@@ -150,7 +149,7 @@ write_text(int fd, const hfi_textbuf *text) {
     return HF_OK;
 }
 
-/* Write `text` beside the target, then put it in its place. */
+/* Write `text` to a file beside the target, and rename it to the target. */
 static hf_status
 replace_file(const char *base, const char *ending, mode_t mode, const hfi_textbuf *text,
              hf_error *reterr) {
@@ -163,7 +162,7 @@ replace_file(const char *base, const char *ending, mode_t mode, const hfi_textbu
         status = hf_error_set(reterr, HF_E_NOMEM, "out of memory");
         goto out;
     }
-    unlink(part); /* what an earlier attempt left */
+    unlink(part); /* an earlier attempt may have left one */
     fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0) {
         status = hf_error_set_errno(reterr, errno, "can't write %s", path);
@@ -200,7 +199,8 @@ generate_script(const hfi_writefile *writefile, hfi_textbuf *text) {
     hfi_textbuf_add(text, writefile->script.data ? writefile->script.data : "");
 }
 
-/* The script is found beside the shell script, so that both may be moved together. */
+/* Generate the shell script. It finds the script beside itself, so that both may be
+ * moved together. */
 static void
 generate_shell(const hfi_writefile *writefile, const char *python,
                const hfi_wordlist *arguments, hfi_textbuf *text) {

@@ -1,18 +1,19 @@
 /* connection.c - reading and completing a connection file.
  *
- * The file is a small JSON object that the client wrote: transport, address, five
- * ports, key and signature scheme. Ports of 0, or none at all, are for the kernel to
- * choose; then the file is written back whole, with every key that was in it, to a new
- * file of mode 0600 that is renamed over the old one: a client that polls the file
- * reads the old or the new text, never a part, and the key is readable by nobody else
- * at any moment.
+ * The file is a small JSON object from the client: transport, address, five ports, key
+ * and signature scheme. If ports are 0 or missing, the kernel chooses them and writes
+ * the file back, with every key that was in it. It writes a new file of mode 0600 and
+ * renames it over the old one. So a client that polls the file reads the old or the new
+ * text, never a part, and nobody else can read the key at any moment.
  *
  * The file is input: its size is bounded, its types and ranges are checked, and only
- * the signature scheme of the protocol is accepted. CurveZMQ's keys, if there are any,
- * are in curve_publickey and curve_secretkey, as jupyter_client 8.9 and later writes
- * them. A program that reads the file can run code as us: one that a client left open
- * to others is closed, and the caller may say so. No sockets here, so that a fuzzer can
- * run the parser. One thread.
+ * the protocol's signature scheme is accepted. CurveZMQ's keys, if there are any, are
+ * in curve_publickey and curve_secretkey, where jupyter_client 8.9 and later write
+ * them. A program that reads the file can run code as this user. If a client has left
+ * it open to others, its mode is changed, and the caller can warn. There are no sockets
+ * here, so that a fuzzer can run the parser.
+ *
+ * One thread.
  */
 #include "wire/connection.h"
 
@@ -48,7 +49,7 @@ take_text(json_t *file, const char *name, const char *fallback, char **ret_text,
     return HF_OK;
 }
 
-/* A file without any leaves all of them to us. */
+/* Read the ports. If the file has none, we choose all. */
 static hf_status
 take_ports(hfi_connection *connection, hf_error *reterr) {
     const char *missing = NULL;
@@ -84,7 +85,7 @@ take_scheme(const hfi_connection *connection, hf_error *reterr) {
     return HF_OK;
 }
 
-/* An absent key, or an empty one, is NULL. */
+/* NULL if the key is absent or empty. */
 static hf_status
 take_curve_key(json_t *file, const char *name, char **ret_key, hf_error *reterr) {
     hf_status status = take_text(file, name, "", ret_key, reterr);
@@ -148,7 +149,8 @@ hfi_connection_parse(const char *text, size_t size, hfi_connection *ret_connecti
     return status;
 }
 
-/* Nonzero where others could read the file. Not ours to close is what isn't ours. */
+/* Close the file to other users, if it is ours. Returns nonzero if others could read
+ * it. */
 static int
 close_to_others(int fd) {
     struct stat info;

@@ -23,19 +23,20 @@ typedef struct hfi_connection {
     char *ip;     /* address, or the path prefix for ipc */
     char *key;
     char *curve_public, *curve_secret; /* CurveZMQ's, Z85; NULL: not encrypted */
-    int exposed; /* the file, which holds the keys, could be read by others */
+    int exposed;                 /* others could read the file, which holds the keys */
     int port[HFI_CHANNEL_COUNT]; /* 0: not chosen yet */
 } hfi_connection;
 
 /* "shell", "iopub", "stdin", "control", "hb". */
 const char *hfi_channel_name(int channel);
 
-/* Fill from JSON text. HF_E_INVALID with words; caller calls fini in any case. */
+/* Fill from JSON text. HF_E_INVALID with a message. The caller calls fini in any
+ * case. */
 HF_CHECK hf_status hfi_connection_parse(const char *text, size_t size,
                                         hfi_connection *ret_connection,
                                         hf_error *reterr);
-/* Read a file; the same, and HF_E_SYSTEM. Its mode becomes 0600 if it belongs to this
- * user. */
+/* Read a file. As hfi_connection_parse; also HF_E_SYSTEM. If the file belongs to this
+ * user, its mode becomes 0600. */
 HF_CHECK hf_status hfi_connection_read(const char *path, hfi_connection *ret_connection,
                                        hf_error *reterr);
 /* Write the ports back: a new file, mode 0600, renamed over the old one. HF_E_SYSTEM,

@@ -13,12 +13,12 @@ typedef struct hfi_filter hfi_filter;
 
 /* The first member of a program's own struct. */
 struct hfi_filter {
-    /* Append the bytes that can be shown by now, and hold the rest. */
+    /* Append the bytes that can be shown now, and hold the rest. */
     void (*add)(hfi_filter *filter, hfi_part bytes, hfi_textbuf *text);
     /* Nothing more comes soon: append the bytes that are held. */
     void (*end)(hfi_filter *filter, hfi_textbuf *text);
     void (*close)(hfi_filter *filter);
-    int is_holding; /* something; add and end set it */
+    int is_holding; /* it holds bytes; set by add and end */
 };
 
 #endif

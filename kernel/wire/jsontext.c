@@ -1,17 +1,18 @@
-/* jsontext.c - a scanner that accepts what a worker's decoder reads without an error.
+/* jsontext.c - a scanner that accepts only JSON that a worker's decoder reads without
+ * an error.
  *
- * The four JSON parts of a message go to a worker as they came, so one that Python's
- * decoder refuses would raise in the process that holds the notebook. The grammar is
- * RFC 8259's with the three words that Python's encoder writes (NaN, Infinity,
- * -Infinity), which jansson refuses; a parser of values would also refuse integers of
- * 65 bits. Depth and digits are bounded as the decoder's are. The scanner keeps one
- * byte a level, so no input makes it recurse.
+ * The four JSON parts of a message are passed to a worker unchanged. If Python's
+ * decoder refused one, it would raise in the process that holds the notebook. The
+ * grammar is RFC 8259's, with the three words that Python's encoder writes and jansson
+ * refuses (NaN, Infinity, -Infinity). A parser of values would also refuse integers of
+ * 65 bits. Depth and digits have the decoder's limits. The scanner keeps one byte for
+ * each level, so no input makes it recurse.
  *
- * "Nothing before or after it" is what makes the borders of a message's parts
- * unambiguous: an object ends where its first brace is closed, so no object is the
- * beginning of another one, and a text that is four objects is so in one way only.
- * The signature runs over the four parts one after the other and doesn't have the
- * borders. Not even blanks are accepted around an object, nor a part without bytes.
+ * An object must fill its part: nothing may stand before or after it, not even blanks,
+ * and no part may be empty. This makes the borders of a message's parts unambiguous.
+ * The signature covers the four parts one after the other, without their borders. But
+ * an object ends where its first brace is closed, so no object is the beginning of
+ * another one, and a text can be cut into four objects in one way only.
  */
 #include "wire/message.h"
 
@@ -19,7 +20,7 @@
 
 typedef struct scanner {
     const char *at, *end;
-    const char *problem; /* the first; NULL: none yet */
+    const char *problem; /* the first one; NULL: none yet */
     size_t depth;
     char open[HFI_JSON_DEPTH_MAX]; /* '{' or '[' of each level */
 } scanner;
@@ -30,7 +31,7 @@ fail_scan(scanner *scan, const char *problem) {
     return 0;
 }
 
-/* 0 at the end: no text of JSON has this byte. */
+/* The next character. 0 at the end: no JSON text has this byte. */
 static char
 peek_char(const scanner *scan) {
     return scan->at < scan->end ? *scan->at : '\0';
@@ -71,7 +72,7 @@ take_escape(scanner *scan) {
     return 1;
 }
 
-/* From behind the first quote to behind the last. */
+/* From after the first quote to after the last. */
 static int
 take_string(scanner *scan) {
     while (scan->at < scan->end) {
@@ -144,7 +145,8 @@ take_name(scanner *scan) {
     return take_word(scan, ":") ? 1 : fail_scan(scan, "has a name without a value");
 }
 
-/* Behind a value: the brackets that end here, and the comma before the next. */
+/* After a value: take the brackets that end here, and the comma before the next
+ * value. */
 static int
 take_ends(scanner *scan) {
     while (scan->depth > 0) {
@@ -160,7 +162,7 @@ take_ends(scanner *scan) {
     return 1;
 }
 
-/* Behind a bracket: up to its first value, or past it where it is empty. */
+/* After a bracket: go to its first value, or past it if it is empty. */
 static int
 open_container(scanner *scan, char open) {
     if (scan->depth == HFI_JSON_DEPTH_MAX)

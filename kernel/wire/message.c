@@ -1,20 +1,21 @@
 /* message.c - the parts of a multipart, checked and named.
  *
- *   ident ... <IDS|MSG> signature header parent metadata content buffer ...
+ *     ident ... <IDS|MSG> signature header parent metadata content buffer ...
  *
- * Everything that arrives is hostile until its signature was verified, and malformed
- * until it was parsed. So: the delimiter is looked for among a bounded number of parts;
- * the signature is verified before any JSON is read; then each of the four parts must
- * be exactly one object that Python's decoder can read (jsontext.c), and the header one
- * with a msg_id and a msg_type. A message with a sound header and another part that
- * isn't has a `fault`: it can be answered, but goes no further. Content is parsed too,
- * but Python clients may put NaN into a comm's data, which strict JSON has not: then
- * `body` is NULL and the bytes still history. Code that needs the content refuses such
- * a message.
+ * Everything that arrives is hostile until its signature is verified, and malformed
+ * until it is parsed. So the delimiter is looked for among a bounded number of parts,
+ * and the signature is verified before any JSON is read. Then each of the four parts
+ * must be exactly one object that Python's decoder can read (jsontext.c), and the
+ * header must have a msg_id and a msg_type.
  *
- * A message owns one allocation with all of its bytes: it may wait in the execution
- * queue long after the ZeroMQ parts are gone. No sockets here, so that a fuzzer can run
- * it.
+ * If the header is sound and another part isn't, the message has a `fault`: it can be
+ * answered, but isn't passed on. Content is parsed, too. Python clients may put NaN
+ * into a comm's data, which strict JSON doesn't have: then `body` is NULL, and the
+ * bytes are still passed on. Code that needs the content refuses such a message.
+ *
+ * A message owns one allocation with all of its bytes, because it may wait in the
+ * execution queue long after the ZeroMQ parts are gone. There are no sockets here, so
+ * that a fuzzer can run it.
  */
 #include "wire/message.h"
 

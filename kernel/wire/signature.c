@@ -1,22 +1,23 @@
 /* signature.c - HMAC-SHA256 over the four JSON parts of a message.
  *
  * A program that can reach the ports but doesn't have the connection file must not run
- * code. So a signature is compared in constant time, and one that was accepted is
- * remembered: a message that was overheard can't be sent a second time. So is one that
- * we made: messages that a kernel publishes can be heard by everybody and has a good
- * signature, and comm messages go both ways. The digest has no borders between the
- * parts, so it is known again wherever they were moved to.
+ * code. So signatures are compared in constant time, and an accepted one is remembered:
+ * somebody who overhears a message can't send it a second time. We also remember the
+ * signatures that we make: everybody can hear the messages that a kernel publishes,
+ * they are validly signed, and comm messages go both ways. The digest doesn't cover the
+ * borders between the parts, so it stays the same wherever they are moved.
  *
- * Each of the two memories is bounded: 4,096 buckets of 8 digests, the oldest of a
- * bucket replaced first (1 MiB, 32,768 messages). A digest picks its bucket by its own
- * bits, which nobody without the key can choose, so nobody can push out a chosen one
- * except by sending validly signed messages. A list with a scan was rejected: its cost
- * grows with its size. They are two so that a cell that prints much doesn't have us
- * forget what was accepted. A message that outlives both, or came from an earlier
- * kernel with the same key, is known by the mark in its header (dispatch.c).
+ * The two memories are bounded: 4,096 buckets of 8 digests each, of which the oldest is
+ * replaced first (1 MiB, 32,768 messages). A digest's own bits choose its bucket.
+ * Nobody can choose them without the key, so nobody can push out a certain digest
+ * except by many validly signed messages. Rejected: a list that is scanned. Its cost
+ * grows with its size. There are two memories so that a cell that prints much doesn't
+ * make us forget what we have accepted. A message that is older than both, or was made
+ * by an earlier kernel with the same key, is recognized by the mark in its header
+ * (dispatch.c).
  *
- * libcrypto makes the digests; each signer has one context, which keeps the key hashed
- * and is begun anew for each message. One thread, the frontend's.
+ * libcrypto makes the digests. Each signer has one context, which keeps the hashed key
+ * and is begun again for each message. One thread, the frontend's.
  */
 #include "wire/signature.h"
 
@@ -33,13 +34,13 @@ typedef struct bucket {
 } bucket;
 
 typedef struct memory {
-    uint8_t next[BUCKETS];  /* way that is replaced next */
+    uint8_t next[BUCKETS];  /* the way to replace next */
     uint8_t count[BUCKETS]; /* ways in use */
     bucket digests[BUCKETS];
 } memory;
 
 struct hfi_signer {
-    EVP_MAC_CTX *hmac; /* keyed; NULL without a key, as are the others */
+    EVP_MAC_CTX *hmac; /* has the key; NULL without a key, like the others */
     memory *accepted, *sent;
 };
 
@@ -50,7 +51,7 @@ make_hmac(hfi_part key) {
         OSSL_PARAM_construct_end()};
     EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
     EVP_MAC_CTX *hmac = algorithm != NULL ? EVP_MAC_CTX_new(algorithm) : NULL;
-    EVP_MAC_free(algorithm); /* the context holds it */
+    EVP_MAC_free(algorithm); /* the context holds its own reference */
     if (hmac == NULL ||
         EVP_MAC_init(hmac, (const unsigned char *)key.data, key.size, parameters) == 1)
         return hmac;
@@ -86,11 +87,12 @@ hfi_signer_close(hfi_signer *signer) {
     free(signer);
 }
 
-/* Whether it could be made: libcrypto may be out of memory. */
+/* Returns 0 if libcrypto has no memory for it. */
 static int
 digest_parts(const hfi_signer *signer, const hfi_part *parts, size_t count,
              uint8_t ret_digest[HFI_DIGEST_SIZE]) {
-    int good = EVP_MAC_init(signer->hmac, NULL, 0, NULL) == 1; /* with the same key */
+    /* again, with the same key */
+    int good = EVP_MAC_init(signer->hmac, NULL, 0, NULL) == 1;
     for (size_t i = 0; good && i < count; i++)
         good = EVP_MAC_update(signer->hmac, (const unsigned char *)parts[i].data,
                               parts[i].size) == 1;
@@ -142,7 +144,7 @@ hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
     ret_text[HFI_SIGNATURE_TEXT] = '\0';
 }
 
-/* No message's signature: none has these bytes for its parts. */
+/* This can't be the signature of a message: no message has these bytes as its parts. */
 void
 hfi_signer_mark(const hfi_signer *signer, char ret_text[HFI_MARK_TEXT]) {
     const hfi_part word = hfi_part_text("holdfast sent it");
@@ -162,7 +164,7 @@ digit_value(unsigned char digit) {
     return -1;
 }
 
-/* Nonzero where the text spells the digest. Every byte is looked at. */
+/* Nonzero if the text is the digest in hexadecimal. It looks at every byte. */
 static int
 spells_digest(hfi_part text, const uint8_t digest[HFI_DIGEST_SIZE]) {
     const unsigned char *p = (const unsigned char *)text.data;

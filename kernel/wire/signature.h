@@ -19,23 +19,23 @@
 
 typedef struct hfi_signer hfi_signer;
 
-/* An empty key means that nothing is signed and everything is accepted, as the protocol
- * says. Caller closes. HF_E_NOMEM. */
+/* With an empty key nothing is signed and everything is accepted, as the protocol says.
+ * The caller closes the signer. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_signer_create(hfi_part key, hfi_signer **ret_signer,
                                      hf_error *reterr);
 void hfi_signer_close(hfi_signer *signer);
 
-/* The signature of the four JSON parts, NUL-terminated; "" if the key is empty, or
- * without memory. It is remembered: a message that was sent isn't accepted. */
+/* Sign the four JSON parts: NUL-terminated text; "" if the key is empty, or without
+ * memory. The signature is remembered, so a message that was sent isn't accepted. */
 void hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
                      char ret_text[HFI_SIGNATURE_TEXT + 1]);
 
-/* HFI_MARK_TEXT hexadecimal digits, not terminated, that stand for the key and don't
- * reveal it: each process that has the key writes the same. Nothing is written if the
- * key is empty. */
+/* Write HFI_MARK_TEXT hexadecimal digits, not terminated, which identify the key
+ * without revealing it: each process with the same key writes the same digits. Nothing
+ * is written if the key is empty. */
 void hfi_signer_mark(const hfi_signer *signer, char ret_text[HFI_MARK_TEXT]);
 
-/* HF_OK; HF_E_ACCESS if it is wrong, or was seen or sent before; HF_E_NOMEM. */
+/* HF_E_ACCESS if the signature is wrong, or was seen or sent before; HF_E_NOMEM. */
 HF_CHECK hf_status hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4],
                                      hfi_part signature, hf_error *reterr);
 

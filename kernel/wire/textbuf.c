@@ -1,15 +1,15 @@
 /* textbuf.c - text that grows, for everything that the frontend writes.
  *
- * Output of user programs arrives as bytes: cut anywhere, in any encoding, or in none.
- * Outgoing text must be JSON, whose strings are Unicode. So bytes that are not UTF-8
- * are replaced by U+FFFD one by one, as Python's errors="replace" does, and a reader of
- * a pipe asks hfi_utf8_whole() how much it may hand on before the rest has come.
+ * Output of user programs comes as bytes: cut anywhere, in any encoding or in none.
+ * Outgoing text must be JSON, whose strings are Unicode. So each byte that isn't part
+ * of valid UTF-8 is replaced by U+FFFD, as Python's errors="replace" does. A reader of
+ * a pipe asks hfi_utf8_whole() how many bytes it may pass on before the rest has come.
  *
- * Strings are escaped here rather than by jansson: stream text is the bulk of what the
- * frontend writes, and going through a json_t would copy it three times.
+ * Strings are escaped here and not by jansson: most of what the frontend writes is
+ * stream text, and a json_t would copy it three times.
  *
- * An allocation that fails is remembered in the writer, and the sender checks for it;
- * an hfi_textbuf that failed is never sent in part. One thread.
+ * An allocation that fails is remembered in the buffer, and the sender checks for it: a
+ * buffer that failed is never sent in part. One thread.
  */
 #include "wire/textbuf.h"
 
@@ -55,7 +55,7 @@ hfi_textbuf_fini(hfi_textbuf *writer) {
 void
 hfi_textbuf_clear(hfi_textbuf *writer) {
     if (writer->capacity >
-        KEPT_MAX) /* one long line is no reason to hold it for ever */
+        KEPT_MAX) /* don't keep the memory of one long text for ever */
         hfi_textbuf_fini(writer);
     hfi_textbuf_truncate(writer, 0);
 }
@@ -127,7 +127,7 @@ hfi_textbuf_string(hfi_textbuf *writer) {
     return writer->data;
 }
 
-/* Length that a first byte promises; 0 if none may begin so. */
+/* The length that a first byte announces; 0 if no sequence may begin so. */
 static size_t
 sequence_length(unsigned char first) {
     if (first < 0x80)

@@ -38,19 +38,19 @@ hfi_part_is(hfi_part part, const char *text) {
     return hfi_part_equal(part, hfi_part_text(text));
 }
 
-/* Without blanks (space, tab, CR, form feed) at either end. */
+/* Without the blanks (space, tab, CR, form feed) at both ends. */
 hfi_part hfi_part_trim(hfi_part part);
 bool hfi_part_begins(hfi_part part, const char *prefix);
 /* Cut the next line off the front, without its LF or CR LF. False when nothing is
  * left. */
 bool hfi_part_next_line(hfi_part *rest, hfi_part *ret_line);
-/* Up to the first blank; `rest` is left behind it, trimmed. */
+/* The text up to the first blank; `rest` becomes what follows it, trimmed. */
 hfi_part hfi_part_next_token(hfi_part *rest);
 
 /* ---- textbuf.c: growing text, JSON strings, and UTF-8 that is never cut ---- */
 
-/* Zeroed is empty. Once an allocation failed, `failed` stays set and appends do
- * nothing: a writer checks once, at the end. */
+/* Zeroed, it is empty. After a failed allocation `failed` stays set, and appending does
+ * nothing. So a writer checks once, at the end. */
 typedef struct hfi_textbuf {
     char *data;  /* NUL-terminated once something was added; NULL before */
     size_t size; /* bytes, without the NUL */
@@ -60,16 +60,16 @@ typedef struct hfi_textbuf {
 
 void hfi_textbuf_fini(hfi_textbuf *writer);
 void hfi_textbuf_clear(hfi_textbuf *writer); /* keeps the memory */
-/* Hand over the string, which the caller frees, and start afresh; NULL: nothing was
+/* Give the string to the caller, who frees it, and start again empty; NULL: nothing was
  * added. */
 char *hfi_textbuf_take(hfi_textbuf *writer);
-/* Forget what was added since the size was `size`, a failure as well. */
+/* Cut back to `size` bytes, and forget a failure since then. */
 void hfi_textbuf_truncate(hfi_textbuf *writer, size_t size);
 void hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size);
 void hfi_textbuf_add(hfi_textbuf *writer, const char *text);
 void hfi_textbuf_add_part(hfi_textbuf *writer, hfi_part part);
-/* Room for at least `least` bytes more, for a caller that writes them at data + size
- * itself: how many there is room for; 0 if there is no memory. */
+/* Make room for at least `least` more bytes, which the caller writes at data + size
+ * itself. Returns how many bytes there is room for; 0 without memory. */
 size_t hfi_textbuf_room(hfi_textbuf *writer, size_t least);
 void hfi_textbuf_format(hfi_textbuf *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -84,10 +84,10 @@ hfi_textbuf_part(const hfi_textbuf *writer) {
     return hfi_part_of(writer->data, writer->size);
 }
 
-/* How many bytes of `data` can be shown now: less than `size` (by at most 3) where it
+/* How many bytes of `data` can be shown now: fewer than `size` (by at most 3) if it
  * ends within a character. */
 size_t hfi_utf8_whole(const char *data, size_t size);
-/* Length of the well-formed character at the front (RFC 3629); 0: there is none. */
+/* Length of the well-formed character (RFC 3629) at the beginning; 0: there is none. */
 size_t hfi_utf8_length(const char *data, size_t size);
 /* Whether all of it is well-formed. */
 int hfi_utf8_is_valid(const char *data, size_t size);

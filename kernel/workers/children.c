@@ -1,19 +1,18 @@
 /* children.c - the frontend as the parent of its workers.
  *
- * A worker is made by the fork server or by the main worker, and must outlive both: the
+ * A worker is made by the fork server or by the main worker, and must outlive both. The
  * main worker has objects that are nowhere else, and the sleeping fork is needed just
- * when the main worker is dead. So whoever makes a worker makes it by a helper process
- * that ends at once (worker/fork.c), and the orphan comes to the frontend, which
- * asks for that: a "subreaper" (Linux). The frontend is then the parent of all workers.
- * It sees how each one ended, and PDEATHSIG of each worker follows the frontend's death
- * and no other.
+ * when the main worker is dead. So a worker is forked by a helper process that exits at
+ * once (worker/fork.c). The orphan comes to the frontend, which has asked for that as a
+ * "subreaper" (Linux). So the frontend is the parent of all workers: it sees how each
+ * one ended, and PDEATHSIG of a worker follows the frontend's death only.
  *
  * A subreaper gets all orphans, also the daemons of the notebook's code. Nobody else
- * waits for them, so the frontend does, or they would stay zombies.
+ * waits for them, so the frontend does. Otherwise they would stay zombies.
  *
- * Rejected: a signal handler in the workers that looks whether the new parent is the
- * frontend when the fork server has died. The notebook's code can change handlers and
- * masks, and a signal that comes during a system call can change what that returns.
+ * Rejected: a signal handler in the workers that checks, when the fork server has died,
+ * whether the new parent is the frontend. The notebook's code can change handlers and
+ * masks, and a signal during a system call can change what the call returns.
  */
 #include "workers/children.h"
 
@@ -78,7 +77,8 @@ hfi_child_end(pid_t pid, int timeout_ms) {
         nanosleep(&pause, NULL);
 }
 
-/* Of a process that has ended; gone once it is waited for. */
+/* Read a file in /proc of a process that has ended. It is gone once the process was
+ * waited for. */
 static void
 read_file(pid_t pid, const char *name, char *ret_text, size_t room) {
     char path[40];

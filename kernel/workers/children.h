@@ -20,18 +20,19 @@ typedef struct hfi_exit {
 } hfi_exit;
 
 /* Become the parent of every descendant whose own parent has ended. Does nothing if the
- * system can't do that: then nobody's orphans come to this process. */
+ * system can't do that: then no orphan comes to this process. */
 void hfi_children_adopt(void);
-/* Take that back, and wait for all children that have ended. */
+/* Undo that, and wait for all children that have ended. */
 void hfi_children_end(void);
 
-/* Whether this child has ended and was not waited for yet; its pid, and that of its
- * process group, stay its own until then. 0 also if it is no child of this process. */
+/* Whether this child has ended and was not waited for yet. Until it is waited for, its
+ * pid and the number of its process group aren't reused. 0 also if it is no child of
+ * this process. */
 int hfi_child_has_ended(pid_t pid);
-/* The same of any child; 0: there is none. Always 0 if the system gives this process no
- * orphans: each child has somebody who waits for it. */
+/* The pid of any child that has ended; 0: none. Always 0 if the system gives this
+ * process no orphans: then somebody else waits for each child. */
 pid_t hfi_children_ended(void);
-/* Wait for a child that has ended, and say how; 0: it lives, or is no child of this
+/* Wait for a child that has ended, and report how. 0: it lives, or is no child of this
  * process. */
 int hfi_child_wait(pid_t pid, hfi_exit *ret_exit);
 /* Wait for a child that was killed, `timeout_ms` at most. */

@@ -1,19 +1,19 @@
 /* control.c - frames over a Unix socket, in both directions, without ever blocking.
  *
- * The frontend has one thread, and a worker may be busy for hours or be stopped in a
- * debugger. So what is sent is queued and written as the socket takes it, and what
- * comes is read as it comes and cut into frames. The queue to a worker is bounded only
- * by what clients ask of it; the buffer from a worker grows with the bytes that really
- * arrived, never by the length that a frame promises.
+ * The frontend has one thread, and a worker may be busy for hours or stopped in a
+ * debugger. So frames to send are queued, and written as the socket takes them. Bytes
+ * are read as they come, and cut into frames. The queue to a worker is bounded only by
+ * what clients ask of it. The buffer for a worker's bytes grows with the bytes that
+ * have arrived, never by the length that a frame claims.
  *
- * Descriptors ride on the first byte of their frame: sendmsg gets them with that
- * frame's first piece, never with the tail of the one before. They are closed here once
- * sent. Those that come wait in their order until their frame is read. A peer that sends
- * fewer or more than it announces breaks the protocol, for another frame would get them
- * otherwise. If this process has no room for a descriptor, the frame lacks it: that is no
- * fault of the peer's.
+ * Descriptors are sent with the first byte of their frame: sendmsg gets them with the
+ * frame's first piece, never with the tail of the frame before. They are closed here
+ * once sent. Received descriptors wait in their order until their frame is read. A peer
+ * that sends fewer or more than its frames announce breaks the protocol, because other
+ * frames would get the wrong ones. If this process has no room for a descriptor, the
+ * frame lacks it: that isn't the peer's fault.
  *
- * A frame handed out points into the receive buffer; the buffer moves only in
+ * A frame that was handed out points into the receive buffer, which moves only in
  * hfi_control_fill. Writing to a dead peer is an answer (HF_E_GONE), not a SIGPIPE.
  */
 #include "workers/control.h"
@@ -29,7 +29,7 @@
 #include "wire/textbuf.h"
 
 #define FILL_PIECE 65536u
-#define FILL_MAX   (16u << 20) /* in one call: others want their turn */
+#define FILL_MAX   (16u << 20) /* in one call, so that other channels get their turn */
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
@@ -51,8 +51,9 @@ struct hfi_control {
     pending *first;
     pending **last;
     hfi_textbuf input;
-    size_t taken;                      /* bytes of input that were handed out */
-    int fds[HFI_CONTROL_FDS_HELD_MAX]; /* that came: a ring; -1: one that got lost */
+    size_t taken; /* bytes of input that were handed out */
+    /* received ones, a ring; -1: one that was lost */
+    int fds[HFI_CONTROL_FDS_HELD_MAX];
     size_t fd_first;
     size_t fd_count;
 };
@@ -98,7 +99,7 @@ drop_first(hfi_control *control) {
     free(item);
 }
 
-/* The oldest that came; there is one. */
+/* Take the oldest received descriptor; there is one. */
 static int
 take_fd(hfi_control *control) {
     int fd = control->fds[control->fd_first];
@@ -163,7 +164,8 @@ hfi_control_end(hfi_control *control) {
     (void)shutdown(control->fd, SHUT_RDWR);
 }
 
-/* As in unix(7): the system lacks memory, or room for descriptors on their way. */
+/* Whether the error is temporary, as in unix(7): the system lacks memory, or room for
+ * descriptors in flight. */
 static int
 is_passing(int err) {
     return err == EAGAIN || err == EWOULDBLOCK || err == ENOMEM || err == ENOBUFS ||
@@ -183,7 +185,8 @@ hfi_control_flush(hfi_control *control, hf_error *reterr) {
             if (errno == EPIPE || errno == ECONNRESET)
                 return hf_error_set(reterr, HF_E_GONE, "the peer is gone");
             int err = errno;
-            hfi_control_end(control); /* what waits here would come out of order */
+            /* frames that wait here would come out of order */
+            hfi_control_end(control);
             return hf_error_set_errno(reterr, err, "writing to a worker");
         }
         drop_fds(item);

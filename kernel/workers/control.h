@@ -16,13 +16,13 @@
 #include "holdfast/error.h"
 #include "workers/frame.h"
 
-/* Descriptors that came and were not taken yet; further ones are closed. */
+/* Most received descriptors that wait for their frame. Further ones are closed. */
 #define HFI_CONTROL_FDS_HELD_MAX 256
 
 /* One end of the channel, non-blocking. One thread. */
 typedef struct hfi_control hfi_control;
 
-/* Takes the descriptor, on failure too. HF_E_NOMEM, HF_E_SYSTEM. */
+/* Takes the descriptor, also on failure. HF_E_NOMEM, HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_control_create_consume(int fd, hfi_control **ret_control,
                                               hf_error *reterr);
 void hfi_control_close(hfi_control *control);
@@ -36,23 +36,23 @@ int hfi_control_is_full(const hfi_control *control);
 HF_CHECK hf_status hfi_control_send_consume(hfi_control *control,
                                             const hfi_frame *frame, hf_error *reterr);
 HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
-/* The peer misses a frame that it can't do without: end the channel on both sides. The
- * peer leaves, and the end is read here like that of a peer that died. */
+/* A frame is missing that the peer can't do without: end the channel on both sides. The
+ * peer exits, and we read the end of the channel as if it had died. */
 void hfi_control_end(hfi_control *control);
 
-/* Read the bytes that wait, a bounded amount. HF_E_GONE at the end of the stream;
- * frames that came before it are still given by hfi_control_next. */
+/* Read a bounded number of the waiting bytes. HF_E_GONE at the end of the stream;
+ * hfi_control_next still returns the frames that came before it. */
 HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
-/* Free the read buffer if nothing waits in it: otherwise it keeps the size of the
- * largest frame. */
+/* Free the read buffer if it is empty. Otherwise it keeps the size of the largest
+ * frame. */
 void hfi_control_trim(hfi_control *control);
-/* The next whole frame, valid until the next call; HF_AGAIN if there is none.
- * HF_E_PROTOCOL if the bytes are no frame, or if descriptors are left that no frame
- * announced; HF_E_NOMEM. */
+/* The next whole frame, valid until the next call; HF_AGAIN: there is none.
+ * HF_E_PROTOCOL: the bytes are no frame, or descriptors came that no frame announces;
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_received *ret_received,
                                     hf_error *reterr);
-/* That frame as a struct of the row, with its descriptors, which are the caller's.
- * HF_E_PROTOCOL names what is missing or of another type; HF_E_NOMEM. */
+/* Read that frame into the row's struct, with its descriptors, which the caller owns.
+ * HF_E_PROTOCOL names the field that is missing or has another type; HF_E_NOMEM. */
 HF_CHECK hf_status hfi_control_read(hfi_control *control, const hfi_received *received,
                                     const hfi_row *row, hfi_frame *ret_frame,
                                     hf_error *reterr);

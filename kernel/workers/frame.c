@@ -1,19 +1,19 @@
 /* frame.c - frames and their bytes, a msgpack map: both made from the table.
  *
- * What is known of a field, its name, its type and where its member is, comes from
- * workers/protocol.h. One loop over these writes any frame, and one reads it. A function
- * in C for each frame was rejected: it would be the same loop sixty times.
+ * workers/protocol.h has the fields of each frame: their names, their types, and the
+ * places of their members. One loop over the fields writes any frame, and one reads
+ * any. Rejected: a C function for each frame. It would be the same loop sixty times.
  *
  * A worker runs user code, and user code can write to any descriptor of its process. So
- * what comes from a worker is hostile: before msgpack-c sees the bytes they are walked
- * once, which checks that every length and count fits into what is there, that the
- * nesting is bounded and that exactly one value fills the frame. Without that walk a
- * five-byte array header would make the unpacker reserve gigabytes. The walk keeps no
- * stack of its own beyond HFI_FRAME_DEPTH_MAX counters.
+ * bytes from a worker are hostile. Before msgpack-c gets them, they are checked in one
+ * pass: every length and count fits into the bytes that are there, the nesting is
+ * bounded, and exactly one value fills the frame. Without this check an array header of
+ * five bytes would make the unpacker reserve gigabytes. The check keeps no stack but
+ * HFI_FRAME_DEPTH_MAX counters.
  *
  * Strings of a frame that was read point into its bytes: nothing is copied until
- * somebody keeps it. No input or output here, so that a fuzzer can run it. One thread
- * a frame.
+ * somebody keeps it. There is no input or output here, so that a fuzzer can run it. A
+ * frame belongs to one thread at a time.
  */
 #include "workers/frame.h"
 
@@ -37,8 +37,8 @@ HFI_PROTOCOL_TYPES(TYPE)
 HFI_PROTOCOL_MAPS(MAP, HFI_NOTHING, HFI_NOTHING)
 #undef MAP
 
-/* `self` is the struct that has the members. A shape is a function, since only a block
- * can give each struct that same name. */
+/* `self` is the struct that has the members. A shape is a function, because only a
+ * block can give each struct this same name. */
 #define FIELD(name, member, type, is_always)                                           \
     {#name, sizeof #name - 1, &type, offsetof(self, member), is_always},
 #define HAS(name, type) FIELD(name, name, type_##type, true)
@@ -68,7 +68,7 @@ HFI_FRAMES(FRAME, HAS, MAY)
 const hfi_row *const hfi_rows[] = {HFI_FRAMES(FRAME, HFI_NOTHING, HFI_NOTHING) NULL};
 #undef FRAME
 
-/* All lists are alike, and all pointers to maps. */
+/* All lists have the same layout, and so have all pointers to maps. */
 typedef struct list {
     const void *items;
     size_t count;
@@ -88,7 +88,7 @@ map_of(const void *member) {
     return map;
 }
 
-/* Of a value in a list. */
+/* The size of one value in a list. */
 static size_t
 value_size(const hfi_type *type) {
     static const size_t sizes[] = {[HFI_INT] = sizeof(int64_t),
@@ -111,7 +111,7 @@ hfi_frame_fd_count(const hfi_frame *frame) {
 
 /* ---- writing ------------------------------------------------------------------ */
 
-/* Each returns 0, or another number if there is no memory or a text is too long. */
+/* Each returns 0, or another number if memory is lacking or a text is too long. */
 static int pack_shape(msgpack_packer *packer, const hfi_shape *shape, const void *self,
                       const char *op);
 
@@ -147,7 +147,7 @@ static int
 pack_list(msgpack_packer *packer, const hfi_type *type, list values) {
     const char *at = values.items;
     if (at == NULL && values.count > 0)
-        return -1; /* there was no memory for it */
+        return -1; /* making it failed for want of memory */
     int failed = type->many == HFI_LIST ? msgpack_pack_array(packer, values.count)
                                         : msgpack_pack_map(packer, values.count);
     for (size_t i = 0; i < values.count && !failed; i++) {
@@ -267,7 +267,8 @@ skip_container(cursor *at, size_t width, size_t each, size_t *ret_members) {
     return 1;
 }
 
-/* Skip one value's head and bytes; `ret_members` is how many values it contains. */
+/* Skip one value's head and bytes; `ret_members` is the number of values that it
+ * contains. */
 static int
 skip_head(cursor *at, size_t *ret_members) {
     size_t tag = 0;
@@ -388,7 +389,7 @@ is_int(const msgpack_object *value) {
             value->via.u64 <= INT64_MAX);
 }
 
-/* One value into its place: a member, or one of a list. */
+/* Read one value into its place: a member, or an item of a list. */
 static hf_status
 read_value(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone,
            void *ret_value, hf_error *reterr) {
@@ -422,7 +423,8 @@ read_value(const hfi_type *type, const msgpack_object *value, msgpack_zone *zone
     return check_type(fits, type->words, reterr);
 }
 
-/* Zeroed; one byte for nothing, since NULL means that the field is missing. */
+/* Zeroed memory. For no items it is one byte, since NULL means that the field is
+ * missing. */
 static void *
 allocate_items(msgpack_zone *zone, size_t count, size_t size) {
     void *memory = NULL;
@@ -477,7 +479,7 @@ read_member(const hfi_type *type, const msgpack_object *value, msgpack_zone *zon
     return read_value(type, value, zone, map, reterr);
 }
 
-/* The field of a key: as a rule the one after the last that was found. */
+/* The field with this key: as a rule the one after the last that was found. */
 static const hfi_field *
 find_field(const hfi_shape *shape, const hfi_field *likely, const msgpack_object *key) {
     if (likely->name != NULL && is_key(key, likely->name, likely->name_size))

@@ -1,13 +1,16 @@
 /* frame.h - the frames of the control channel, as structs and as bytes.
  *
  * The table of workers/protocol.h gives each frame a struct, hfi_from_SENDER_OP or
- * hfi_to_RECEIVER_OP, each map hfi_map_NAME, and each field a member. In a frame that was
- * read, a field that was missing is zero: NULL, 0, false. A field that may be missing
- * isn't written if it is zero; a list of nothing is not: its items aren't NULL. So
+ * hfi_to_RECEIVER_OP, each map a struct hfi_map_NAME, and each field a member. So
  * nobody counts fields.
  *
- * A frame that was read is untrusted, but has the types of the table and every field that
- * is always there. Its texts and lists lie in the hfi_received.
+ * When a frame is read, the members of missing fields are zero: NULL, 0, false. When it
+ * is written, a field that may be missing is left out if it is zero. An empty list
+ * isn't zero, because its items aren't NULL.
+ *
+ * A frame that was read is untrusted, but its fields have the types of the table, and
+ * every field that is always there is there. Its texts and lists lie in the
+ * hfi_received.
  *
  * Threads: a frame belongs to one thread at a time.
  */
@@ -46,7 +49,7 @@ typedef struct hfi_field {
     bool is_always;
 } hfi_field;
 
-/* The body of a frame, or a map: the size of its struct, and at most 64 fields. */
+/* The body of a frame, or a map: the size of its struct, and up to 64 fields. */
 typedef struct hfi_shape {
     size_t size;
     const hfi_field *fields;
@@ -88,9 +91,9 @@ typedef struct hfi_steps {
     size_t count;
 } hfi_steps;
 
-/* What each frame begins with. The descriptors are as many as the row says. Those of a
- * frame that was read are the reader's; -1: it got lost, since there was no room. `raw` is
- * how much had been written to a worker's pipes by then. */
+/* What each frame begins with. The row says how many descriptors it has. After reading,
+ * the caller owns them; -1: one was lost, since there was no room. `raw`: how many
+ * bytes the worker had written to each of its pipes when it sent the frame. */
 typedef struct hfi_frame {
     const hfi_row *row;
     int fds[HFI_FRAME_FDS_MAX];
@@ -110,8 +113,8 @@ HFI_PROTOCOL_TYPES(HFI_TYPE)
 HFI_PROTOCOL_MAPS(HFI_MAP_TYPE, HFI_NOTHING, HFI_NOTHING)
 #undef HFI_MAP_TYPE
 
-/* `source` is the whole map, if it was read: also what the table doesn't list. It is
- * written as it came. */
+/* If the map was read, `source` is the whole map, with keys that the table doesn't
+ * list. It is written unchanged. */
 #define HFI_MAP_STRUCT(name, fields, text)                                             \
     typedef struct hfi_map_##name {                                                    \
         const msgpack_object *source;                                                  \
@@ -135,7 +138,7 @@ typedef struct hfi_keyed_step {
 HFI_FRAMES(HFI_FRAME_STRUCT, HFI_MEMBER, HFI_MEMBER)
 #undef HFI_FRAME_STRUCT
 
-/* Room for any. */
+/* Room for any frame. */
 typedef union hfi_any_frame {
     hfi_frame head;
 #define HFI_EACH(way, peer, op, extra, fds, fields, text)                              \
@@ -151,37 +154,37 @@ typedef union hfi_any_frame {
 
 /* ---- writing --------------------------------------------------------------------- */
 
-/* The length's four bytes, then the map. The buffer is the caller's, and empty on
- * failure. HF_E_NOMEM, HF_E_LIMIT. */
+/* Write the length in four bytes, then the map. The caller owns the buffer, which is
+ * empty on failure. HF_E_NOMEM, HF_E_LIMIT. */
 HF_CHECK hf_status hfi_frame_write(const hfi_frame *frame, msgpack_sbuffer *ret_buffer,
                                    hf_error *reterr);
-/* How many descriptors it has, by its row. */
+/* How many descriptors the frame has, according to its row. */
 size_t hfi_frame_fd_count(const hfi_frame *frame);
 
 /* ---- reading --------------------------------------------------------------------- */
 
-/* A frame that came, and the memory of its lists. Texts point into the bytes it was
- * read from. */
+/* A frame that was received, and the memory of its lists. Texts point into the bytes
+ * that it was read from. */
 typedef struct hfi_received {
     msgpack_unpacked unpacked;
-    const msgpack_object *object; /* a map; NULL: nothing came */
+    const msgpack_object *object; /* a map; NULL: nothing was received */
 } hfi_received;
 
 /* Whether `size` bytes are one well-formed msgpack value whose counts and lengths fit
  * in them, at most HFI_FRAME_DEPTH_MAX deep. */
 int hfi_frame_is_valid(const void *data, size_t size);
-/* The bytes after the length. HF_E_PROTOCOL, HF_E_NOMEM. */
+/* Parse the bytes after the length. HF_E_PROTOCOL, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_received_parse(hfi_received *received, const void *data,
                                       size_t size, hf_error *reterr);
 void hfi_received_fini(hfi_received *received);
-/* Empty if it has none. */
+/* The frame's "op"; empty if it has none. */
 hfi_part hfi_received_op(const hfi_received *received);
-/* Read it into the struct of the row, which `ret_frame` begins; without descriptors.
- * HF_E_PROTOCOL names the field that is missing or of another type; HF_E_NOMEM. */
+/* Read it into the row's struct, whose head is `ret_frame`; without descriptors.
+ * HF_E_PROTOCOL names the field that is missing or has another type; HF_E_NOMEM. */
 HF_CHECK hf_status hfi_frame_read(const hfi_received *received, const hfi_row *row,
                                   hfi_frame *ret_frame, hf_error *reterr);
 
-/* The value in a map that came; NULL: it has none. */
+/* The value of a key in a map that was received; NULL: it has none. */
 const msgpack_object *hfi_map_get(const msgpack_object *map, const char *key);
 
 #endif

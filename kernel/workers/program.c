@@ -1,17 +1,18 @@
 /* program.c - fork and exec of the fork server program, and its end.
  *
- * libzmq has threads in this process, so between fork and exec only async-signal-safe
- * calls are made. Everything that this process opens is close-on-exec; the few
- * descriptors that the program is to have lose the flag in the child alone, so no other
- * child can inherit them by accident.
+ * libzmq has threads in this process, so only async-signal-safe calls are made between
+ * fork and exec. All descriptors of this process are close-on-exec. The few that the
+ * program is to have lose the flag in the child alone, so no other child can inherit
+ * them by accident.
  *
- * The program gets a session of its own: a terminal's Ctrl-C reaches the frontend only,
- * which decides what to interrupt, and at the end one kill of the process group reaches
- * whatever user code left running there. PDEATHSIG covers a frontend that was killed;
- * if there is none, the end of file on its control channel ends the program.
+ * The program gets a session of its own. So a terminal's Ctrl-C reaches only the
+ * frontend, which decides what to interrupt. At the end one kill of the process group
+ * reaches everything that user code has left running there. If the frontend is killed,
+ * PDEATHSIG ends the program; on systems without it, the end of file on the control
+ * channel does.
  *
- * One thread. The child's parent is the thread that forked: PDEATHSIG follows it, so
- * the thread that spawns must be the one that lives as long as the kernel.
+ * One thread. PDEATHSIG follows the thread that forked. So the thread that spawns must
+ * live as long as the kernel.
  */
 #include "workers/program.h"
 
@@ -34,7 +35,8 @@ send_errno(int report, int err) {
     (void)ignored;
 }
 
-/* Become the program, with signals as it expects them. Returns if that fails. */
+/* Become the program, with the signal settings that it expects. Returns if that
+ * fails. */
 static void
 execute_program(char *const *argv, int report) {
     sigset_t none;
@@ -63,7 +65,7 @@ run_child(char *const *argv, const int *keep, size_t keep_count, int report) {
     _exit(127);
 }
 
-/* The child of the child runs the program, so that nobody has to wait for it. */
+/* Fork once more and run the program there, so that nobody has to wait for it. */
 static void
 run_detached(char *const *argv, int report) {
     pid_t pid = fork();
@@ -76,9 +78,9 @@ run_detached(char *const *argv, int report) {
     _exit(0);
 }
 
-/* Fork, and wait until the child runs the program or has reported why it can't. Gives
- * the errno of that, or 0. A detached child has ended by then, as has one that
- * failed. */
+/* Fork, and wait until the child runs the program or has reported why it can't. Returns
+ * the child's errno, or 0. A child that was detached or has failed has been waited for
+ * by then. */
 static int
 start_program(char *const *argv, const int *keep, size_t keep_count, int detached,
               const int *report, pid_t *ret_pid) {
@@ -113,7 +115,7 @@ start_reported(char *const *argv, const int *keep, size_t keep_count, int detach
     hf_status status = hfi_program_pipe(report, reterr);
     if (status != HF_OK)
         return status;
-    fcntl(report[0], F_SETFL, 0); /* the report is waited for */
+    fcntl(report[0], F_SETFL, 0); /* we wait for the report */
     int err = start_program(argv, keep, keep_count, detached, report, &pid);
     if (err != 0)
         return hf_error_set_errno(reterr, err, "cannot start %s", argv[0]);
@@ -139,7 +141,7 @@ is_reaped(pid_t pid, int *ret_status) {
     return found == pid || (found < 0 && errno == ECHILD);
 }
 
-/* `killed`: as kill() takes it. */
+/* `killed`: an argument of kill(): the process or its group. */
 static int
 end_program(pid_t pid, pid_t killed, int timeout_ms) {
     int status = -1;
@@ -167,8 +169,8 @@ hfi_program_lose(pid_t pid, int timeout_ms) {
     return end_program(pid, pid, timeout_ms);
 }
 
-/* As much as the system gives without asking: a loop that prints needn't wait for
- * us. */
+/* Take the largest buffers that the system gives without privileges, so that a loop
+ * that prints needn't wait for us. */
 static void
 widen_socket(int fd) {
     const int bytes = 1 << 20;

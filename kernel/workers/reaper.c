@@ -1,11 +1,12 @@
-/* reaper.c - what nobody takes up doesn't stay in memory.
+/* reaper.c - a process that frees a session that no later frontend takes up.
  *
- * A session outlives a frontend that is killed, so that the next one with the same
- * connection file can take it up. Shared memory has no owner whose death frees it, so
- * somebody must wait for as long. It is a fork of the frontend, made before that has
- * opened or started anything: it shares its pages with it, and writes few. It is a
- * child, which the frontend waits for in the end: where the system's first process
- * waits for nobody, as in some containers, an orphan would be a zombie for ever.
+ * A session outlives a frontend that is killed, so that the next frontend with the same
+ * connection file can take it up. Shared memory isn't freed by anybody's death, so a
+ * process must wait for that long, and free it. This reaper is a fork of the frontend,
+ * made before the frontend has opened or started anything, so that it shares nearly all
+ * of its pages. It stays a child, which the frontend waits for in the end: in some
+ * containers the first process waits for nobody, and an orphan would be a zombie for
+ * ever.
  *
  *     WATCHES ──'x'──────────► ends: the frontend ends in an orderly way
  *        │
@@ -17,8 +18,8 @@
  *        ▼
  *     frees the session, and ends
  *
- * A connection file that is gone for several looks says that its server has given the
- * kernel up: nobody comes any more. A restart with new ports writes it anew at once.
+ * If the connection file is gone for several looks, its server has given the kernel up,
+ * and no frontend will come. (A restart with new ports writes the file again at once.)
  *
  * One that is killed is replaced (session/takeup.c), by a fork of the frontend as it is
  * then. That one has more of the frontend's memory, and maps the session, until it ends:
@@ -82,7 +83,7 @@ close_all_but(int kept) {
             close(fd);
 }
 
-/* As people see it. */
+/* Take the name that people see in lists of processes. */
 static void
 take_name(void) {
 #ifdef __linux__
@@ -106,7 +107,8 @@ take_name(void) {
 #endif
 }
 
-/* The session's name, and how the frontend ended: 1 if that was orderly. */
+/* Read the session's name, and how the frontend ended. Returns 1 if that was
+ * orderly. */
 static int
 watch_channel(int channel, char ret_name[HF_SESSION_NAME_SIZE]) {
     size_t known = 0;
@@ -125,7 +127,7 @@ watch_channel(int channel, char ret_name[HF_SESSION_NAME_SIZE]) {
     }
 }
 
-/* The frontend has closed the channel, and is ending: a moment later its session is an
+/* The frontend has closed the channel, and is ending. A moment later its session is an
  * orphan, unless somebody has taken it up by then. */
 static void
 await_end(const char *name) {
@@ -135,7 +137,8 @@ await_end(const char *name) {
         nanosleep(&pause, NULL);
 }
 
-/* Once a second in the ten minutes that are usual, more often in less. */
+/* The pause between two looks: a second for the usual ten minutes, less for shorter
+ * times. */
 static struct timespec
 pause_between_looks(long long keep_ns) {
     long long pause_ns = keep_ns / LOOKS < LOOK_NS ? keep_ns / LOOKS : LOOK_NS;
@@ -200,7 +203,8 @@ hfi_reaper_start(hfi_reaper *reaper, const char *connection_path, long long keep
     return HF_OK;
 }
 
-/* 0 if that can't be: without a reaper collecting frees the session. */
+/* Returns 0 if that fails: without a reaper, the next kernel that starts frees the
+ * session. */
 static int
 send_word(const hfi_reaper *reaper, const void *data, size_t size) {
     return send(reaper->channel, data, size, MSG_NOSIGNAL) == (ssize_t)size;
@@ -221,9 +225,10 @@ hfi_reaper_end(hfi_reaper *reaper, int is_left) {
         return;
     struct pollfd end = {reaper->channel, POLLIN, 0};
     if (!is_left &&
-        reaper->watches) { /* else it takes the word for a name's beginning */
+        /* else the reaper would take the word for the beginning of a name */
+        reaper->watches) {
         if (!send_word(reaper, "x", 1) ||
-            poll(&end, 1, END_WAIT_MS) == 0) /* somebody has stopped it */
+            poll(&end, 1, END_WAIT_MS) == 0) /* somebody has stopped the reaper */
             kill(reaper->pid, SIGKILL);
     }
     close(reaper->channel);

@@ -1,18 +1,18 @@
 /* stream.c - one message instead of a thousand for a loop that prints.
  *
- * A message costs a signature, three JSON parts and a wake-up of every client; a print
- * costs a microsecond. Neighbouring pieces of one stream under one parent are joined
- * and go out 10 ms after the first, at 64 KiB, or before any other message of the
- * worker, whichever comes first, so order is kept and a person sees no delay. A line
- * that is not at its end waits 50 ms for it: `print(a, b)` is several writes, and a
- * busy machine may stop a worker between them.
+ * A message costs a signature, three JSON parts, and a wake-up of every client. A print
+ * costs a microsecond. So neighbouring pieces of one stream under one parent are
+ * joined. They are sent 10 ms after the first, or at 64 KiB, or before any other
+ * message of the worker, whichever comes first. So the order is kept, and a person sees
+ * no delay. A line that has no end yet waits 50 ms for it: `print(a, b)` is several
+ * writes, and a busy machine may stop a worker between them.
  *
- * Output of C code to fd 1 and 2 comes as bytes: a character cut by the pipe waits in
- * `tail` for its rest. It is handed on as it is only when the worker ends. A program's
- * filter of fd 2 (wire/filter.h) may hold some of it, until nothing more has come for
- * 50 ms.
+ * Output of C code to fd 1 and 2 comes as bytes. A character that is cut at the end of
+ * a read waits in `tail` for its rest. It is published incomplete only when the worker
+ * has ended. A program's filter of fd 2 (wire/filter.h) may hold text, until nothing
+ * more has come for 50 ms.
  *
- * One thread. Invariant: text.size > 0 exactly when since_ns is a time.
+ * One thread. Invariant: text.size > 0 exactly if since_ns is a time.
  */
 #include "workers/stream.h"
 
@@ -45,7 +45,7 @@ hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
         publish_held_text(stream);
 }
 
-/* Whole characters of what came by a pipe. */
+/* Add the whole characters of the bytes that came through a pipe. */
 static void
 add_tail(hfi_stream *stream, int name, hfi_part parent, long long now_ns) {
     hfi_textbuf *tail = &stream->tail[name];

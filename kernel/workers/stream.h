@@ -21,17 +21,17 @@ enum { HFI_STDOUT, HFI_STDERR };
 typedef void (*hfi_stream_publish)(void *context, int name, hfi_part parent,
                                    hfi_part text);
 
-/* Zeroed, with `publish` and `context` set, is empty. */
+/* An empty stream is zeroed, with `publish` and `context` set. */
 typedef struct hfi_stream {
     hfi_stream_publish publish;
     void *context;
     hfi_textbuf text;
     hfi_textbuf parent;
-    hfi_textbuf tail[2]; /* the begun character of each raw pipe: at most 3 bytes */
+    hfi_textbuf tail[2]; /* incomplete character of each raw pipe: at most 3 bytes */
     hfi_filter
         *filter; /* of the raw standard error, closed with the stream; NULL: none */
     hfi_textbuf filter_parent;
-    long long filter_ns; /* when the last of what it holds came */
+    long long filter_ns; /* when the last bytes came that it holds */
     int name;
     long long since_ns; /* when the first waiting byte came */
 } hfi_stream;
@@ -40,15 +40,15 @@ typedef struct hfi_stream {
  * or are many. */
 void hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
                     long long now_ns);
-/* Add bytes as a pipe gave them: a character that is cut at the end waits for its
- * rest. */
+/* Add bytes as they came through a pipe. A character that is cut at the end waits for
+ * its rest. */
 void hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes,
                         long long now_ns);
-/* Publish the waiting text, except begun characters. */
+/* Publish the waiting text, except incomplete characters. */
 void hfi_stream_flush(hfi_stream *stream);
 /* Publish text that has waited long enough. */
 void hfi_stream_tick(hfi_stream *stream, long long now_ns);
-/* When to do so; -1 if nothing waits. */
+/* When the next tick is due; -1 if nothing waits. */
 long long hfi_stream_deadline_ns(const hfi_stream *stream);
 void hfi_stream_fini(hfi_stream *stream);
 

@@ -1,28 +1,31 @@
 /* worker.c - the fork server program and its forks, as the frontend holds them.
  *
- * The frontend makes a worker's channel and pipes itself and hands the far ends to the
- * fork server, which forks. So a worker can be sent its first request before it exists,
- * and the frontend never waits: a fork that fails shows as an end of file.
+ * The frontend makes a worker's channel and pipes itself, and sends their far ends to
+ * the fork server, which forks. So a worker can be sent its first request before it
+ * exists, and the frontend never waits. If the fork fails, the frontend sees an end of
+ * file.
  *
- * A worker stays in the list from the request on until its death is certain: it was
- * waited for, or it is past a deadline. Its states and moves are a table in worker.h,
- * as those of a cell. `owned` says whether the session still uses
- * it. A released worker has its channel closed and some time to leave; then it is
- * killed.
+ * A worker is in the list from the request for it until its death is certain: it was
+ * waited for, or a deadline has passed. worker.h has its states and moves. `owned` says
+ * whether the session still uses it. When a worker is released, its channel is closed,
+ * and it has some time to exit. Then it is killed.
  *
- * All workers are in the process group of the fork server that forked them, or forked
- * the main worker that forked them, and so is what the notebook's code starts. At the
- * end one kill reaches all of them. If a fork server was replaced, its group lives on
- * until the last worker in it is dead. That one is not waited for before the group is
- * killed, since a number is not given to another process while somebody has it.
+ * All forks of one fork server, forks of its main worker, and the processes that the
+ * notebook's code starts are in that fork server's process group. At the end one kill
+ * reaches all of them. If the fork server was replaced, its group lives on until the
+ * last worker in it is dead. That worker isn't waited for before the group is killed,
+ * because the system reuses a group's number only when nobody has it any more.
  *
- * A worker's output comes by three ways: its channel and the pipes of its fds 1 and 2.
- * To show all in the order in which it was written, each frame says how many bytes had
- * been written to each pipe when it was sent. The worker knows from the system how many
- * are unread, and from a tally in shared memory how many we have read; while we read,
- * it waits. A turn of reading is: see what is in the pipes, read the channel, handle
- * its frames, each behind the bytes before it, and then read the rest of what was seen.
- * Nothing newer, since frames that were sent before it may not have come.
+ * A worker's output comes through its channel and the pipes of its fds 1 and 2. To show
+ * all of it in the order in which it was written, each frame says how many bytes had
+ * been written to each pipe when it was sent. The worker computes this from the number
+ * of unread bytes, which the system knows, and from a tally in shared memory of what we
+ * have read. While we read, it waits. A turn of reading has these steps:
+ *
+ * - see how much is in the pipes
+ * - read the channel, and handle its frames, each after the pipes' bytes before it
+ * - read the rest of what was seen in the pipes, but nothing newer, because frames that
+ *   were sent before that may not have come yet
  *
  * One thread.
  */
@@ -44,7 +47,8 @@
 #include "workers/program.h"
 
 #define DRAIN_PIECE 65536
-#define DRAIN_TURNS 32 /* more than a pipe holds; a flood must not hold up the loop */
+/* more than a pipe holds; bounded, so that a flood doesn't hold up the loop */
+#define DRAIN_TURNS 32
 
 /* ---- states --------------------------------------------------------------------- */
 
@@ -179,8 +183,9 @@ hfi_fork_server_start(hfi_fork_server *server, const char *const *argv, int sess
     return status;
 }
 
-/* With all that the notebook's code has started in it. While the worker isn't waited
- * for, the group's number is no other one's. */
+/* Kill the worker's process group, with all that the notebook's code has started in
+ * it. Call it before the worker is waited for: until then the group's number isn't
+ * reused. */
 static void
 kill_group(const hfi_worker *worker) {
     if (worker->pid > 0 && worker->group > 0 && getpgid(worker->pid) == worker->group)
@@ -199,8 +204,9 @@ close_server(hfi_fork_server *server) {
 int
 hfi_fork_server_end(hfi_fork_server *server, int timeout_ms) {
     pid_t pid = close_server(server);
-    /* Before it is waited for: it may wait for its children, and one that it hasn't
-     * reported yet, which so nobody killed, leaves when its channel ends. */
+    /* Do this before waiting: the fork server may wait for its children. A child that
+     * it hasn't reported yet, which therefore nobody killed, exits when its channel
+     * ends. */
     for (hfi_worker *at = server->workers; at != NULL; at = at->next) {
         hfi_control_close(at->control);
         at->control = NULL;
@@ -245,7 +251,7 @@ hfi_worker_begin(hfi_worker *worker, hf_error *reterr) {
         worker->control, HFI_FRAME(to_worker_output, .head.fds = {fd}), reterr);
 }
 
-/* The far ends of channel and pipes go into `ret_far`. */
+/* Make the channel and the pipes; their far ends go into `ret_far`. */
 static hf_status
 open_worker(hfi_worker *worker, int ret_far[3], hf_error *reterr) {
     int pair[2], out[2], err[2];
@@ -309,7 +315,7 @@ ask_for_worker(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
         hfi_worker_forget(server, worker);
         return status;
     }
-    if (role != HFI_SLEEPER) /* which a frame would wake */
+    if (role != HFI_SLEEPER) /* a frame would wake it */
         status = hfi_worker_begin(worker, reterr);
     if (status == HF_OK) {
         status = hfi_control_send_consume(asked, frame, reterr);
@@ -381,7 +387,7 @@ hfi_worker_end_group(const hfi_fork_server *server, const hfi_worker *worker) {
     kill_group(worker);
 }
 
-/* read(), of which the worker sees all or nothing. */
+/* read(), counted in the tally. The worker sees both or neither. */
 static ssize_t
 read_tallied(hfi_worker *worker, int name, void *data, size_t size) {
     hfi_tally *tally = worker->tally;
@@ -395,7 +401,7 @@ read_tallied(hfi_worker *worker, int name, void *data, size_t size) {
     return found;
 }
 
-/* At most up to `until` bytes that were ever written. */
+/* Read at most until `until` bytes were read of this pipe in all. */
 static void
 drain_one(hfi_worker *worker, int name, uint64_t until, hfi_part parent,
           long long now_ns) {
@@ -430,7 +436,7 @@ hfi_worker_written(const hfi_worker *worker, uint64_t ret_written[2]) {
         int unread = 0;
         ret_written[i] = atomic_load(&worker->tally->read[i]);
         if (found > 0 && pipes[i].revents & (POLLHUP | POLLERR))
-            ret_written[i] = UINT64_MAX; /* and its end is to be seen */
+            ret_written[i] = UINT64_MAX; /* its end is still to be read */
         else if (found > 0 && pipes[i].revents != 0 &&
                  ioctl(worker->output[i], FIONREAD, &unread) == 0 && unread > 0)
             ret_written[i] += (uint64_t)unread;
