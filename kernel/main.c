@@ -4,11 +4,13 @@
  *                   [--label TEXT] [--capacity BYTES] [--history BYTES]
  *                   [--backlog BYTES] [--run MODE] [--interrupt-seconds N]
  *
- * It parses the command line and turns signals into calls: SIGINT interrupts the cell
- * that runs, SIGTERM and SIGHUP end the kernel in an orderly way. Clients get the
- * interpreter's version before any worker is up; the kernelspec has it, since to ask
- * the interpreter takes as long as all else that comes before the kernel listens.
- * Everything else is the library's.
+ * It parses the command line and turns signals into calls. SIGINT interrupts the cell
+ * that runs; SIGTERM and SIGHUP end the kernel in an orderly way. Everything else is
+ * done by the library.
+ *
+ * Clients get the interpreter's version before any worker is up. The kernelspec has the
+ * version, because asking the interpreter takes as long as everything else before the
+ * kernel listens.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,7 +31,7 @@
 #include "holdfast/kernel.h"
 #include "holdfast/version.h"
 
-static hf_kernel *the_kernel; /* for the handlers; set before they are */
+static hf_kernel *the_kernel; /* for the handlers; set before they are installed */
 
 static const char usage[] =
     "usage: holdfast-kernel -f CONNECTION_FILE [options]\n"
@@ -82,7 +84,7 @@ static const char usage[] =
 typedef struct settings {
     const char *connection_file;
     const char *python;
-    const char *python_version; /* NULL: to be asked */
+    const char *python_version; /* NULL: ask the interpreter */
     const char *label;
     unsigned long long capacity_bytes;
     unsigned long long history_bytes;
@@ -99,7 +101,7 @@ print_version(void) {
            zmq_has("curve") ? " with CurveZMQ" : "");
 }
 
-/* The option's argument; 0 if it is none. */
+/* Read the option's argument; 0 if it is no number. */
 static int
 take_option_number(const char *name, unsigned long long *ret_number) {
     char *end;
@@ -125,7 +127,7 @@ take_run_mode(const char **ret_mode) {
     return 0;
 }
 
-/* 0 stands for ever, which the library takes as a negative number. */
+/* 0 means without end here; the library takes a negative number for that. */
 static int
 take_grace(long *ret_seconds) {
     unsigned long long seconds;
@@ -135,7 +137,7 @@ take_grace(long *ret_seconds) {
     return 1;
 }
 
-/* 0 to go on, or the exit status plus one. */
+/* Returns 0 to go on, else the exit status plus one. */
 static int
 parse_options(int argc, char **argv, settings *ret_settings) {
     static const struct option options[] = {
@@ -197,7 +199,8 @@ parse_options(int argc, char **argv, settings *ret_settings) {
             return 3;
         }
     }
-    /* More words are ignored: `jupyter run` gives its script's name to the kernel. */
+    /* Further words are ignored: `jupyter run` gives its script's name to the
+     * kernel. */
     if (ret_settings->connection_file == NULL) {
         fputs(usage, stderr);
         return 3;
@@ -205,7 +208,7 @@ parse_options(int argc, char **argv, settings *ret_settings) {
     return 0;
 }
 
-/* The interpreter's version, such as "3.11.7"; "3" where it won't say. */
+/* The interpreter's version, such as "3.11.7"; "3" if it doesn't answer. */
 static void
 ask_version(const char *python, char *ret_version, size_t size) {
     int fds[2];
@@ -279,9 +282,9 @@ set_handlers(void) {
     sigaction(SIGHUP, &action, NULL);
 }
 
-/* Memory that libzmq's thread frees after a large message must go back to the system
- * when the notebook rests (rest.c), and no call trims the end of another thread's
- * heap. */
+/* Share one heap. Memory that libzmq's thread frees after a large message must go back
+ * to the system when the notebook rests (rest.c), and no call trims the end of another
+ * thread's heap. */
 static void
 share_heap(void) {
 #ifdef __GLIBC__
@@ -308,7 +311,7 @@ main(int argc, char **argv) {
     if (leave != 0)
         return leave - 1;
     share_heap();
-    /* From it a view in a page knows which of the server's kernels it can ask. */
+    /* A view in a page reads it, to know which of the server's kernels to ask. */
     (void)setenv("HOLDFAST_CONNECTION_FILE", chosen.connection_file, 1);
     signal(SIGPIPE, SIG_IGN);
     const char *const worker[] = {chosen.python, "-m", "holdfast.worker", NULL};
@@ -339,7 +342,8 @@ main(int argc, char **argv) {
     }
     if (status != HF_OK)
         fprintf(stderr, "holdfast-kernel: %s\n", error.message);
-    if (status == HF_E_PROTOCOL) /* the kernelspec has another version's Python */
+    /* the kernelspec's Python belongs to another version */
+    if (status == HF_E_PROTOCOL)
         fprintf(stderr, "Make a kernel that fits by `%s -m holdfast.install`.\n",
                 chosen.python);
     return status == HF_OK ? 0 : 1;

@@ -1,12 +1,13 @@
 /* cell.c - the state of the request that runs, and which process has it.
  *
- * The table of moves is in cell.h, as data: a move that isn't in it is an error of this
- * program's, never of a worker's or a client's, so it ends the program. Workers'
- * reports are compared with the state first, and ignored if they don't fit.
+ * The table of moves is in cell.h, as data. A move that isn't in it is an error of this
+ * program, never of a worker or a client, so it ends the program. Reports of workers
+ * are compared with the state first, and ignored if they don't fit.
  *
- * A set of flags (phase, started, in the main worker, forking, reporting ...) was
- * rejected: most of their combinations meant nothing, and each reader had to know
- * which. One thread.
+ * Rejected: a set of flags (phase, started, in the main worker, forking, reporting
+ * ...). Most of their combinations had no meaning, and each reader had to know which.
+ *
+ * One thread.
  */
 #include "session/cell.h"
 
@@ -126,7 +127,7 @@ hfi_cell_fini(hfi_cell *cell) {
     hfi_textbuf_fini(&cell->run_reason);
 }
 
-/* ---- what becomes known of it --------------------------------------------------- */
+/* what becomes known of it */
 
 void
 hfi_cell_set_options(hfi_cell *cell, json_t *body, long long number) {

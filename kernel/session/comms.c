@@ -1,9 +1,11 @@
 /* comms.c - the comms that the cell worker opened, while it lives.
  *
- * A comm that a cell opens in its own process ends with it. Until then its worker gets
- * the comm's messages at once, beside the queue: a cell may wait for what a widget of
- * its own says. They have no reply, but are acknowledged, and "idle" is said then, or
- * when the worker is gone. One thread.
+ * A comm that a cell opens in its own process ends with the process. Until then the
+ * process gets the comm's messages at once, beside the queue, because the cell may wait
+ * for an answer of its own widget. These messages have no reply, but the worker
+ * acknowledges them. "idle" is sent then, or when the worker is gone.
+ *
+ * One thread.
  */
 #include "session/incoming.h"
 
@@ -17,7 +19,7 @@
 
 struct hfi_comms {
     json_t *ids;         /* set of comm ids that it opened */
-    hfi_queue forwarded; /* messages that it has */
+    hfi_queue forwarded; /* messages that it hasn't acknowledged yet */
 };
 
 static hf_status
@@ -56,8 +58,8 @@ hfi_comms_watch(hf_kernel *kernel, const char *type, hfi_part content) {
     json_decref(body);
 }
 
-/* A comm of a cell that runs: its worker gets the message now, since it is gone
- * later. */
+/* Pass a message for a comm of a running cell to its worker at once, since the worker
+ * is gone later. */
 int
 hfi_comms_forward(hf_kernel *kernel, hfi_request *request) {
     const char *id =

@@ -5,10 +5,10 @@
  * control   answered at once by execute.c
  * stdin     input_reply, for the worker that waits for one
  *
- * A message that is forged, replayed or one of our own, whose header is malformed, or
- * whose type no client may send on its channel, is dropped with a line on stderr. A
- * request of which another part is malformed gets an error for a reply in its turn; no
- * worker sees it. One thread.
+ * A message is dropped with a line on stderr if it is forged, replayed or one of our
+ * own, if its header is malformed, or if no client may send its type on its channel. If
+ * another part of a request is malformed, the request gets an error as its reply, and
+ * no worker sees it. One thread.
  */
 #include "session/incoming.h"
 
@@ -22,7 +22,7 @@
 #include "session/beside.h"
 #include "workers/program.h"
 
-#define TURN_MAX 1000 /* messages of one channel before the others have a turn */
+#define TURN_MAX 1000 /* messages of one channel, before the others get their turn */
 
 static int
 ends_with(const char *text, const char *ending) {
@@ -30,8 +30,8 @@ ends_with(const char *text, const char *ending) {
     return size > tail && strcmp(text + size - tail, ending) == 0;
 }
 
-/* Clients may not send messages that only a kernel sends: other users of the machine
- * can hear it, and would only have to give it back. */
+/* Whether clients may send this type. Messages that only a kernel sends can be
+ * overheard by other users of the machine, who could simply send them back. */
 static int
 is_clients(const char *type, int channel) {
     if (channel == HFI_STDIN)
@@ -40,7 +40,7 @@ is_clients(const char *type, int channel) {
            hfi_comms_is_one(type);
 }
 
-/* Why it goes no further; NULL if it does. */
+/* Why the message is dropped; NULL: it isn't. */
 static const char *
 find_objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
     const char *session = json_string_value(json_object_get(message->head, "session"));
@@ -54,7 +54,7 @@ find_objection(const hf_kernel *kernel, const hfi_message *message, int channel)
     return NULL;
 }
 
-/* Take the message over; NULL if it is dropped. */
+/* Make a request of the message; NULL if it is dropped. */
 static hfi_request *
 accept_consume(hf_kernel *kernel, hfi_message *message, int channel) {
     const char *why = find_objection(kernel, message, channel);

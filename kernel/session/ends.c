@@ -1,21 +1,24 @@
 /* ends.c - how a request ends: its reply, what it used, and "idle".
  *
- * Every way out of the table of states (cell.h) goes through hfi_ends_finish. Parts
- * that only listen get an event (session.h).
+ * Every way to the end in the table of states (cell.h) goes through hfi_ends_finish.
+ * Listeners get an event (session.h).
  *
- * If the user wants it, a report of the cell's use follows its reply:
+ * If the user wants it, a report of what the cell used follows its reply:
  *
  *   the cell runs -> its reply -> the main worker is asked -> its display -> idle
  *
- * A command of the user's (%perfmonitor_enable_perfreports) switches it on, in whatever
- * worker it runs: the worker says so ("perfreports"), and the frontend keeps it, since
- * it outlives them all. The report is asked for when the cell is over and replied to,
- * so it covers a cell of each kind, also one that died, and takes no part in what it
- * shows. It belongs to the cell that it follows. The main worker makes it, since it has
- * IPython's displays; after a cell that killed the main worker the new one does.
+ * A command of the user's (%perfmonitor_enable_perfreports) switches the reports on, in
+ * whatever worker it runs. The worker reports that ("perfreports"), and the frontend
+ * keeps the setting, since it outlives all workers. The report is asked for when the
+ * cell is over and replied to. So it covers cells of every kind, also those that died,
+ * and isn't a part of what it shows. It belongs to the cell before it. The main worker
+ * makes it, because it has IPython's displays. After a cell that killed the main
+ * worker, the new one makes it.
  *
- * A report by the cell's own process was rejected: it would be measured with the cell,
- * which has no end yet, and a process that died makes none. One thread.
+ * Rejected: a report by the cell's own process. It would be measured with the cell,
+ * which has no end yet, and a process that died makes none.
+ *
+ * One thread.
  */
 #include "session/request.h"
 
@@ -27,7 +30,7 @@
 #include "session/workers.h"
 #include "session/publish.h"
 
-/* The reports that the user wants to see after each cell. */
+/* The reports that the user wants after each cell. */
 struct hfi_ends {
     int on;
     int text;       /* as plain text */
@@ -39,7 +42,7 @@ const hfi_owner hfi_ends_owner = {offsetof(hf_kernel, ends), sizeof(struct hfi_e
 
 /* ---- replies -------------------------------------------------------------------- */
 
-/* Whether a reply's content asks the front end to let the kernel go: by exit(). */
+/* Whether a reply's content asks the client to let the kernel exit, as after exit(). */
 static int
 asks_exit(json_t *body) {
     json_t *item;
@@ -105,8 +108,9 @@ ask_report(hf_kernel *kernel) {
                                             .text = kernel->ends->text != 0));
 }
 
-/* Whether the main worker has something to say before the end of the cell, which was
- * replied to: what it can't bind of the cell's changes, or a report. */
+/* Whether the main worker has to answer before the cell ends, although the cell was
+ * replied to: it reports what it can't bind of the cell's changes, or makes the user's
+ * report. */
 static int
 begin_report(hf_kernel *kernel) {
     int reports = hfi_ends_will_report(kernel);
@@ -143,7 +147,8 @@ end_running_cell(hf_kernel *kernel) {
     int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
     int goes_on = kernel->cell.goes_on;
     hfi_request *request = hfi_cell_end(&kernel->cell);
-    /* What was sent by now is dropped too, but nothing that answers the idle. */
+    /* Messages that were sent by now are dropped, too, but none that answers the
+     * "idle". */
     if (stop)
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     if (!goes_on)

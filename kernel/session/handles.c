@@ -1,19 +1,24 @@
-/* handles.c - descriptors of open files, sockets and pipes on their way.
+/* handles.c - passing the descriptors of open files, sockets and pipes.
  *
- * An encoding in the store names a file by a number (bindings/holdfast/codecs/
- * handles.py); the descriptor that belongs to it is passed on here. Inwards it is
- * fetched: a cell that decodes a file asks for it, the main worker answers, and what
- * the cell doesn't decode costs nothing. Outwards it is sent along: what a cell made is
- * held here from before its reply until its state is published, and goes to the main
- * worker right before the "adopt"; or is closed if nothing is published.
+ * An encoding in the store names a file by a number
+ * (bindings/holdfast/codecs/handles.py). The descriptor for that number is passed on
+ * here:
  *
- * A table that keeps the descriptors of the last commit for later workers was rejected:
- * a third process that holds the end of a pipe or a connection keeps its peer from
- * seeing that the notebook closed it, and the notebook waits for itself. A regular file
- * is opened anew where the main worker that had it died.
+ * - To a cell: a cell that decodes a file asks for its descriptor, and the main worker
+ *   answers. What the cell doesn't decode costs nothing.
+ * - From a cell: descriptors that the cell made are sent before its reply, and held
+ *   here until its state is published. Then they go to the main worker right before the
+ *   "adopt". If nothing is published they are closed.
  *
- * A cell waits for one descriptor at a time. Descriptors beyond HANDLES_MAX are closed;
- * its worker makes such values unserializable before. One thread.
+ * Rejected: a table that keeps the descriptors of the last commit for later workers. A
+ * third process that holds the end of a pipe or connection keeps the peer from seeing
+ * that the notebook has closed it, and the notebook would wait for itself. A regular
+ * file is opened again if the main worker that had it is dead.
+ *
+ * A cell waits for one descriptor at a time. Descriptors beyond HANDLES_MAX are closed,
+ * but the worker makes such values unserializable before that.
+ *
+ * One thread.
  */
 #include "session/handover.h"
 
@@ -31,17 +36,17 @@ struct hfi_handle {
     int fd;
 };
 
-/* Descriptors on their way between a cell worker and the main worker. */
+/* Descriptors that are being passed between a cell worker and the main worker. */
 typedef struct hfi_handles {
-    struct hfi_handle *first; /* that the cell made, oldest first */
+    struct hfi_handle *first; /* made by the cell, oldest first */
     size_t count;
-    long long wanted; /* what the cell waits for; 0: nothing */
+    long long wanted; /* the number that the cell waits for; 0: none */
 } hfi_handles;
 
 const hfi_owner hfi_handles_owner = {offsetof(hf_kernel, handles),
                                      sizeof(struct hfi_handles), NULL, NULL};
 
-/* Takes the descriptor; -1: not found. */
+/* Send the descriptor, and take ownership of it; -1: not found. */
 static void
 send_consume(hfi_worker *worker, long long number, int fd) {
     hf_error error = HF_ERROR_INIT;
@@ -81,7 +86,7 @@ hfi_handles_want(hf_kernel *kernel, hfi_worker *worker,
                           HFI_FRAME(to_main_want_handle, .handle = frame->handle));
 }
 
-/* A handle that the running cell made. */
+/* Keep a handle that the running cell made. */
 static void
 keep_consume(hf_kernel *kernel, long long number, int fd) {
     struct hfi_handle **last = &kernel->handles->first;

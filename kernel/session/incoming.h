@@ -26,7 +26,7 @@ hfi_listener hfi_dispatch_hear;
 
 /* Take requests from the queue for as long as each ends at once. */
 void hfi_execute_next(hf_kernel *kernel);
-/* A client, or a signal, interrupts the running request. */
+/* A client or a signal interrupts the running request. */
 void hfi_execute_interrupt(hf_kernel *kernel);
 /* Read the control channel, and answer at once. */
 void hfi_execute_control(hf_kernel *kernel);
@@ -52,11 +52,12 @@ hfi_listener hfi_inbox_hear;
 
 extern const hfi_owner hfi_comms_owner;
 int hfi_comms_is_one(const char *type); /* comm_open, comm_msg or comm_close */
-/* It publishes a message of this type. */
+/* The cell worker publishes a message of this type. */
 void hfi_comms_watch(hf_kernel *kernel, const char *type, hfi_part content);
-/* Takes the request if it is for such a comm; 0: it isn't. */
+/* Take the request over if it is for such a comm; 0: it isn't. */
 int hfi_comms_forward(hf_kernel *kernel, hfi_request *request);
-/* The worker has acknowledged one; 0: it is another one's. */
+/* The worker has acknowledged a message. Returns 0 if this reply is to another
+ * request. */
 int hfi_comms_replied(hf_kernel *kernel, long long id);
 /* The worker is gone. */
 void hfi_comms_forget(hf_kernel *kernel);

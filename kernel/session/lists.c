@@ -1,8 +1,8 @@
-/* lists.c - lists of frames, made of what the frontend keeps, and the other way.
+/* lists.c - lists of frames from what the frontend keeps, and the other way.
  *
  * The frontend keeps names as JSON, and commands as texts up to a NULL. If there is no
- * memory for a list, it gets a count without items, which no frame can be sent with
- * (frame.c). Any thread.
+ * memory for a list, it gets a count without items. A frame with such a list can't be
+ * sent (frame.c). Any thread.
  */
 #include "session/lists.h"
 

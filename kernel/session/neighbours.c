@@ -1,11 +1,11 @@
-/* neighbours.c - whether other people use this machine: then tcp without encryption
- * shows them what a notebook prints.
+/* neighbours.c - whether other people use this machine, who can see what a notebook
+ * prints over tcp without encryption.
  *
- * People are users with ids from 1000 on, but for "nobody": what runs below belongs to
- * the system. Two directories of Linux have an entry for each process, and for each
- * user that is logged in, named by a number and owned by him; the second is looked at
- * too because processes of others may be hidden (hidepid). Elsewhere neither exists,
- * and nobody is seen. One thread.
+ * People are users with ids from 1000 on, except "nobody". Smaller ids belong to the
+ * system. Linux has two directories with numbered entries that belong to users: one for
+ * processes, and one for users who are logged in. We look at the second, too, because
+ * processes of others may be hidden (hidepid). Other systems have neither, so nobody is
+ * seen there. One thread.
  */
 #include "session/neighbours.h"
 

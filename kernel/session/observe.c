@@ -1,25 +1,24 @@
-/* observe.c - the frontend's part in the monitor: whose use is counted, and which cells
- * ran when.
+/* observe.c - the frontend's part in the monitor: which processes count, and which
+ * cells ran when.
  *
- * The monitor (monitor/) reads processes from outside; only the frontend knows which
- * they are. The main worker counts from its fork to its end, a cell's worker from the
- * moment in which it begins the cell until it is released. Standbys, fork server and
+ * The monitor (monitor/) reads processes from outside, and only the frontend knows
+ * which ones to read. The main worker counts from its fork to its end. A cell's worker
+ * counts from when it begins the cell until it is released. Standbys, fork server and
  * assistant never count: what they do isn't the notebook's.
  *
- * A cell is logged when its worker says that it has started it, with the worker's own
- * time and use, and its use is read then; likewise when the worker says that the code
- * has ended ("ended"), before it saves anything. That word has the moment at which the
- * code began, too, after what IPython does before it. The outcome is known when the
- * request ends. A cell that nobody started, since it failed before or since the
- * frontend answers it by itself, is logged with no duration. Silent requests are
- * nobody's cells.
+ * A cell is logged when its worker reports that it has begun, with the worker's own
+ * time and use, and the use is also read then. The same is done when the worker reports
+ * that the code has ended ("ended"), before it saves anything. This report also has the
+ * moment at which the code began, after IPython's own work before it. The outcome is
+ * known when the request ends. A cell that no worker began, because it failed before or
+ * the frontend answered it, is logged with no duration. Silent requests are not logged.
  *
- * The fork server reports a worker that died, with what it had used in the end.
- * Workers ask for the monitor by "monitor" frames, and get its shared memory to read:
- * so nothing is opened or mapped in them before somebody asks.
+ * When a worker died, its final use is logged, too. Workers ask for the monitor by
+ * "monitor" frames, and get its shared memory to read. So nothing is opened or mapped
+ * in them before somebody asks.
  *
- * A kernel without the monitor (no memory for it) goes on without. One thread; the
- * monitor has its own, and its lock.
+ * A kernel that can't have the monitor (no memory for it) goes on without it. One
+ * thread; the monitor has its own thread and lock.
  */
 #include "session/listeners.h"
 
@@ -33,12 +32,13 @@
 #include "monitor/procfile.h"
 #include "monitor/sampler.h"
 
-/* What makes a fork for a worker (worker/fork.c) is nothing of the notebook's. */
+/* The name of the processes that make the fork for a worker (worker/fork.c). Their use
+ * isn't the notebook's. */
 #define HELPER_NAME "holdfast-helper"
 
 typedef struct hfi_observe {
-    struct hfi_sampler *sampler; /* NULL: none could be made */
-    int has_cell;                /* the log has the cell that runs */
+    struct hfi_sampler *sampler; /* NULL: it couldn't be made */
+    int has_cell;                /* the log has the running cell */
 } hfi_observe;
 
 static void
@@ -102,7 +102,7 @@ sampled_kind(const hf_kernel *kernel) {
                                                     : HF_MONITOR_PLAIN;
 }
 
-/* A worker's report of a moment; NULL: it has none. */
+/* A worker's report of a moment; NULL: it sent none. */
 static hfi_word
 word_of(const hfi_map_moment *moment) {
     char text[512];

@@ -1,15 +1,15 @@
-/* owners.c - what all files of a session rest on: owners of state, events, and the log.
+/* owners.c - what all files of a session use: owners of state, events, and the log.
  *
  * Each part of the session has a struct that no other file knows. kernel.c has the list
- * of them, and of those that listen to events; this file knows neither, so that
- * whatever owns or reports something needs nothing else. A list to which listeners add
- * themselves was rejected: their order matters, and nobody would see it. One thread.
+ * of these owners, and the list of listeners. This file knows neither, so that a file
+ * that owns state or reports events needs nothing else. Rejected: a list to which
+ * listeners add themselves. Their order matters, and nobody would see it. One thread.
  *
- * A line of the log has no level: what is logged is what somebody who looks for a
- * reason should find. The program may take the lines (hf_kernel_options). Else they go to
- * stderr, which a Jupyter server shows, whole and with the program's name. Where they go
- * is of the process, not of the kernel, of which there is one: so whatever has no kernel
- * at hand can log.
+ * Lines of the log have no level: only what helps to find the reason of a problem is
+ * logged. The program may take the lines (hf_kernel_options). Otherwise they go to
+ * stderr, whole and with the program's name; a Jupyter server shows them there. There
+ * is one kernel in a process, so the target of the log belongs to the process: code
+ * that has no kernel at hand can log, too.
  */
 #include "session/session.h"
 

@@ -1,20 +1,24 @@
-/* progress.c - what a notebook shows while a cell's state is handed over to it for long.
+/* progress.c - what a notebook shows while the hand-over of a cell's state takes long.
  *
  *   holdfast: saving the notebook's variables for the cell, 2 s
  *
- * A hand-over takes milliseconds as a rule, and nothing is shown. If one takes more
- * than a second, a display shows which of its parts it is in, and is updated until the
- * cell begins: the main worker's commit, the start of its process, the binding. Then
- * clear_output takes it away, which was the cell's whole output.
+ * As a rule a hand-over takes milliseconds, and nothing is shown. If it takes more than
+ * a second, a display shows which part it is in: the main worker's commit, the start of
+ * the cell's process, or the binding. The display is updated until the cell begins.
+ * Then clear_output removes it. Until then it was all of the cell's output.
  *
- * Only a notebook that a person has open gets it: its requests name their cell ("cellId",
- * of JupyterLab, Notebook and VS Code). Programs that run notebooks (nbclient, papermill,
- * nbconvert) and consoles see the messages that ipykernel sends.
+ * Only a notebook that a person has open gets the display: its requests name their cell
+ * ("cellId", from JupyterLab, Notebook and VS Code). Programs that run notebooks
+ * (nbclient, papermill, nbconvert) and consoles get the messages that ipykernel sends.
  *
- * If the commands have shown something above the cell (%%finalize_multicellmode), or an
- * earlier run of it is shown there (repeat.c), which clear_output would remove, nothing is
- * shown. The save after a cell is never shown: clear_output would remove the cell's
- * outputs, and a display that becomes empty would stay in the stored notebook. One thread.
+ * Two cases have no display, because clear_output would remove other output:
+ *
+ * - The commands have shown something above the cell (%%finalize_multicellmode), or an
+ *   earlier run of it is shown there (repeat.c).
+ * - The save after a cell. To empty the display instead would leave an empty display in
+ *   the stored notebook.
+ *
+ * One thread.
  */
 #include "session/listeners.h"
 
@@ -40,7 +44,7 @@ has_output(const hfi_directive *directive) {
     return directive->out != NULL || directive->err != NULL || directive->note != NULL;
 }
 
-/* Whether the client keeps the output of each cell in a place of its own. */
+/* Whether the client keeps each cell's output apart. */
 static int
 is_notebook(const hfi_request *request) {
     hfi_part text = request->message.metadata;
@@ -50,7 +54,7 @@ is_notebook(const hfi_request *request) {
     return found;
 }
 
-/* The part of the hand-over that is waited for; NULL if none is, or nobody sees it. */
+/* The part of the hand-over that we wait for; NULL: none, or nobody sees it. */
 static const char *
 waits_for(const hf_kernel *kernel) {
     const hfi_cell *execution = &kernel->cell;
@@ -99,8 +103,8 @@ hfi_progress_tick(hf_kernel *kernel, long long now_ns) {
     hfi_textbuf_fini(&content);
 }
 
-/* The cell begins, or ends before it has. The message is marked as ours, so that a
- * program that compares outputs can leave it out. */
+/* The cell begins, or ends before it began: remove the display. The message is marked
+ * as ours, so that a program that compares outputs can leave it out. */
 void
 hfi_progress_hear(hf_kernel *kernel, const hfi_event *event) {
     if (kernel->progress->shown_ns == 0 ||

@@ -1,11 +1,13 @@
-/* publish.c - everything that leaves for clients: iopub, replies, and their JSON.
+/* publish.c - everything that is sent to clients: iopub, replies, and their JSON.
  *
- * Content that a worker made goes out byte for byte; the frontend adds header and
+ * Content that a worker made is sent byte for byte; the frontend adds header and
  * signature. The frontend's own messages are written as text or by jansson.
  *
  * Topics are "kernel.<name>.<type>", and "stream.<name>" for streams, so that a
- * subscriber can filter. A message that can't be sent for want of memory is dropped
- * with a log line: nobody else could read it. One thread.
+ * subscriber can filter. A message that can't be sent for want of memory is dropped,
+ * with a line in the log.
+ *
+ * One thread.
  */
 #include "session/publish.h"
 
@@ -17,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A request whose status was published as busy, and not as idle yet. */
+/* A request whose "busy" was published, and whose "idle" wasn't yet. */
 typedef struct open_request {
     struct open_request *next;
     size_t size;
@@ -27,7 +29,8 @@ typedef struct open_request {
 struct hfi_clients {
     hfi_signer *signer;
     hfi_channels *channels;
-    char name[33]; /* the key's mark, and of this run: "session" in headers */
+    /* the "session" of our headers: the key's mark, and digits of this run */
+    char name[33];
     unsigned long long message_count;
     hfi_textbuf last_parent; /* header of the last execute_request */
     open_request *open;      /* oldest first */
@@ -297,7 +300,7 @@ hfi_publish_keep_parent(hf_kernel *kernel, hfi_part header) {
     hfi_textbuf_append(last, header.data, header.size);
 }
 
-/* Out of 16 random bytes. */
+/* Make 32 digits of 16 random bytes. */
 static hf_status
 make_name(char ret_name[33], hf_error *reterr) {
     unsigned char bytes[16];

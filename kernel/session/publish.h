@@ -1,8 +1,8 @@
 /* publish.h - messages to clients: output, statuses, replies, errors.
  *
- * Sending never blocks and never fails for the caller: a message that can't be sent is
- * logged and dropped. Arguments are borrowed, unless a comment says otherwise; an empty
- * `parent` belongs to no request.
+ * Sending never blocks, and never fails for the caller: a message that can't be sent is
+ * logged and dropped. Arguments are borrowed, unless a comment says otherwise. An empty
+ * `parent` means that the message belongs to no request.
  *
  * Threads: everything belongs to the one thread that runs hf_kernel_run.
  */
@@ -16,9 +16,9 @@ void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
                  hfi_part content);
 void hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message);
 void hfi_publish_starting(hf_kernel *kernel);
-/* A request begins and ends: the statuses "busy" and "idle" with its header as parent.
- * Clients take the last status that they see for the kernel's, whichever request it
- * belongs to. So while an older request is in work, its "busy" is repeated after each
+/* A request begins or ends: publish "busy" or "idle" with its header as parent. Clients
+ * take the last status that they see for the kernel's, whichever request it belongs to.
+ * So if an older request is still being handled, its "busy" is repeated after each
  * "idle". */
 void hfi_publish_busy(hf_kernel *kernel, const hfi_request *request);
 void hfi_publish_idle(hf_kernel *kernel, const hfi_request *request);

@@ -1,23 +1,24 @@
 /* quarantine.c - the value that a worker died of, or hangs in.
  *
- * Loading and saving variables runs code that may exit, crash or hang. A worker writes
- * into shared memory what it is at (holdfast/store.h, turns), so when it is dead we
- * know the variable. An entry that was being loaded goes into quarantine: no process
- * loads it any more, its bytes stay in the store, and the next worker gets further. So
- * a death with a new entry in quarantine doesn't count among those after which we give
- * up.
+ * Loading and saving variables runs code that may exit, crash or hang. A worker notes
+ * in shared memory which value it is working on (holdfast/store.h, turns), so after its
+ * death we know the variable. An entry that was being loaded goes into quarantine: no
+ * process loads it any more, its bytes stay in the store, and the next worker gets
+ * further. So such a death doesn't count among the failures after which we give up.
  *
- * A worker that is at one value for longer than HOLDFAST_VALUE_SECONDS (30) allows is
- * ended. It tries in a child what is the user's own, for that long
- * (holdfast/carry/trial.py); so we wait twice that, a second more for each MiB that is
- * loaded, and ten times as long for what is saved, since with the process that is lost
- * which isn't saved.
+ * A worker that works on one value for longer than HOLDFAST_VALUE_SECONDS (30) allows
+ * is ended. Before it saves values of the user's own types, it tries them in a child
+ * for that long (holdfast/carry/trial.py). So we wait twice as long, and a second more
+ * for each MiB that is loaded. For saving we wait ten times as long, because the
+ * process is lost with everything that isn't saved.
  *
- * SIGKILL and SIGTERM, which somebody else may have sent, say nothing of the value.
- * Only an entry that two processes in a row ended with that way is taken for the cause.
- * A main worker needs the variable, so there it takes more of them, unless the system
- * has killed processes for want of memory meanwhile: then loading the value takes too
- * much. One thread.
+ * SIGKILL and SIGTERM may come from somebody else, and say nothing about the value. The
+ * value counts as the cause only if two processes in a row ended with it that way. A
+ * main worker needs the variable, so there more deaths are required; but two suffice if
+ * the system has killed processes for want of memory meanwhile, because then loading
+ * the value takes too much.
+ *
+ * One thread.
  */
 #include "session/death.h"
 
@@ -41,10 +42,10 @@
 #define KILLED_WORKERS 8
 
 typedef struct hfi_quarantine {
-    long long due_ns;       /* when workers that hang in a value are looked for */
-    hf_turn suspect;        /* what a worker was loading that somebody ended */
+    long long due_ns;       /* when to look next for workers that hang in a value */
+    hf_turn suspect;        /* what a worker was loading when somebody ended it */
     int suspect_deaths;     /* workers in a row that were ended at it */
-    long long memory_kills; /* of the system's, when that was counted last */
+    long long memory_kills; /* of the system, at the last look */
 } hfi_quarantine;
 
 const hfi_owner hfi_quarantine_owner = {offsetof(hf_kernel, quarantine),
@@ -89,7 +90,7 @@ hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
 }
 
 /* How many processes the system has ever killed for want of memory; 0 if it doesn't
- * say. */
+ * report that. */
 static long long
 count_memory_kills(void) {
     static const char name[] = "oom_kill ";
@@ -109,7 +110,7 @@ hfi_quarantine_init(hf_kernel *kernel) {
     kernel->quarantine->memory_kills = count_memory_kills();
 }
 
-/* Whether so many have died at the suspect that it must be the cause. */
+/* Whether so many workers have died at the suspect that it must be the cause. */
 static int
 is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
     long long kills = count_memory_kills();
@@ -124,7 +125,8 @@ is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
            (worker->role == HFI_MAIN && !starved ? KILLED_WORKERS : KILLED_MAX);
 }
 
-/* 1 if nobody loads it any more, from now on. */
+/* Put the value into quarantine if it is the cause. Returns 1 if nobody loads it any
+ * more. */
 static int
 quarantine_turn(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
     hf_error error = HF_ERROR_INIT;

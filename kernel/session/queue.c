@@ -1,10 +1,10 @@
 /* queue.c - the execution queue: first come, first served.
  *
- * All requests of the shell channel stand in one queue, completions and comm messages
- * too, as in other kernels: clients read the kernel's state from the busy and idle
- * messages, and an "idle" for a completion in the middle of a cell would be wrong for
- * them. Requests that must be answered while a cell runs come by the control channel,
- * which doesn't queue.
+ * All requests of the shell channel are in one queue, also completions and comm
+ * messages, as in other kernels. Clients read the kernel's state from the busy and idle
+ * messages, so an "idle" for a completion in the middle of a cell would mislead them.
+ * Requests that must be answered while a cell runs come on the control channel, which
+ * has no queue.
  *
  * A request owns its message. One thread.
  */

@@ -1,21 +1,27 @@
 /* repeat.c - a recorded cell that runs several times in turn (--repeat N).
  *
  * One run says nothing about the noise. So the request of such a cell isn't replied to
- * when a run ends, but goes back to the head of the queue, and begins anew: as if a
- * person had run the cell N times. All runs have the cell's number, as prompts have it.
- * Each has a recording and a place in %trace's list of its own, finds what the one before
- * it left, and is over when its changes are published. The client gets one reply, the
- * last run's, and below it one line, with the median and the range of all.
+ * when a run ends. It goes back to the head of the queue and begins again, as if a
+ * person had run the cell N times. All runs have the cell's number, which the prompts
+ * show. Each run has a recording, and an entry in %trace's list, of its own. It finds
+ * what the run before has left, and is over when its changes are published. The client
+ * gets one reply, that of the last run, and below it one line with the median and the
+ * range of all.
  *
- * A run that fails, dies or is interrupted is the last one, and has its own line. Whatever the kernel does
- * between two cells (a commit, a rollback, an interrupt) it does between two runs.
+ * A run that fails, dies or is interrupted is the last one, and has its own line.
+ * Between two runs the kernel does whatever it does between two cells (a commit, a
+ * rollback, an interrupt).
  *
- * Rejected: N runs within one in the worker. The rollback of the first run would be
- * that of all, one death would cost all recordings, and each of the three ways in which
- * a cell runs would need a loop. Running every time on the state before the first run
- * was rejected, too: no process can be brought back to it with its threads and its
- * devices, and a cell that ran five times in sight of the user has changed what it
- * changes five times. One thread.
+ * Rejected:
+ *
+ * - N runs within one request in the worker. There would be one rollback for all of
+ *   them, one death would cost all recordings, and each of the three ways to run a cell
+ *   would need a loop.
+ * - Every run on the state before the first one. No process can return to it with its
+ *   threads and devices. The user sees the cell run five times, and expects five times
+ *   its changes.
+ *
+ * One thread.
  */
 #include "session/listeners.h"
 
@@ -34,8 +40,8 @@ repeats_of(hf_kernel *kernel) {
     return request->repeats;
 }
 
-/* A run that raised took another time than those that did all. Without memory the cell
- * runs once. */
+/* Only times of runs that succeeded are noted: one that raised can't be compared with
+ * them. Without memory the cell runs once. */
 static void
 note_time(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
     hfi_repeats *repeats = repeats_of(kernel);
@@ -75,7 +81,7 @@ write_runs(hfi_textbuf *text, hfi_repeats *repeats, long long number) {
     write_time(text, repeats->run_ms[count - 1]);
 }
 
-/* The line below the last run. */
+/* Show the line below the last run. */
 static void
 show_runs(hf_kernel *kernel) {
     hfi_repeats *repeats = kernel->cell.request->repeats;

@@ -1,14 +1,20 @@
-/* resources.c - what the kernel's processes and the machine use, for a client that asks.
+/* resources.c - what the kernel's processes and the machine use, for a client that
+ * asks.
  *
- * Jupyter's usage_request, on the control channel, as ipykernel answers it with psutil:
- * hostname, pid, kernel_cpu (percent of a core since the last answer; 0 in the first),
- * kernel_memory (PSS in bytes), host_cpu_percent (since the last answer; not in the
- * first), cpu_count and host_virtual_memory (bytes, and percent). The kernel's
- * processes are the frontend and all that it has started. Figures that the system
- * doesn't report are left out.
+ * Answers Jupyter's usage_request on the control channel, as ipykernel does with
+ * psutil:
  *
- * Rejected: the monitor's samples, which are there only while the user has it on; the
- * main worker, which can't answer while a cell runs.
+ * - hostname, pid, cpu_count
+ * - kernel_cpu: percent of a core since the last answer; 0 in the first
+ * - kernel_memory: PSS in bytes
+ * - host_cpu_percent: since the last answer; not in the first
+ * - host_virtual_memory: bytes, and percent
+ *
+ * The kernel's processes are the frontend and all that it has started. Figures that the
+ * system doesn't report are left out.
+ *
+ * Rejected: the monitor's samples, which exist only while the user has switched it on;
+ * the main worker, which can't answer while a cell runs.
  */
 #include "session/beside.h"
 
@@ -24,9 +30,9 @@
 #include "workers/program.h"
 
 typedef struct hfi_usage_asked {
-    hfi_family *family; /* NULL before the first answer, as `machine` */
+    hfi_family *family; /* NULL before the first answer, like `machine` */
     hfi_machine *machine;
-    double family_seconds, machine_seconds; /* of processors, at the last answer */
+    double family_seconds, machine_seconds; /* processor time at the last answer */
     long long time_ns;
 } hfi_usage_asked;
 
@@ -50,7 +56,7 @@ begin_usage(hfi_usage_asked *usage) {
     return usage->family != NULL && usage->machine != NULL;
 }
 
-/* With one decimal, as psutil has it. */
+/* With one decimal, like psutil's. */
 static json_t *
 json_percentage(double value) {
     return json_real((double)(long long)(value * 10 + 0.5) / 10);
@@ -84,11 +90,11 @@ static void
 add_memory(const hfi_usage_asked *usage, json_t *content) {
     double pss, uss;
     hfi_family_weigh(usage->family, &pss, &uss);
-    if (pss >= 0) /* else it is no number */
+    if (pss >= 0) /* else the system doesn't report it */
         json_object_set_new(content, "kernel_memory", json_integer((json_int_t)pss));
 }
 
-/* The words of psutil's virtual_memory(), from /proc/meminfo. */
+/* The names of psutil's virtual_memory(), from /proc/meminfo. */
 static void
 add_host_memory(json_t *content) {
     static const char *const rows[][2] = {

@@ -1,14 +1,15 @@
 /* runs.c - what the main worker knows of the recorded cells that ran.
  *
- * %trace shows a cell's trace after the cell, and beside that of the cell's run before.
- * So for each run the main worker gets its number, its code, where its trace is
- * (nowhere, if it died without one), how it ended and what it cost: whichever process
- * ran it, also when that died. Of an isolated cell it gets the same, to show what it
- * cost, but there is no trace to be listed.
+ * %trace shows a cell's trace after the cell, also beside that of the cell's run
+ * before. So the main worker gets a frame for each run, whichever process ran it, and
+ * also if that died. The frame has the run's number, its code, where its trace is
+ * (nowhere, if the process died without one), how it ended, and what it cost. For an
+ * isolated cell the main worker gets the same, to show what it cost, but it has no
+ * trace to be listed.
  *
- * The list is kept here as well, since a main worker may die: the next one gets all of
- * it. It is bounded, in runs and in the length of a run's code; the traces stay on the
- * disk whatever is in it.
+ * The list is kept here as well, because a main worker may die: the next one gets all
+ * of it. The number of runs and the length of a run's code are bounded. The traces stay
+ * on the disk, whatever the list has.
  *
  * One thread.
  */
@@ -23,7 +24,7 @@
 #include "workers/program.h"
 
 #define RUNS_MAX 256
-#define CODE_MAX (64 << 10) /* of a longer cell only the trace is known */
+#define CODE_MAX (64 << 10) /* of a longer cell only the trace is kept */
 
 typedef struct hfi_runs {
     json_t *list; /* array, oldest first */
@@ -59,7 +60,7 @@ text_value(hfi_part part) {
     return json_stringn_nocheck(part.size > 0 ? part.data : "", part.size);
 }
 
-/* The cost as the client has it, without its name. */
+/* The cost as the client gets it, without its key. */
 static json_t *
 cost_value(const hfi_textbuf *metadata) {
     json_t *all =
@@ -69,8 +70,8 @@ cost_value(const hfi_textbuf *metadata) {
     return cost != NULL ? cost : json_object();
 }
 
-/* One that should have left a trace: Score-P writes at a process's end, and some end
- * otherwise. */
+/* Whether the cell should have left a trace. Score-P writes it when a process exits,
+ * and some processes end otherwise. */
 static bool
 is_recorded(const hf_kernel *kernel) {
     const hfi_directive *directive = &kernel->cell.directive;

@@ -1,22 +1,24 @@
 /* subshell.c - requests that don't wait for the cell that runs.
  *
- * A client may ask for a subshell, and name it in the header of a request: such
- * requests stand in a queue of its own, and the main worker serves them by a thread of
- * its own, beside the cell that runs (Jupyter enhancement proposal 91). JupyterLab
- * sends the messages of widgets so. A subshell changes variables in the main worker;
- * while a recorded cell runs elsewhere, its changes are like those of a thread of
- * the user's. A subshell runs plain cells only: the frontend's commands belong to the
- * main shell.
+ * A client may ask for a subshell, and name it in the header of a request. Such
+ * requests have a queue of their own, and the main worker serves them in a thread of
+ * their own, beside the running cell (Jupyter enhancement proposal 91). JupyterLab
+ * sends the messages of widgets so. A subshell changes variables in the main worker.
+ * While a recorded cell runs in another process, these changes are like those of a
+ * thread of the user's. A subshell runs plain cells only: the frontend's commands
+ * belong to the main shell.
  *
- * Subshells are the frontend's: it names them and answers create, delete and list by
- * itself, so that a main worker which dies and is started again serves them as before.
- * The main worker's own channel is read by its main thread, which runs user code; so
- * there is a second one that a thread reads. It is the first that a new main worker is
- * sent, before any request. Replies, output and requests for input come back by the
- * main worker's own.
+ * Subshells belong to the frontend, which names them, and answers create, delete and
+ * list by itself. So a main worker that dies and is started again serves them as
+ * before. The main worker's own channel is read by its main thread, which runs user
+ * code. So there is a second channel, which a thread reads. A new main worker gets it
+ * before any request. Replies, output and requests for input come through the main
+ * worker's own channel.
  *
- * Execution counts are the main shell's, since In and Out are. Interrupts and shutdown
- * are the kernel's, so an interrupt ends what runs in every subshell. One thread.
+ * Execution counts are the main shell's, because In and Out are. Interrupts and
+ * shutdown are for the kernel, so an interrupt ends what runs in every subshell.
+ *
+ * One thread.
  */
 #include "session/beside.h"
 
@@ -40,13 +42,14 @@ typedef struct shell {
     hfi_request *running; /* the main worker has it */
     int silent, stop_on_error;
     int input_wanted;
-    int deleted; /* ends with what runs */
+    int deleted; /* ends when its running request ends */
 } shell;
 
 struct hfi_subshell {
     shell *first;             /* oldest first */
     unsigned long long count; /* ever made */
-    hfi_control *aside;       /* to the main worker's threads; NULL: none yet */
+    /* the second channel, to the main worker's threads; NULL: not made yet */
+    hfi_control *aside;
 };
 
 static void
@@ -72,7 +75,7 @@ find_shell(hf_kernel *kernel, const char *id, size_t size) {
     return NULL;
 }
 
-/* The one that a JSON object names; NULL if it names none that exists. */
+/* The subshell that a JSON object names; NULL if it names none that exists. */
 static shell *
 find_named(hf_kernel *kernel, const json_t *object) {
     const json_t *id = json_object_get(object, "subshell_id");
@@ -108,7 +111,7 @@ fail_running(hf_kernel *kernel, shell *subshell, const char *name, const char *v
     finish_running(kernel, subshell, 1);
 }
 
-/* A request that no subshell has begun. */
+/* Refuse a request that no subshell has begun. */
 static void
 refuse_consume(hf_kernel *kernel, hfi_request *request) {
     hfi_publish_busy(kernel, request);
@@ -360,8 +363,8 @@ hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
     json_t *value = json_object_get(reply->message.body, "value");
     shell *at = find_named(kernel, reply->message.head);
     hf_error error = HF_ERROR_INIT;
-    /* Input from clients that don't name a subshell goes to the first one that waits,
-     * the main shell before others. */
+    /* Input from clients that name no subshell goes to the main shell if it waits, else
+     * to the first subshell that does. */
     if (at == NULL && !kernel->cell.input_wanted)
         for (at = kernel->subshell->first; at != NULL && !at->input_wanted;)
             at = at->next;

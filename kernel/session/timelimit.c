@@ -1,6 +1,6 @@
 /* timelimit.c - time limits that the environment sets.
  *
- * They are few, and read when they are needed. Those who have slow disks raise them, and
+ * They are few, and read when they are needed. People with slow disks raise them, and
  * tests lower them. One thread.
  */
 #include "session/timelimit.h"

@@ -1,12 +1,12 @@
-/* timelimit.h - how long something may take, which a variable of the environment may set. */
+/* timelimit.h - time limits that an environment variable may change. */
 #ifndef HFI_TIMELIMIT_H
 #define HFI_TIMELIMIT_H
 
-/* The variable's value, in seconds, as nanoseconds: at most thirty days, and fractions
- * count. Without the variable, or if it is no such number, `seconds`. */
+/* The variable's value in seconds, as nanoseconds. Fractions count, and the maximum is
+ * thirty days. Without the variable, or if it is no such number, `seconds`. */
 long long hfi_limit_ns(const char *variable, double seconds);
 
-/* The same, where a limit of 0 would let nothing happen: it is no such number either. */
+/* The same, but 0 isn't accepted, since it would leave no time at all. */
 long long hfi_limit_positive_ns(const char *variable, double seconds);
 
 #endif

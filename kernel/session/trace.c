@@ -1,17 +1,19 @@
-/* trace.c - what becomes of the trace that a cell wrote.
+/* trace.c - the trace that a cell wrote: its place, its viewer, and its rescue.
  *
- * In all run modes the client gets the place of the trace, and a viewer is started on it
- * if the cell's directive names one. A viewer that can't be started is
- * named on stderr and costs nothing else; the cell is done.
+ * In all run modes the client is told where the trace is, and a viewer is started on it
+ * if the cell's directive names one. A viewer that can't be started is named on stderr
+ * and has no other effect, since the cell is done.
  *
  * A process that dies leaves what it recorded in a file. A program makes a trace of it
- * (recorder/guardian.c), and the cell's error waits for that, so that it can say where
- * the trace is. The loop goes on meanwhile: the end of a pipe that only the program has
- * open wakes it. After RESCUE_NS the program is ended, and the user can ask for the
- * trace again.
+ * (recorder/guardian.c). The cell's error waits for the program, so that it can say
+ * where the trace is. The loop goes on meanwhile. It is woken by the end of a pipe that
+ * only the program has open. After RESCUE_NS the program is ended, and the user can ask
+ * for the trace again.
  *
- * The line that names the directory is an interface: the Score-P kernel's notebooks
- * have it as expected output. One thread.
+ * The line that names the directory is an interface: notebooks of the Score-P kernel
+ * have it as expected output.
+ *
+ * One thread.
  */
 #include "session/listeners.h"
 
@@ -26,19 +28,20 @@
 #include "session/publish.h"
 #include "workers/program.h"
 
-#define RESCUE_NS     10000000000LL
-#define RESCUE_END_MS 100 /* from the end of its pipe to its own */
+#define RESCUE_NS 10000000000LL
+/* how long it may take from the end of its pipe to its exit */
+#define RESCUE_END_MS 100
 
-/* Of the cell that runs. */
+/* State of the running cell. */
 struct hfi_trace {
-    hfi_textbuf directory; /* where a recording is open; empty: nowhere */
-    hfi_textbuf guardian;  /* the program that writes it when its process is dead */
-    hfi_textbuf recover;   /* the command with which a user can have it written later */
-    bool is_automatic;     /* nobody has named the directory */
-    int rescued;           /* it was started, or could not be */
-    pid_t pid;             /* of that program while it runs; 0: it doesn't */
-    int end_fd;            /* readable at its end */
-    long long deadline_ns; /* when it is ended */
+    hfi_textbuf directory; /* of the open recording; empty: there is none */
+    hfi_textbuf guardian; /* the program that writes the trace if the process is dead */
+    hfi_textbuf recover;  /* the user's command to have it written later */
+    bool is_automatic;    /* nobody has named the directory */
+    int rescued;          /* the program was started, or couldn't be */
+    pid_t pid;            /* of the running program; 0: none */
+    int end_fd;           /* readable at the program's end */
+    long long deadline_ns; /* when the program is ended */
 };
 
 static void
@@ -170,8 +173,7 @@ hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_fini(&path);
 }
 
-/* The trace's directory is what the worker reported, relative to where the main worker
- * is. */
+/* The worker reports the directory relative to the main worker's working directory. */
 void
 hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
     char directory[4096];
@@ -195,7 +197,7 @@ open_it(hf_kernel *kernel, hfi_part trace) {
     hfi_textbuf_format(&path, "/%s", viewer->file);
     const char *file = hfi_textbuf_string(&path);
     char *const argv[] = {(char *)(uintptr_t)viewer->program, (char *)(uintptr_t)file,
-                          NULL}; /* exec takes it so */
+                          NULL}; /* the type that exec takes */
     if (path.failed)
         hfi_textbuf_format(&text, "%s is not started: no memory\n", viewer->name);
     else if (access(file, R_OK) != 0)
