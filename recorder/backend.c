@@ -1,7 +1,7 @@
-/* backend.c - one event, to the function of the back end that takes it.
+/* backend.c - pass one event to the back end's function for it.
  *
- * Both modes end here: events that an immediate back end gets when they happen, and
- * those that are read from a log file when the trace is made.
+ * Used for both kinds of back end: an immediate one gets events when they happen; for
+ * the other the events are read from a log file when the trace is made.
  */
 #include "backend.h"
 

@@ -22,14 +22,15 @@
 #include "holdfast/error.h"
 #include "profile.h"
 
-/* The data about one location that close() needs. */
+/* What close() needs to know about one location. */
 typedef struct hfi_location_summary {
     uint64_t id;
     const char *name;
     uint64_t events; /* written */
 } hfi_location_summary;
 
-/* The data about the whole recording. Times in ticks of the recorder's clock. */
+/* What close() needs to know about the whole recording. Times are ticks of the
+ * recorder's clock. */
 typedef struct hfi_recording_summary {
     const hfi_definitions *definitions;
     const hfi_location_summary *locations;
@@ -43,10 +44,10 @@ typedef struct hfi_recording_summary {
     uint32_t rank;
     const char *process_name;
     const char *host_name;
-    const char *machine;        /* whose ticks they are; NULL: the first process's */
-    bool was_killed;            /* the process ended without closing its recording */
-    bool is_traced;             /* its events belong into the archive */
-    bool is_cut;                /* but can't be written; they stay in the log file */
+    const char *machine; /* that counted the ticks; NULL: the first process's */
+    bool was_killed;     /* the process ended without closing its recording */
+    bool is_traced;      /* its events belong to the archive */
+    bool is_cut; /* they can't be written to the archive, and stay in the log file */
     const hfi_profile *profile; /* NULL: none */
     hfi_profile_files profile_files;
 } hfi_recording_summary;
@@ -55,32 +56,33 @@ typedef struct hfi_backend {
     const char *name;
     bool immediate;
 
-    /* Begin an archive in an existing, empty directory (an immediate back end makes
-     * its own); one that joins finds what other processes have made. HF_NOT_FOUND: they
-     * have all ended. The definitions outlive the archive. Failures: HF_E_SYSTEM,
+    /* Begin an archive in an existing, empty directory (an immediate back end makes its
+     * own). A process that joins finds what other processes have made. HF_NOT_FOUND:
+     * they have all ended. The definitions outlive the archive. Failures: HF_E_SYSTEM,
      * HF_E_NOMEM, HF_E_INVALID. */
     hf_status (*open)(const char *directory, const hfi_definitions *definitions,
                       bool joins, void **ret_archive, hf_error *reterr);
-    /* The path for this process's log file; the caller frees it. NULL: the back end has
-     * none. Failures: HF_E_NOMEM. */
+    /* The path for this process's log file, which the caller frees. NULL: the back end
+     * uses none. Failures: HF_E_NOMEM. */
     hf_status (*log_path)(void *archive, char **ret_path);
     /* Write the definitions and the profile, remove the log file, and release the
-     * archive, also after a failure; without a summary, only that. `ret_others` may be
-     * NULL: the events of other processes that were written with them. */
+     * archive, also after a failure. Without a summary only release it. `ret_others`,
+     * unless NULL: the number of events of other processes that were written, too. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
                        uint64_t *ret_others, hf_error *reterr);
-    /* Other processes may join from now on. NULL: they need nothing for that. Failures:
-     * HF_E_SYSTEM, HF_E_NOMEM. */
+    /* Allow other processes to join from now on. NULL: nothing has to be done for that.
+     * Failures: HF_E_SYSTEM, HF_E_NOMEM. */
     hf_status (*share)(void *archive, hf_error *reterr);
-    /* NULL: forked children can't be recorded. Around a fork, in the parent: make a
-     * place for the child. */
+    /* Called around a fork, in the parent: make a place for the child. NULL: forked
+     * children can't be recorded. */
     void (*fork_begin)(void *archive);
     void (*fork_end)(void *archive);
-    /* In the child, after fork_begin() and abandon(): go on as a further process. The
-     * parent's archive is released. Failures: as open(). */
+    /* In the child, after fork_begin() and abandon(): go on as a further process, and
+     * release the parent's archive. Failures: as open(). */
     hf_status (*reopen)(void *archive, void **ret_archive, hf_error *reterr);
 
-    /* In a forked child: make sure that nothing more reaches the parent's files. */
+    /* In a forked child: make sure that nothing more is written to the parent's
+     * files. */
     void (*abandon)(void *archive);
 
     hf_status (*writer_open)(void *archive, uint64_t location, void **ret_writer,
@@ -98,20 +100,21 @@ typedef struct hfi_backend {
                             uint32_t string);
     int (*recording)(void *writer, uint64_t time, bool on);
 
-    /* The program stood still while its log was full. NULL: immediate. */
+    /* The program stood still while its full log was written out. NULL: the back end is
+     * immediate. */
     int (*flushed)(void *writer, uint64_t start, uint64_t stop);
 
-    /* A back end that keeps the marks to which events are taken back; `name` is a
-     * string id. NULL: the log keeps them. */
+    /* For a back end that keeps the marks to which events are taken back itself; `name`
+     * is a string id. NULL: the log keeps them. */
     int (*rewind_begin)(void *writer, uint32_t name);
     int (*rewind_end)(void *writer, uint32_t name, bool drop);
 } hfi_backend;
 
 extern const hfi_backend hfi_otf2_backend;
-/* The same for recordings that have a profile only. */
+/* For recordings that have a profile only. */
 extern const hfi_backend hfi_profile_backend;
 
-/* Hand the event to the function above that takes it. */
+/* Call the function above that takes this event. */
 int hfi_backend_write(const hfi_backend *backend, void *writer,
                       const hfi_log_event *event);
 
@@ -120,10 +123,11 @@ int hfi_backend_write(const hfi_backend *backend, void *writer,
  * The back end that hands events to Score-P's measurement library.
  */
 
-/* Load Score-P into this process; if it was preloaded, or is loaded already, only find
- * it. `table` is the path of scorep_subsystems.c's library; `bundle` that of one which
- * needs all of Score-P's; `subsystems` their names, each followed by a blank. Needed
- * once before a recording with this back end. Failures: HF_E_SYSTEM, HF_E_INVALID. */
+/* Load Score-P into this process, or find it if it was preloaded or is loaded already.
+ * `table`: path of scorep_subsystems.c's library. `bundle`: path of a library that
+ * depends on all of Score-P's. `subsystems`: their names, each followed by a blank.
+ * Needed once before a recording with this back end. Failures: HF_E_SYSTEM,
+ * HF_E_INVALID. */
 HF_CHECK hf_status hfi_scorep_load(const char *table, const char *bundle,
                                    const char *subsystems, hf_error *reterr);
 

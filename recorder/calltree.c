@@ -1,25 +1,28 @@
 /* calltree.c - the call-path profile of one location.
  *
- * A tree whose nodes are (parent, region) pairs, kept in one array, and a stack of the
- * nodes that are open now with the time of their entering. A child is found through a
- * hash table over (parent, region), so the work for a call does not grow with the
- * number of functions that its caller has called; the last node found is tried first,
- * since a loop calls the same function again.
+ * The tree's nodes are pairs (parent, region), in one array. A stack holds the nodes
+ * that are open now, with the times of their entering. A child is found through a hash
+ * table over (parent, region), so a call doesn't cost more if its caller has called
+ * many functions. The last node that was found is tried first, because a loop calls the
+ * same function again.
  *
- * Invariants: a parent's index is below its children's; the stack holds a path from the
+ * Invariants: a parent's index is below its children's; the stack is a path from the
  * root. Recursion makes a deeper path, as in Cube, so no time is counted twice.
  *
- * A recording's trees have room for so many paths, each for so many levels. A call
- * without room is collapsed: it and all below it are one node, which counts them, and
- * takes their time. So the visits of all nodes are the program's calls in any case, and
- * a recursion a hundred thousand deep costs a counter.
+ * The trees of a recording have room for a limited number of paths and levels. A call
+ * without room is collapsed: one node stands for it and all calls below it, counts
+ * them, and takes their time. So the visits of all nodes together are always the
+ * program's calls, and a recursion of a hundred thousand levels costs a counter.
  *
- * The interpreter's lock serializes all callers. The arrays grow by doubling, so a call
- * allocates only when it is the first on a new path or deeper than any before it.
+ * The interpreter's lock serializes all callers. The arrays grow by doubling. So a call
+ * allocates only if it is the first on a new path, or deeper than any before.
  *
- * Rejected: child lists with move-to-front (linear where one dispatcher calls ten
- * thousand functions); one tree for all threads (a lock per event in a free-threaded
- * interpreter, later).
+ * Rejected:
+ *
+ * - Lists of children with move-to-front: linear if one dispatcher calls ten thousand
+ *   functions.
+ * - One tree for all threads: in a free-threaded interpreter, later, each event would
+ *   need a lock.
  */
 #include "calltree.h"
 
@@ -40,10 +43,10 @@ struct hfi_calltree {
     size_t depth, stack_capacity;
     uint32_t last; /* the node that was entered last */
     hfi_calltree_room *room;
-    /* A call that isn't recorded by itself is open, and those below it. */
+    /* A collapsed call is open, perhaps with calls below it. */
     bool folding;
     uint32_t fold; /* the collapsed node on top of the stack; 0: no memory for one */
-    size_t below;  /* open calls that aren't on the stack */
+    size_t below;  /* open calls below it, which aren't on the stack */
 };
 
 static size_t
@@ -130,7 +133,7 @@ node_add(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_nod
     return HF_OK;
 }
 
-/* 0 if there is no such node: the root is nobody's child. */
+/* Returns 0 if there is no such node: the root is nobody's child. */
 static uint32_t
 node_find(const hfi_calltree *tree, uint32_t parent, uint32_t region) {
     const hfi_calltree_node *last = &tree->nodes[tree->last];
@@ -170,7 +173,7 @@ has_room(const hfi_calltree *tree) {
     return !tree->room || (tree->room->paths && tree->depth < tree->room->depth);
 }
 
-/* A path that was not met before. */
+/* Enter a path for the first time. */
 static hf_status
 enter_new(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_node) {
     if (!has_room(tree)) {
@@ -186,7 +189,7 @@ enter_new(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_no
     return status;
 }
 
-/* Below a call that isn't recorded by itself. */
+/* Enter below a collapsed call. */
 static hf_status
 enter_folded(hfi_calltree *tree) {
     tree->folding = true;
@@ -210,7 +213,7 @@ hfi_calltree_enter(hfi_calltree *tree, uint32_t region, uint64_t time) {
     return HF_OK;
 }
 
-/* Whether that was the leave of a call that isn't on the stack. */
+/* Returns whether this was the leave of a call that isn't on the stack. */
 static bool
 leave_folded(hfi_calltree *tree) {
     bool was_below = tree->below > 0;

@@ -1,19 +1,21 @@
 /* clock.c - what a tick is, and how long it takes.
  *
- * On x86-64 it is the time stamp counter, which takes a third of clock_gettime()'s time
- * to read. It is used where the processor says that the counter's rate is constant, in
- * all states of sleep, and where the kernel itself keeps time by it: a kernel that has
- * found the counters of several processors apart uses another source. Elsewhere a tick
- * is a ns of a clock that isn't slewed by NTP.
+ * On x86-64 a tick is one of the time stamp counter, which is read in a third of the
+ * time of clock_gettime(). It is used on two conditions: the processor says that its
+ * rate is constant in all states of sleep, and the operating system's kernel keeps time
+ * by it (a kernel that has found the counters of several processors apart uses another
+ * source). Otherwise a tick is a ns of a clock that NTP doesn't slew.
  *
- * Events are stored with raw ticks, and the trace's clock properties say how many make
- * a second. That number is measured when the recording is closed, over all the time
- * since the process loaded the recorder: nothing has to be converted while the program
- * runs, and one rate holds for all locations.
+ * Events are stored with raw ticks, and the trace's clock properties say how many ticks
+ * make a second. This rate is measured when the recording is closed, over all the time
+ * since the process loaded the recorder. So nothing has to be converted while the
+ * program runs, and one rate holds for all locations.
  *
- * Rejected: the rate that the kernel or the processor reports (not everywhere, and
- * the nominal one is off by up to some ten ppm); a conversion piece by piece (times of
- * two threads would disagree).
+ * Rejected:
+ *
+ * - The rate that the kernel or the processor reports: it isn't available everywhere,
+ *   and the nominal rate is wrong by up to some ten ppm.
+ * - A conversion piece by piece: times of two threads would disagree.
  */
 #include "clock.h"
 
@@ -80,7 +82,8 @@ kernel_trusts_counter(void) {
 #endif
 }
 
-/* Both clocks at one time: of several looks the one that took the fewest ticks. */
+/* Read both clocks at one time. Of several looks, take the one that took the fewest
+ * ticks. */
 hfi_instant
 hfi_clock_look(void) {
     hfi_instant best = {0, 0};
@@ -115,7 +118,8 @@ hfi_clock_rate(hfi_instant from, hfi_instant to) {
     if (to.ns <= from.ns || to.ticks <= from.ticks)
         return 1000000000u;
     double rate = (double)(to.ticks - from.ticks) / (double)(to.ns - from.ns) * 1e9;
-    /* The looks may be read from a file; with more, to_ns() in profile.c overflows. */
+    /* The looks may come from a file. With a higher rate to_ns() in profile.c would
+     * overflow. */
     return rate >= 1 && rate < 1.8e10 ? (uint64_t)(rate + 0.5) : 1000000000u;
 }
 

@@ -18,28 +18,28 @@ typedef struct hfi_instant {
     uint64_t ns;
 } hfi_instant;
 
-/* Decide between ticks and ns, and note the time. To be called before the first tick is
+/* Decide between ticks and ns, and note the time. Call it before the first tick is
  * taken; a second call does nothing. */
 void hfi_clock_init(void);
 
-/* How many ticks a second has, from the time since init. Within 5 ms of that it waits,
- * since two looks at the clock that are too close together give no exact rate. */
+/* Ticks per second, measured since init. Waits until 5 ms have passed since then: two
+ * looks that are closer together give no exact rate. */
 uint64_t hfi_clock_frequency(void);
 
-/* The same for another process's ticks, of this boot: from its first look until the
+/* The same for the ticks of another process of this boot: from its first look to the
  * last one that we have. */
 hfi_instant hfi_clock_first(void);
 hfi_instant hfi_clock_look(void);
 uint64_t hfi_clock_rate(hfi_instant from, hfi_instant to);
 
-/* ns since 1970, for the trace's place in history only. */
+/* ns since 1970, only to date the trace. */
 uint64_t hfi_clock_realtime(void);
 
-/* A name that is equal in all processes that count the same ticks: that of the system's
- * boot, or else of the host. */
+/* A name that is the same in all processes that count the same ticks: of this boot of
+ * the system, or else of the host. */
 void hfi_clock_name(char *name, size_t size);
 
-/* clock.c's own. */
+/* Private to clock.c and the inline functions. */
 extern bool hfi_clock_counts;
 uint64_t hfi_clock_system(void);
 

@@ -1,19 +1,20 @@
 /* definitions.c - the strings, regions and parameters of one recording.
  *
- * Events carry numbers only; what a number means is written once, when the archive is
- * closed. Each kind is an array in order of first use, so an id is an index, and one
- * hash index by content over all three, so the same function found through two code
- * objects (a reloaded module, a cell that was run twice) is one region to the reader.
+ * Events carry numbers only. What a number means is written once, when the archive is
+ * closed. Each kind is an array in the order of first use, so an id is an index. One
+ * hash index over the contents serves all three kinds. So a function that is found
+ * through two code objects (a reloaded module, a cell that was run twice) is one region
+ * to the reader.
  *
- * Invariants: ids are dense; string 0 is "" (readers want it for what is not known); an
- * id, once given, never changes its meaning. Strings are cut to HFI_STRING_MAX bytes
- * before they are compared.
+ * Invariants: ids are dense; string 0 is "" (readers use it for what isn't known); an
+ * id never changes its meaning. Strings are cut to HFI_STRING_MAX bytes before they are
+ * compared.
  *
- * The interpreter's lock serializes all callers. Nothing here is on the path of an
- * event: the ids are cached on code objects and in a dict of user regions.
+ * The interpreter's lock serializes all callers. No event comes here: the ids are
+ * cached on code objects, and in a dict of user regions.
  *
- * Rejected: a hash table for each kind (three times the code); keeping Python objects
- * as keys (the table must outlive them, and a Score-P back end has no use for them).
+ * Rejected: a hash table for each kind (three times the code); Python objects as keys
+ * (the table must outlive them, and a Score-P back end has no use for them).
  */
 #include "definitions.h"
 
@@ -35,7 +36,7 @@ struct hfi_definitions {
     size_t parameter_count, parameter_capacity;
     slot *slots; /* open addressing, at most half full */
     size_t slot_count, slot_capacity;
-    hfi_definitions_note *note; /* NULL: nobody is called */
+    hfi_definitions_note *note; /* called for each new definition; NULL: none */
     void *note_context;
 };
 
@@ -45,7 +46,8 @@ mix_word(uint64_t hash, uint64_t word) {
     return hash ^ hash >> 32;
 }
 
-/* By words: a recording hashes 200 bytes for each function that it meets. */
+/* Works on words, since a recording hashes 200 bytes for each function that it
+ * meets. */
 static uint32_t
 hash_bytes(const void *bytes, size_t size, uint32_t seed) {
     const unsigned char *at = bytes;
@@ -135,7 +137,7 @@ hfi_definitions_close(hfi_definitions *definitions) {
     free(definitions);
 }
 
-/* The length to keep: at most HFI_STRING_MAX, never inside a UTF-8 character. */
+/* The length to keep: at most HFI_STRING_MAX, and never inside a UTF-8 character. */
 static size_t
 cut_length(const char *text) {
     size_t length = strnlen(text, HFI_STRING_MAX + 1);

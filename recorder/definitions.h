@@ -14,14 +14,14 @@
  * one buffer, and nobody reads a name of a megabyte. */
 #define HFI_STRING_MAX 8192
 
-/* There are no more regions than a packed event has numbers for. */
+/* A packed event has no numbers for more regions. */
 #define HFI_REGION_MAX ((1u << 22) - 8)
 /* The id of a region that is not recorded. */
 #define HFI_REGION_NONE UINT32_MAX
 
 typedef enum hfi_region_kind {
     HFI_REGION_FUNCTION,   /* a code object */
-    HFI_REGION_GENERATOR,  /* a code object, each call of which is a step */
+    HFI_REGION_GENERATOR,  /* a code object whose calls are steps */
     HFI_REGION_C_FUNCTION, /* a function of an extension module */
     HFI_REGION_USER,       /* named by the program */
     HFI_REGION_ARTIFICIAL  /* made by the profile */
@@ -71,8 +71,8 @@ HF_CHECK hf_status hfi_definitions_add_parameter(hfi_definitions *definitions,
                                                  hfi_parameter_kind kind,
                                                  uint32_t *ret_id);
 
-/* Call `note` for each definition: now for those that are there, later for each new
- * one. Only one watcher at a time. */
+/* Call `note` for each definition: now for all present ones, later for each new one.
+ * There can be one watcher at a time. */
 typedef void hfi_definitions_note(void *context, const hfi_definitions *definitions,
                                   hfi_definition_kind kind, uint32_t id);
 void hfi_definitions_watch(hfi_definitions *definitions, hfi_definitions_note *note,

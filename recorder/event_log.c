@@ -1,26 +1,28 @@
 /* event_log.c - the events of one location, packed, until they are written out.
  *
- * Eight bytes an event, where a record of the archive takes thirteen or more, and a
- * quarter of the time that writing such a record takes: so little is done while the
- * program runs, and the rest when the recording ends. The words lie in a window of a
- * file that keeps them whatever becomes of the process (log_file.c); a full window is
- * followed by the next. Time is counted from a base, which is moved by an event of its
- * own when 40 bits of ticks (minutes) have passed. It also makes taking back simple:
- * what was not written out is cut off.
+ * An event takes eight bytes, where a record of the archive takes thirteen or more, and
+ * four times as long to write. So little is done while the program runs, and the rest
+ * when the recording ends. The words lie in a window of a file, which keeps them
+ * whatever happens to the process (log_file.c). A full window is followed by the next
+ * one. Time is counted from a base. When 40 bits of ticks (minutes) have passed, an
+ * event of its own moves the base. It is also simple to take events back: what wasn't
+ * written out is cut off.
  *
- * Invariants: `next` is at most `end` before a put, and SPARE words lie behind `end`,
- * so that the longest event with a moved base fits; a caller that puts an event checks
- * afterwards if the log is full. A base never lies after an event that refers to it.
- * The first word of an event is written last, and words behind the last event are 0: so
- * a reader of the file, whenever the process was killed, finds whole events, and their
- * end.
+ * Invariants: before a put `next` is at most `end`, and SPARE words lie after `end`, so
+ * that the longest event with a moved base fits. A caller that puts an event checks
+ * afterwards whether the log is full. A base is never later than an event that refers
+ * to it. The first word of an event is written last, and words after the last event are
+ * 0. So a reader of the file finds whole events and their end, whenever the process was
+ * killed.
  *
- * A window gets its space in the file by and by, twice as much each time: a short
+ * A window gets its space in the file step by step, twice as much each time, so a short
  * recording takes little.
  *
- * Rejected: records of the archive right away (more bytes, more work in the program's
- * time, and the library's own way to take back fails after its first chunk); sixteen
- * bytes an event (the log falls out of the cache twice as soon).
+ * Rejected:
+ *
+ * - Records of the archive at once: more bytes, more work in the program's time, and
+ *   the library's own way to take events back fails after its first chunk.
+ * - Sixteen bytes for an event: the log would leave the cache twice as soon.
  */
 #include "event_log.h"
 
@@ -33,10 +35,10 @@ enum { SPARE = 8, LEAST_BYTES = 32 * 1024, UNIT_BYTES = 64 * 1024 };
 _Static_assert(HFI_LOG_SPECIAL + HFI_EVENT_BASE < 1u << HFI_LOG_WHAT_BITS,
                "the kinds fit");
 
-/* Events that are not kept are put here, and read at once. */
+/* Events that aren't kept are put here, and read at once. */
 static uint64_t nowhere[SPARE];
 
-/* The window has memory for so many bytes. */
+/* The window has memory for this many bytes. */
 static void
 set_end(hfi_event_log *log, size_t bytes) {
     log->end = log->words + bytes / sizeof *log->words - SPARE;
@@ -142,7 +144,7 @@ hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader) {
     reader->base = log->first_base;
 }
 
-/* The other words of the event are there. */
+/* Write the event's first word, when the others are written. */
 static void
 put_first(uint64_t *at, uint64_t word) {
     atomic_signal_fence(memory_order_release);
@@ -156,7 +158,7 @@ hfi_event_log_cut(hfi_event_log *log, uint64_t *next, uint64_t base) {
     log->base = base;
     if (!count)
         return;
-    put_first(next, 0); /* from here on nothing counts */
+    put_first(next, 0); /* from here on no word counts any more */
     atomic_signal_fence(memory_order_acq_rel);
     memset(next, 0, count * sizeof *next);
 }

@@ -12,9 +12,10 @@
 #include "definitions.h"
 #include "log_file.h"
 
-/* A word: ticks since the base, 40 bits; what happened, 24 bits. For an enter or leave
- * that is the region plus one, and two flags; the highest numbers are for the other
- * kinds and for further words. So the first word of an event is never 0. */
+/* A word has the ticks since the base (40 bits) and what happened (24 bits). For an
+ * enter or leave the latter is the region plus one, and two flags. The highest numbers
+ * are for other kinds of events and for further words. So the first word of an event is
+ * never 0. */
 #define HFI_LOG_WHAT_BITS      24
 #define HFI_LOG_TIME_BITS      40
 #define HFI_LOG_SPECIAL        ((HFI_REGION_MAX + 1) << 2) /* plus the kind */
@@ -31,7 +32,7 @@ typedef enum hfi_log_event_kind {
     HFI_EVENT_PARAMETER_UINT,
     HFI_EVENT_PARAMETER_STRING,
     HFI_EVENT_FLUSHED, /* the program stood still until `value` */
-    HFI_EVENT_BASE     /* not seen by readers */
+    HFI_EVENT_BASE     /* readers don't see it */
 } hfi_log_event_kind;
 
 typedef struct hfi_log_event {
@@ -45,16 +46,16 @@ typedef struct hfi_log_event {
 typedef struct hfi_event_log {
     uint64_t *words;
     uint64_t *next;
-    uint64_t *end;       /* the log is full; some words lie behind it */
+    uint64_t *end;       /* if reached, the log is full; SPARE words lie after it */
     uint64_t base;       /* ticks */
     uint64_t first_base; /* of the first word */
-    size_t window_bytes; /* from `words` on */
-    hfi_log_file *file;  /* which keeps the words; NULL: nobody does */
+    size_t window_bytes; /* beginning at `words` */
+    hfi_log_file *file;  /* has the words; NULL: no file */
     uint64_t offset;     /* of the window, in the file */
     uint64_t location;
 } hfi_event_log;
 
-/* A place in the log, up to which somebody has read. Times don't step back, even if the
+/* A place in the log up to which somebody has read. Times never step back, even if the
  * counters of two processors differ. */
 typedef struct hfi_event_reader {
     const uint64_t *at;
@@ -62,40 +63,41 @@ typedef struct hfi_event_reader {
     uint64_t last;
 } hfi_event_reader;
 
-/* A log of about this size, in a window of the file, or, if `file` is NULL, in memory
+/* A log of about this size, in a window of the file. If `file` is NULL, it is in memory
  * of its own. Failures: HF_E_NOMEM, HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_event_log_init(hfi_event_log *log, size_t size_bytes,
                                       hfi_log_file *file, uint64_t location);
 void hfi_event_log_fini(hfi_event_log *log);
-/* From now on the log is full after each event. */
+/* Make the log full after each event from now on. */
 void hfi_event_log_hold_nothing(hfi_event_log *log);
 
-/* Give a full log more room if its window has more: the same words, and a later end.
+/* Give a full log more room, if its window has more: the same words with a later end.
  * HF_NOT_FOUND: the window has no more. Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_event_log_extend(hfi_event_log *log);
 /* Go on in the file's next window; readers begin again. Failures: HF_E_SYSTEM,
  * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_event_log_turn(hfi_event_log *log);
-/* The file keeps its events, and gets no more: the log is empty, and full after each
- * event. */
+/* The file keeps the log's events, and gets no more of them. The log is empty, and full
+ * after each event. */
 void hfi_event_log_detach(hfi_event_log *log);
 
 /* Forget all events; readers begin again. */
 void hfi_event_log_clear(hfi_event_log *log);
 void hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader);
 
-/* Take back the events that were put since `next` and `base` had these values; the
+/* Take back the events that were put since `next` and `base` had these values. The
  * window must be the same. */
 void hfi_event_log_cut(hfi_event_log *log, uint64_t *next, uint64_t base);
 
-/* Read an event that is no enter or leave; false for words that readers don't see. */
+/* Read an event other than an enter or leave. Returns false for words that readers
+ * don't see. */
 bool hfi_event_read_special(hfi_event_reader *reader, uint32_t what,
                             hfi_log_event *ret_event);
 
-/* Ticks since the base, after it has been moved. */
+/* Move the base. Returns the ticks since the new one. */
 uint64_t hfi_event_log_rebase(hfi_event_log *log, uint64_t now);
 
-/* Add an event that is no enter or leave. There is room for one after each enter or
+/* Add an event other than an enter or leave. There is room for one after each enter or
  * leave. */
 void hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_log_event *event);
 

@@ -1,14 +1,14 @@
-/* experiment.c - what several processes recorded, as one.
+/* experiment.c - one archive and one profile of what several processes recorded.
  *
- * A process that ends leaves its part file (part_file.c) and its events. The process
- * that ends first of all, and the one that ends last, find those files and write one
- * archive (otf2_merge.c) and one profile of all. The profile has a process for each,
- * with its threads; their figures for the same functions are added up if a format knows
- * no processes. How it is written is the first process's to say: ranks of MPI come
- * first, in their order, then the others by the number of their part.
+ * A process that ends leaves its part file (part_file.c) and its events. The first
+ * process and the one that ends last read these files, and write one archive
+ * (otf2_merge.c) and one profile of all. Each process is a process of the profile, with
+ * its threads. If a format has no processes, the figures for the same functions are
+ * added up. The first process decides which formats are written. Ranks of MPI come
+ * first, in their order, then the others by the numbers of their parts.
  *
- * Archive and profile don't depend on each other: where one can't be written the other
- * is, and the first failure is returned.
+ * Archive and profile are independent: if one can't be written, the other one is, and
+ * the first failure is returned.
  */
 #include "otf2_files.h"
 #include "part_file.h"
@@ -49,7 +49,7 @@ in_order(const void *left, const void *right) {
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The file of a killed process can't be understood: its part is passed over. */
+/* The file of a killed process may be damaged: then its part is left out. */
 static hf_status
 read_part(experiment *self, const char *name, uint32_t own) {
     char *end, *path = NULL;
@@ -105,7 +105,7 @@ merge_profiles(const experiment *self, hfi_profile *profile,
     return status;
 }
 
-/* One process's own is written as it is. */
+/* If there is one process only, its own profile is written as it is. */
 static hf_status
 write_profile(const experiment *self, hf_error *reterr) {
     const hfi_recording_summary *first = self->count ? self->parts[0].summary : NULL;
@@ -125,7 +125,7 @@ write_profile(const experiment *self, hf_error *reterr) {
     return status;
 }
 
-/* Those that have events for the archive. */
+/* The parts that have events for the archive. */
 static hf_status
 write_archive(const experiment *self, OTF2_Archive *archive, hf_error *reterr) {
     hfi_experiment_part *traced = calloc(self->count + 1, sizeof *traced);
@@ -142,12 +142,13 @@ write_archive(const experiment *self, OTF2_Archive *archive, hf_error *reterr) {
     return status;
 }
 
-/* Events of all processes but the own. */
+/* The events of all processes but this one. */
 static uint64_t
 count_others(const experiment *self) {
     uint64_t events = 0;
     for (size_t i = 0; i < self->count; i++) {
-        const hfi_recording_summary *other = self->parts[i].read; /* NULL: the own */
+        /* NULL: this process's */
+        const hfi_recording_summary *other = self->parts[i].read;
         for (size_t l = 0; other && l < other->location_count; l++)
             events += other->locations[l].events;
     }
@@ -163,7 +164,8 @@ hfi_experiment_write(const char *directory, uint32_t number,
     if (status == HF_OK) {
         status = write_archive(&self, archive, reterr);
         hf_status profile = write_profile(&self, status < 0 ? NULL : reterr);
-        /* Nothing of one kind is no failure where there is some of the other. */
+        /* If there is nothing of one kind, but something of the other, that is no
+         * failure. */
         if (status >= 0 && profile != HF_NOT_FOUND)
             status = profile;
     }

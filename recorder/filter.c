@@ -1,15 +1,16 @@
 /* filter.c - which regions the user wants to leave out.
  *
- * The rules of a Score-P filter file, which filtering.py reads: for file names and for
- * region names, each a list of patterns of the shell's kind. A region that no pattern
- * matches is recorded; of several that match the last one decides; a region whose file
- * is excluded is left out whatever its name.
+ * The rules are those of a Score-P filter file, which filtering.py reads: one list of
+ * patterns for file names, and one for region names, with the patterns of a shell. A
+ * region that no pattern matches is recorded. If several patterns match, the last one
+ * decides. If a region's file is excluded, the region is left out, whatever its name
+ * is.
  *
- * multiprocessing calls the program's module __mp_main__ in processes that it spawns: a
- * pattern that matches the region by the name that it has in the program decides there,
- * too.
+ * multiprocessing calls the program's module __mp_main__ in processes that it spawns.
+ * So a pattern there also matches a region by the name that the region has in the
+ * program.
  *
- * Asked once for each region and recording, not for each event.
+ * Rules are checked once for each region and recording, not for each event.
  */
 #include "filter.h"
 

@@ -17,7 +17,7 @@ typedef enum hfi_filter_subject {
 
 void hfi_filter_clear(void);
 
-/* A rule is asked after those that were added before it. Failures: HF_E_NOMEM. */
+/* Rules are checked in the order in which they are added. Failures: HF_E_NOMEM. */
 HF_CHECK hf_status hfi_filter_add(hfi_filter_subject subject, bool exclude,
                                   const char *pattern);
 

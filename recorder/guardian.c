@@ -2,23 +2,30 @@
  *
  *   holdfast_guardian DIRECTORY [PID]
  *
- * A process that is killed leaves its log file (log_file.c); somebody has to make a
- * trace of it. The guardian waits for the process's end and does so, if there is such a
- * file of that process then; without a process it does so at once. If children record
- * on, it waits for the last of them, and looks again: for their locks, and then for
- * those that have none any more.
+ * A process that is killed leaves its log file (log_file.c), and somebody has to make a
+ * trace of it. The guardian waits for the end of the process, and makes the trace if
+ * the process has left such a file. Without PID it does so at once. If children of the
+ * process are still recorded, it waits for the last of them and tries again: first for
+ * those that have locks, then for those that have lost theirs.
  *
- * The recorded program is not to notice. The guardian is started before it runs, and is
- * no child of it: the process that is started ends at once, when it has forked the
- * guardian, so there is nothing to wait for and no SIGCHLD. It is a session of its own,
- * which no key and no signal to the process group reaches. It learns of the end by a
- * descriptor of its own (pidfd), so it needs nothing of the program's, and holds none
- * of its files but stderr, for what there is to say: a reader that waits for that
- * pipe's end finds the trace written.
+ * The recorded program must not notice the guardian:
  *
- * Rejected: a fork of the interpreter (its pages would be copied, one by one, as the
- * program writes to them); the program as a child of the guardian (another process
- * number, and signals and exit statuses to be passed on).
+ * - It is started before the program runs, and isn't its child: the process that is
+ *   started forks the guardian and exits at once. So there is nothing to wait for, and
+ *   no SIGCHLD.
+ * - It has a session of its own, so no key and no signal to the process group reaches
+ *   it.
+ * - It notices the program's end through a descriptor of its own (pidfd), so it needs
+ *   nothing of the program.
+ * - It holds none of the program's files except stderr, for messages. So a reader that
+ *   waits for the end of that pipe finds the trace written.
+ *
+ * Rejected:
+ *
+ * - A fork of the interpreter: its pages would be copied, one by one, as the program
+ *   writes to them.
+ * - The program as a child of the guardian: the program would have another process
+ *   number, and signals and exit statuses would have to be passed on.
  */
 #include "log_file.h"
 #include "parts.h"
@@ -39,7 +46,7 @@
 #if defined(__linux__)
 #include <sys/syscall.h>
 
-/* A descriptor that can be read when the process has ended; -1. */
+/* A descriptor that is readable when the process has ended; -1 on failure. */
 static int
 watch_process(pid_t pid) {
     return (int)syscall(SYS_pidfd_open, pid, 0u);
@@ -141,8 +148,8 @@ keep_only(int watch) {
     close_between(watch + 1, INT_MAX);
 }
 
-/* The lock file, in which processes that record on have their bytes locked (parts.c);
- * -1 if there is none. */
+/* Open the lock file, in which recorded processes have locked their bytes (parts.c); -1
+ * if there is none. */
 static int
 open_lock(const char *directory) {
     char path[4096];
@@ -157,7 +164,8 @@ lock_of_all(void) {
         .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = (off_t)1 << 40};
 }
 
-/* A user who kills a program mostly kills its children as well: they take a moment. */
+/* A user who kills a program usually kills its children, too, and these take a moment
+ * to end. */
 static void
 give_others_time(int lock) {
     struct timespec moment = {0, 5000000};
@@ -173,7 +181,7 @@ static void
 leave_stderr(void) {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing >= 0)
-        dup2(nothing, 2); /* the starter of the program is not to wait any longer */
+        dup2(nothing, 2); /* don't keep waiting whoever started the program */
 }
 
 static void
@@ -181,11 +189,12 @@ wait_for_locks(int lock) {
     struct flock all = lock_of_all();
     while (fcntl(lock, F_OFD_SETLKW, &all) != 0 && errno == EINTR)
         ;
-    all.l_type = F_UNLCK; /* somebody may join yet */
+    all.l_type = F_UNLCK; /* others may still join */
     (void)fcntl(lock, F_OFD_SETLK, &all);
 }
 
-/* A process that lives and has a log, but no lock: a daemon closes all descriptors. */
+/* Wait for a process that lives and has a log but no lock: a daemon, for example,
+ * closes all descriptors. */
 static bool
 wait_for_somebody(const char *directory) {
     hfi_log_head head;
@@ -221,7 +230,8 @@ guard_process(const char *directory, pid_t pid) {
     do
         wait_for_locks(lock);
     while (wait_for_somebody(directory));
-    (void)recover_recording(directory); /* unless the last one has written all */
+    /* does nothing if the last process has written everything */
+    (void)recover_recording(directory);
     return 0;
 }
 

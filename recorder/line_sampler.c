@@ -1,26 +1,35 @@
-/* line_sampler.c - a thread that looks where the others are.
+/* line_sampler.c - a thread that looks at which lines the other threads are.
  *
- * A look at one thread: the depth of its stack at one instant says in which function it
- * is. The instant isn't chosen by what is found, or short visits would lose. Then one
- * system call (process_vm_readv, which fails where a load would be a crash) reads at
- * which instruction each function of the stack is. An entry whose serial number is still
- * the same afterwards, and that is still on the stack, was the same visit all the time,
- * so its instruction is true.
+ * A look at one thread first reads the depth of its stack: at that instant it is in the
+ * function on top. The instant doesn't depend on what is found there; otherwise short
+ * visits would lose. Then one system call reads at which instruction each function of
+ * the stack is (process_vm_readv, which fails where a load would crash). If an entry's
+ * serial number is unchanged afterwards, and the entry is still on the stack, it was
+ * the same visit all the time, so its instruction is right.
  *
- * A visit may be shorter than that microsecond. What was read is then the place of a
- * later visit, if there is one: as true for the function, whose visits follow each
- * other. Or nobody uses that frame any more: it shows the instruction by which a visit
- * left, a return as a rule. So these count for a visit that lives only, and the function
- * is looked at again. If all tries are in vain, the sample counts for the function
- * without a line, as `unplaced`, unless the function has but one line.
+ * A visit may be shorter than the microsecond that this takes. Then the value that was
+ * read is one of two:
  *
- * A sample stands for the time since the look before it. The time between two looks
- * varies by a quarter, so that they don't fall into step with the program.
+ * - The place of a later visit of the function, if there is one. It is as right for the
+ *   function, since its visits follow each other.
+ * - The instruction by which a visit left, as a rule a return, if nobody uses the frame
+ *   any more. Such an instruction counts only for a visit that still lives; otherwise
+ *   the function is looked at again.
  *
- * Rejected: taking the interpreter's lock (samples fall on the places where a thread
- * gives it up, which are other lines); a signal to each thread (calls of C libraries
- * return early with EINTR, so the program may do something else); tracing lines (each
- * instruction takes several times as long on 3.11, and short lines look long).
+ * If all tries fail, the sample counts for the function without a line, as `unplaced`,
+ * unless the function has only one line.
+ *
+ * A sample stands for the time since the look before. The time between two looks varies
+ * by a quarter, so that they don't fall into step with the program.
+ *
+ * Rejected:
+ *
+ * - Taking the interpreter's lock: samples would fall on the places where a thread
+ *   gives it up, which are other lines.
+ * - A signal to each thread: calls of C libraries return early with EINTR, so the
+ *   program may behave differently.
+ * - Tracing lines: each instruction takes several times as long on 3.11, and short
+ *   lines look long.
  */
 #include "line_sampler.h"
 
@@ -38,8 +47,8 @@
 enum {
     READ_MAX = 512, /* functions of a stack, the innermost ones */
     TRIES = 64,     /* to find a line */
-    LOADS = 4096,   /* of the stack, for a function that is to be on top */
-    LATER = 32,     /* more of them with each try, at most */
+    LOADS = 4096,   /* of the stack, while waiting for a function to be on top */
+    LATER = 32,     /* additional loads for each further try, at most */
 };
 #define NO_LINE     UINT32_MAX
 #define IS_EXIT     (UINT32_C(1) << 31) /* in a line: the instruction ends a visit */
@@ -90,7 +99,8 @@ clock_ns(clockid_t clock) {
 
 /* -- reading a stack --------------------------------------------------------------- */
 
-/* The parts for one system. Elsewhere hfi_lines_begin() fails at the first of these. */
+/* The parts that depend on the system. On other systems hfi_lines_begin() fails with
+ * the first of these. */
 
 #if defined(__linux__)
 static int
@@ -150,7 +160,7 @@ is_still_there(const hfi_line_stack *stack, uint32_t at, uint64_t serial) {
                                               memory_order_acquire) == serial;
 }
 
-/* The index of a line; NO_LINE if the address isn't one of the code's, or may be what a
+/* The index of a line. NO_LINE: the address isn't in the code, or may be what an ended
  * visit has left behind. */
 static uint32_t
 line_of(const hfi_line_code *code, uintptr_t instruction, bool lives) {
@@ -164,7 +174,7 @@ line_of(const hfi_line_code *code, uintptr_t instruction, bool lives) {
     return line & ~IS_EXIT;
 }
 
-/* By xorshift. */
+/* The next number of an xorshift generator. */
 static uint64_t
 next_random(void) {
     sampler.random ^= sampler.random << 13;
@@ -173,8 +183,8 @@ next_random(void) {
     return sampler.random;
 }
 
-/* Wait a moment for a visit of a function. The values may be of two visits: what is read
- * by them is checked. */
+/* Wait a moment until the function is on top. The values may come from two visits; what
+ * is read by them is checked later. */
 static bool
 find_visit(const hfi_line_stack *stack, const hfi_line_code *code, uint32_t *ret_at,
            seen_entry *ret_seen) {
@@ -192,7 +202,7 @@ find_visit(const hfi_line_stack *stack, const hfi_line_code *code, uint32_t *ret
     return false;
 }
 
-/* The line of a function whose visits are short. */
+/* Find a line of a function whose visits are short. */
 static uint32_t
 find_line(const hfi_line_stack *stack, const hfi_line_code *code) {
     seen_entry seen;
@@ -201,8 +211,8 @@ find_line(const hfi_line_stack *stack, const hfi_line_code *code) {
         uintptr_t read = 0;
         if (!find_visit(stack, code, &at, &seen))
             break;
-        /* After a while that is chosen by chance, and may be longer with each try: not in
-         * step with a loop of the program's. */
+        /* Wait for a random time, which may be longer with each try, so that the look
+         * isn't in step with a loop of the program. */
         for (uint64_t k = next_random() % ((uint64_t)i * LATER + 1); k > 0; k--)
             (void)atomic_load_explicit(&stack->depth, memory_order_acquire);
         struct iovec own = {&read, sizeof read},
@@ -273,7 +283,7 @@ look_at_stack(const hfi_line_stack *stack, uint64_t ns) {
         there[i] = (struct iovec){(void *)(uintptr_t)from, sizeof *read};
     }
     struct iovec own = {read, count * sizeof *read};
-    (void)read_memory(&own, there, count); /* what isn't read stays 0 */
+    (void)read_memory(&own, there, count); /* values that aren't read stay 0 */
     sampler.header->samples++;
     sampler.header->sampled_ns += ns;
     sampler.header->cut += first > 0;
@@ -346,8 +356,8 @@ start_thread(void) {
 
 /* -- the file ---------------------------------------------------------------------- */
 
-/* Get room on the disk ahead: a write to a mapped hole of a full disk is a SIGBUS. 0, or
- * the error's number. */
+/* Allocate space on the disk in advance, since a write to a mapped hole of a full disk
+ * raises SIGBUS. Returns 0, or the error's number. */
 static int
 make_room(size_t bytes) {
     int error = 0;
@@ -398,7 +408,7 @@ open_file(const char *path, hf_error *reterr) {
     return HF_OK;
 }
 
-/* A record for a code of so many lines; NULL: there is no room. */
+/* Add a record for a code object with this many lines; NULL: there is no room. */
 static hfi_line_record *
 add_record(const hfi_line_source *source, uint32_t first, uint32_t count) {
     size_t used = sampler.header->used_bytes;
@@ -457,7 +467,7 @@ keep_code(hfi_line_code *code) {
     return true;
 }
 
-/* The first line and how many there are up to the last one; 0: it has none. */
+/* The first line, and how many lines there are up to the last one; 0: it has none. */
 static uint32_t
 span_of(const hfi_line_source *source, uint32_t *ret_first) {
     uint32_t first = UINT32_MAX, last = 0;
@@ -542,7 +552,7 @@ hfi_line_stack_acquire(void) {
     return stack;
 }
 
-/* Nothing runs on it, and nothing waits. */
+/* Nothing runs on this stack, and no greenlet waits. */
 static void
 empty_stack(hfi_line_stack *stack) {
     hfi_line_pop(stack, 0);
@@ -651,7 +661,7 @@ hfi_lines_end(void) {
     pthread_join(sampler.thread, NULL);
     empty_stacks();
     if (ftruncate(sampler.file, (off_t)sampler.header->used_bytes) != 0) {
-        /* It stays longer than what is used, which the header says. */
+        /* The file stays longer than its used part, whose size is in the header. */
     }
     close_file();
     free_codes();

@@ -1,15 +1,15 @@
 /* line_sampler.h - samples of the lines at which the threads of this process are, taken
- * by a thread of their own.
+ * by a thread of its own.
  *
- * Each thread keeps a stack of the functions of the user's own that run on it, by
- * hfi_line_push() and hfi_line_pop(). A thread of the sampler reads these stacks at a
- * fixed rate, and from memory of the process the instruction at which each function is.
- * It takes no lock of the program's and stops no thread; an entry's serial number shows
- * whether all values that were read belong to one visit.
+ * Each thread keeps a stack of the user's own functions that run on it, by
+ * hfi_line_push() and hfi_line_pop(). The sampler's thread reads these stacks at a
+ * fixed average rate. It reads from the process's memory at which instruction each
+ * function is. It takes no lock of the program and stops no thread. An entry's serial
+ * number shows whether all values that were read belong to one visit.
  *
- * Its counts lie in a mapped file, so they survive a crash. One sampler for a process.
- * hfi_lines_begin(), hfi_lines_end(), hfi_lines_forget() and hfi_lines_add_code() need
- * a lock of the caller's: one of them at a time.
+ * The counts lie in a mapped file, so they survive a crash. There is one sampler in a
+ * process. The caller must serialize hfi_lines_begin(), hfi_lines_end(),
+ * hfi_lines_forget() and hfi_lines_add_code().
  */
 #ifndef HOLDFAST_RECORDER_LINE_SAMPLER_H
 #define HOLDFAST_RECORDER_LINE_SAMPLER_H
@@ -23,7 +23,7 @@
 
 enum {
     HFI_LINES_INTERVAL_NS = 1000000, /* on average */
-    HFI_LINES_DEPTH = 1 << 16,       /* deeper calls are not on a stack */
+    HFI_LINES_DEPTH = 1 << 16,       /* deeper calls aren't put on a stack */
     HFI_LINES_VERSION = 1
 };
 
@@ -37,35 +37,36 @@ typedef struct hfi_lines_header {
     uint32_t header_bytes;
     uint64_t pid;
     uint64_t interval_ns;
-    uint64_t used_bytes;   /* with the header; bytes behind it aren't complete */
-    uint64_t rounds;       /* looks at all threads */
-    uint64_t samples;      /* of threads that ran a function of the user's own */
-    uint64_t sampled_ns;   /* the time for which they stand together */
-    uint64_t missed;       /* 0 */
-    uint64_t cut;          /* the outermost functions of a deep stack were not read */
+    uint64_t used_bytes; /* with the header; bytes after it aren't complete */
+    uint64_t rounds;     /* looks at all threads */
+    uint64_t samples;    /* of threads that ran a function of the user's own */
+    uint64_t sampled_ns; /* the total time that they stand for */
+    uint64_t missed;     /* always 0 */
+    uint64_t cut; /* looks that didn't read the outermost functions of a deep stack */
     uint64_t dropped;      /* functions for which there was no room */
-    uint64_t processor_ns; /* that the sampler's own thread took */
+    uint64_t processor_ns; /* time of the sampler's own thread */
 } hfi_lines_header;
 
-/* A code object; followed by its lines, the file's name and its own, up to a multiple
- * of 8 bytes. `inclusive` counts a recursion once. */
+/* A code object. Its lines follow, then its file's name and its own name, up to a
+ * multiple of 8 bytes. `inclusive` counts a recursion once. */
 typedef struct hfi_line_record {
     uint32_t record_bytes;
-    uint32_t first_line; /* of `lines` */
+    uint32_t first_line; /* number of the first line */
     uint32_t line_count;
     uint32_t def_line;
     uint32_t file_bytes;
     uint32_t name_bytes;
-    uint64_t calls; /* entries, all of them: not sampled */
+    uint64_t calls; /* all entries; counted, not sampled */
     uint64_t samples, inclusive_samples;
     uint64_t own_ns, inclusive_ns;
-    uint64_t unplaced, unplaced_ns; /* of samples: in visits too short to find a line */
+    /* samples in visits that were too short to find a line */
+    uint64_t unplaced, unplaced_ns;
     uint64_t stamp;
 } hfi_line_record;
 
 typedef struct hfi_line_count {
     uint64_t samples, inclusive_samples;
-    uint64_t own_ns, inclusive_ns; /* own: in no other function of the user's */
+    uint64_t own_ns, inclusive_ns; /* own: not in another function of the user's */
     uint64_t stamp;
     uint64_t has_code;
 } hfi_line_count;
@@ -79,15 +80,17 @@ _Static_assert(sizeof(hfi_line_count) == 48, "read in Python");
 typedef struct hfi_line_code {
     hfi_line_record *record; /* NULL: no room */
     hfi_line_count *counts;
-    uintptr_t start; /* of its instructions */
+    uintptr_t start; /* address of its first instruction */
     size_t bytes;
-    uint32_t *line_of; /* by instruction of 2 bytes: index in `counts`, or UINT32_MAX */
+    /* index in `counts`, or UINT32_MAX, for each instruction of 2 bytes */
+    uint32_t *line_of;
     uint32_t only_line; /* index, if it has just one; else UINT32_MAX */
 } hfi_line_code;
 
 typedef struct hfi_line_entry {
-    _Atomic(uint64_t) serial;          /* of the visit; 0: being written */
-    _Atomic(const void *) instruction; /* where its frame has the address of it */
+    _Atomic(uint64_t) serial; /* number of the visit; 0: the entry is being written */
+    /* where the frame keeps the address of its instruction */
+    _Atomic(const void *) instruction;
     _Atomic(hfi_line_code *) code;
 } hfi_line_entry;
 
@@ -95,7 +98,7 @@ typedef struct hfi_line_stack {
     hfi_line_entry *entries; /* HFI_LINES_DEPTH */
     _Atomic(uint32_t) depth;
     _Atomic(bool) is_free;
-    /* The thread's own: */
+    /* Only the thread itself uses these: */
     uint64_t serial; /* of the last push */
     uint32_t base;   /* entries of the thread itself, below those of a greenlet */
     struct hfi_line_waiting *waiting; /* greenlets that don't run now */
@@ -132,8 +135,8 @@ hfi_line_pop(hfi_line_stack *stack, uint32_t depth) {
     atomic_thread_fence(memory_order_release); /* before the frame's memory changes */
 }
 
-/* Leave the function that was entered with this `instruction`, and what is still above
- * it. One that was entered before the sampling began isn't found. */
+/* Leave the function that was entered with this `instruction`, and all above it. A
+ * function that was entered before the sampling began isn't found. */
 static inline void
 hfi_line_leave(hfi_line_stack *stack, const void *instruction) {
     uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
@@ -157,14 +160,15 @@ hf_status hfi_lines_begin(const char *path, hf_error *reterr);
 /* End it, and free all codes. Nothing happens if it doesn't sample. */
 void hfi_lines_end(void);
 
-/* In a forked child, which has no sampler: leave the parent's file alone. `mine` is the
- * stack of the thread that is left, or NULL. */
+/* In a forked child, which has no sampler: stop using the parent's file. `mine`: the
+ * stack of the only thread that is left, or NULL. */
 void hfi_lines_forget(hfi_line_stack *mine);
 
 bool hfi_lines_are_sampled(void);
 
-/* The data about a code object. `lines[i]` is the line of instruction i, 0 if it has
- * none; `exits[i]`: it ends a visit, or suspends it (NULL: none is known). */
+/* What hfi_lines_add_code() needs to know about a code object. `lines[i]`: the line of
+ * instruction i; 0: it has none. `exits[i]`: whether it ends or suspends a visit; NULL:
+ * not known. */
 typedef struct hfi_line_source {
     const char *file;
     const char *name;
@@ -176,11 +180,11 @@ typedef struct hfi_line_source {
 } hfi_line_source;
 
 /* The result lives until hfi_lines_end() or hfi_lines_forget(). NULL without memory, or
- * if nothing is sampled. */
+ * while nothing is sampled. */
 hfi_line_code *hfi_lines_add_code(const hfi_line_source *source);
 
-/* A stack for the calling thread, empty; NULL without memory. Any thread may call it.
- * The stack is never freed; another thread gets it after its release. */
+/* An empty stack for the calling thread; NULL without memory. Any thread may call it.
+ * The stack is never freed: another thread gets it after its release. */
 hfi_line_stack *hfi_line_stack_acquire(void);
 void hfi_line_stack_release(hfi_line_stack *stack);
 

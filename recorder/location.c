@@ -1,49 +1,57 @@
 /* location.c - the open regions of one thread, and its events.
  *
- * Every enter that is written gets its leave, whatever the program does: the stack
- * holds what is open, and an entry says who owns it (a frame, a C call, the user). A
- * return is matched by its owner, not by position. So a frame that was entered before
- * events were switched on may return without harm, a frame that returned while they
- * were off is left when its caller returns, and a user region that is begun in one
- * function and ended in another is split into pieces that nest: readers accept nothing
- * else.
+ * Every enter that is written gets its leave, whatever the program does, since readers
+ * accept nothing else. The stack holds the open regions, and an entry says who owns it
+ * (a frame, a C call, the user). A return is matched by its owner, not by its position.
+ * So:
  *
- * Events go to the location's log, whose file keeps them until the trace is made of it
- * (log_file.c), and to the profile when the log is full or nothing more comes. Events
- * that are taken back (rewound) are cut off the log; the profile, which keeps it, reads
- * that far first. How long the program stood still for a log that was full is noted in
- * the trace, and has a node of its own in the profile: it isn't the function's time.
- * The log of an immediate back end is full after each event, and is written out then:
- * one path serves both kinds.
+ * - A frame that was entered before events were switched on may return without harm.
+ * - A frame that returned while events were off is left when its caller returns.
+ * - A user region that begins in one function and ends in another is split into pieces
+ *   that nest.
  *
- * A forked child goes on inside of functions that its parent has entered. Their entries
- * are on its stack, without events: one visit is one process's. A region that is open as
- * long as the child is (`inherit_regions`) has the time that it spends in them.
+ * Events go to the location's log. The log's file keeps them until the trace is made of
+ * it (log_file.c). The profile reads them when the log is full, or when no more come.
+ * Events that are taken back (rewound) are cut off the log. The profile keeps them, so
+ * it reads up to there first. If the program stands still because its log is full, the
+ * trace notes how long, and the profile has a node of its own for that time: it isn't
+ * the function's. The log of an immediate back end is full after each event, and is
+ * then written out, so the same code serves both kinds.
  *
- * Invariants: the stack's entries are the regions that the log has open, in order; an
- * entry remembers if its enter was logged, so its leave follows suit when recording was
- * switched in between. Times on a location never step back. The log isn't full.
+ * A forked child goes on inside functions that its parent has entered. Their entries
+ * are on its stack, but it writes no events for them, because a visit belongs to one
+ * process. One region that is open as long as the child (`inherit_regions`) has the
+ * time that the child spends in them.
  *
- * A cell is one region, from its first statement to its last; each of these is compiled
- * by itself, and its frame is an entry that is in no trace. Such an entry is taken from
- * under those above it, which stay open: what one statement begins another can end.
+ * Invariants: the stack's entries are the regions that the log has open, in order. An
+ * entry remembers whether its enter was logged. Its leave then is logged, too, or
+ * isn't, even if recording was switched in between. Times of a location never step
+ * back. The log isn't full.
  *
- * A hider is a frame of a program's own machinery (the kernel's, for a cell): while it
- * is set, the caller sends no functions for this location. An entry that lifts it (a
- * cell's own code, called back from there) remembers it, and gives it back when it is
- * left.
+ * A cell is one region, from its first statement to its last. Each statement is
+ * compiled by itself, and its frame is an entry that is in no trace. Such an entry can
+ * be removed from below other entries, which stay open: what one statement begins
+ * another one can end.
  *
- * A thread may have several greenlets, of which one runs at a time, and each has a stack
- * of its own. What the thread itself has open stays open while a greenlet runs; what a
- * greenlet has open is left when another one goes on, and entered again with it, as a
- * coroutine is when it is resumed. So a function has the time in which it runs.
+ * A hider is a frame of a program's own machinery (for a cell, the kernel's). While it
+ * is set, the caller reports no functions for this location. An entry may lift it: a
+ * cell's own code, called back from there. The entry remembers the hider, and sets it
+ * again when it is left.
  *
- * The interpreter's lock serializes all callers but the writer of `finished`. The path
- * of an event allocates only when the stack is deeper than ever before.
+ * A thread may have several greenlets. One of them runs at a time, and each has a stack
+ * of its own. What the thread itself has open stays open while a greenlet runs. What a
+ * greenlet has open is left when another one goes on, and entered again when it goes on
+ * itself, like a coroutine. So a function has the time in which it runs.
  *
- * Rejected: trusting call and return to alternate (a single missed return shifts all
- * that follows); closing user regions with the function that began them (a helper
- * function `start()` could then never begin one).
+ * The interpreter's lock serializes all callers except the one that sets `finished`. An
+ * event allocates only if the stack is deeper than ever before.
+ *
+ * Rejected:
+ *
+ * - To trust that calls and returns alternate: a single missed return would shift
+ *   everything after it.
+ * - To close user regions with the function that began them: a helper function
+ *   `start()` could then begin none.
  */
 #include "recorder.h"
 #include "clock.h"
@@ -60,7 +68,7 @@ typedef struct hfi_rewind {
     uint64_t time; /* ticks */
     uint64_t flushes;
     uint32_t name;
-    size_t depth;    /* of what the trace had open then: */
+    size_t depth;    /* number of regions that the trace had open: */
     uint32_t open[]; /* regions */
 } hfi_rewind;
 
@@ -75,9 +83,9 @@ typedef struct hfi_suspended {
 
 /* -- what becomes of a full log ---------------------------------------------------- */
 
-/* For an immediate back end. Once it has refused an event, nothing more is written on
- * this location: what follows would look like garbage. In a forked child it has been
- * abandoned: there is no writer. */
+/* Pass new events to an immediate back end. Once it has refused an event, nothing more
+ * is written on this location, since what follows would not fit. In a forked child the
+ * writer was abandoned: there is none. */
 static void
 trace_catch_up(hfi_location *location) {
     hfi_log_event event;
@@ -123,13 +131,13 @@ is_immediate(const hfi_location *location) {
     return location->backend && location->backend->immediate;
 }
 
-/* The log's file has all that follows. */
+/* Whether the log's file will have what follows. */
 static bool
 is_kept(const hfi_location *location) {
     return location->log.file && !location->broken;
 }
 
-/* Take what is new in the log to where it goes while the program runs. */
+/* Pass new events to those that get them while the program runs. */
 static void
 catch_up(hfi_location *location) {
     if (is_immediate(location))
@@ -139,8 +147,8 @@ catch_up(hfi_location *location) {
     profile_catch_up(location);
 }
 
-/* An empty log. If its file gets no more space, later events are lost, and earlier ones
- * are kept. */
+/* Begin an empty log. If its file gets no more space, later events are lost, and
+ * earlier ones are kept. */
 static void
 begin_again(hfi_location *location, bool turn) {
     if (!turn) {
@@ -166,7 +174,7 @@ make_room(hfi_location *location) {
     uint64_t stop = hfi_clock_ticks();
     if (stop < start) /* another processor's counter is a little behind */
         stop = start;
-    location->flushes++; /* also after a failure: no way back behind it */
+    location->flushes++; /* also after a failure: there is no way back beyond it */
     location->flush_ticks += stop - start;
     if (is_kept(location))
         hfi_event_log_add(&location->log, start,
@@ -228,7 +236,7 @@ enter_lifting_at(hfi_location *location, hfi_owner owner, uint32_t region,
     }
 }
 
-/* An entry that is in no trace. */
+/* Put an entry on the stack that is in no trace. */
 static void
 lift_entry(hfi_location *location, hfi_owner owner, hfi_owner hider) {
     if (location->depth == location->capacity && !stack_grow(location))
@@ -253,8 +261,8 @@ leave_top(hfi_location *location, uint64_t now) {
         location->hider = entry.hider;
 }
 
-/* Take entry `at` out, and those above it that `keep` doesn't want to stay. The others
- * are left and entered again, in order. */
+/* Remove entry `at`, and those above it that `keep` excludes. The others are left, and
+ * entered again in order. */
 typedef enum { KEEP_USER, KEEP_ALL } keep_rule;
 
 static bool
@@ -282,7 +290,7 @@ enter_again(hfi_location *location, const hfi_open_region *entry, uint64_t now) 
         enter_lifting_at(location, entry->owner, entry->region, entry->hider, now);
 }
 
-/* Entry `at` is gone: those of the thread itself are fewer. */
+/* Entry `at` is gone, so the thread itself has fewer. */
 static void
 lower_base(hfi_location *location, size_t at) {
     if (at < location->base)
@@ -304,12 +312,12 @@ remove_entry(hfi_location *location, size_t at, keep_rule keep) {
         if (keep == KEEP_ALL || !is_of_a_frame(&entry))
             enter_again(location, &entry, now);
     }
-    if (keep == KEEP_ALL) /* what runs now is the same as before */
+    if (keep == KEEP_ALL) /* the same code runs as before */
         location->hider = hider;
     lower_base(location, at);
 }
 
-/* The frame at `at` has no region, so those above it needn't be split. */
+/* The frame at `at` has no region, so the entries above it needn't be split. */
 static void
 remove_lift(hfi_location *location, size_t at, keep_rule keep) {
     for (size_t i = location->depth; keep == KEEP_USER && --i > at;)
@@ -331,8 +339,9 @@ remove_any(hfi_location *location, size_t at, keep_rule keep) {
         remove_entry(location, at, keep);
 }
 
-/* An event that is but a few stores makes no call, so nothing is put by on the C stack
- * for it. Nearly all are such; what else there is doesn't come back to their way. */
+/* Whether the event needs only a few stores. Nearly all are such. Their path makes no
+ * call, so it saves no registers on the C stack. All other events take functions that
+ * don't return into this path. */
 static inline bool
 is_simple(const hfi_location *location, uint64_t *ret_now) {
     if (!hfi_clock_is_near())
@@ -440,8 +449,8 @@ is_entry_of(const hfi_open_region *entry, const hfi_live_frame *frame) {
            (is_c_call || entry->region == frame->region);
 }
 
-/* Whether a frame still runs. Both lists are in calling order, and the caller goes on
- * from the innermost: `from` is where the last one was found. */
+/* Whether a frame still runs. Both lists are in calling order, and the caller goes
+ * outwards from the innermost entry: `from` is the place of the last match. */
 static bool
 still_runs(const hfi_open_region *entry, const hfi_live_frame *live, size_t live_count,
            size_t *from) {
@@ -487,7 +496,7 @@ suspend_stack(hfi_location *location, uintptr_t greenlet, bool doubtful) {
     size_t depth = greenlet ? location->depth - location->base : 0;
     if (!greenlet)
         location->base = location->depth;
-    /* One that has ended has nothing to go on with. */
+    /* A greenlet that has ended has nothing to go on with. */
     bool is_needed = !greenlet || depth || location->hider;
     hfi_suspended *entry =
         is_needed ? malloc(sizeof *entry + depth * sizeof *entry->open) : NULL;
@@ -526,7 +535,7 @@ hfi_location_suspend(hfi_location *location, uintptr_t from, uintptr_t to,
     return next && next->doubtful;
 }
 
-/* What has returned without an event isn't entered again. */
+/* Functions that have returned without an event aren't entered again. */
 static void
 drop_returned(hfi_suspended *entry, const hfi_live_frame *live, size_t live_count) {
     size_t from = 0;
@@ -609,9 +618,9 @@ hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
     return HF_OK;
 }
 
-/* Events that were written out stay. The regions that were open at the point are open
- * now: the same visits of them, or others of a function that was left and called
- * again. */
+/* Events that were written out can't be taken back. And the regions that were open at
+ * the point must be open now: in the same visits, or in others of a function that was
+ * left and called again. */
 static bool
 rewind_is_possible(const hfi_location *location, const hfi_rewind *point) {
     bool is_traced = location->writer || location->log.file;
@@ -625,11 +634,12 @@ rewind_is_possible(const hfi_location *location, const hfi_rewind *point) {
     return same == point->depth;
 }
 
-/* The trace says where something is missing, as Score-P's do. */
+/* The trace shows where something is missing, as Score-P's traces do. */
 static void
 rewind_to(hfi_location *location, const hfi_rewind *point) {
     for (hfi_rewind *later = location->rewinds; later != point; later = later->next)
-        later->flushes = UINT64_MAX; /* its place is dropped: no way back to it */
+        /* its place is cut off, so there is no way back to it */
+        later->flushes = UINT64_MAX;
     hfi_event_reader reader = {.at = point->at, .base = point->base};
     profile_catch_up(location);
     location->rewound += count_events(&location->log, &reader);
@@ -646,7 +656,8 @@ rewind_to(hfi_location *location, const hfi_rewind *point) {
     log_add(location, &(hfi_log_event){.kind = HFI_EVENT_RECORDING_ON});
 }
 
-/* Nothing is dropped that holds the leave of what was open at the point. */
+/* Events aren't dropped if one of them is the leave of a region that was open at the
+ * point. */
 static hf_status
 rewind_in_backend(hfi_location *location, const hfi_rewind *point, bool drop) {
     bool possible = rewind_is_possible(location, point);

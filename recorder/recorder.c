@@ -1,20 +1,20 @@
 /* recorder.c - one recording: opened, given locations, closed.
  *
- * The expensive steps lie outside of what is measured: the log file is created with the
+ * The expensive steps lie outside the measured part. The log file is created with the
  * recorder, and the trace and the profile are written when it is closed. In between
  * there are only the events of location.c. The trace is written from the file, by the
- * code that does it for a process that was killed (trace_recovery.c).
+ * code that also does it for a killed process (trace_recovery.c).
  *
- * Invariants: location i is locations[i]; it lives until close, so a thread may keep a
- * pointer as long as it checks that the recorder is still the same (python_events.c
- * does, by a generation number). A location whose thread has ended has its log unmapped
+ * Invariants: location i is locations[i], and lives until close. So a thread may keep a
+ * pointer to it, if it checks that the recorder is still the same (python_events.c
+ * does, by a generation number). If a location's thread has ended, its log is unmapped
  * when the next location is made.
  *
  * The interpreter's lock serializes all callers. The exception is `finished`, which an
- * ending thread sets after it has given that lock up for the last time.
+ * ending thread sets after it has given up that lock for the last time.
  *
- * Rejected: writing the archive's definitions as they appear (they would fall into the
- * measured part, and it can't be read before it is whole).
+ * Rejected: writing the archive's definitions as they appear. This would take time in
+ * the measured part, and the archive can't be read before it is complete.
  */
 #include "recorder.h"
 #include "clock.h"
@@ -31,7 +31,7 @@ struct hf_recorder {
     hf_recorder_options options;
     char *directory, *profile_name;
     void *archive;     /* NULL without a trace */
-    hfi_log_file *log; /* NULL without one, or where the back end is immediate */
+    hfi_log_file *log; /* NULL: none, or the back end is immediate */
     char *log_path;
     hfi_definitions *definitions;
     hfi_location **locations;
@@ -77,7 +77,7 @@ name_process(const hf_recorder *recorder, char *name, size_t size) {
 
 static void
 name_host(char *name, size_t size) {
-    name[size - 1] = '\0'; /* a name that is cut has no end */
+    name[size - 1] = '\0'; /* a name that is cut has no NUL */
     if (gethostname(name, size - 1) != 0)
         name[0] = '\0';
 }
@@ -87,7 +87,7 @@ wanted_formats(const hf_recorder *recorder) {
     return recorder->options.profiling ? recorder->options.profile_files.formats : 0;
 }
 
-/* The back end's archive is there. */
+/* Open the log file. The back end's archive is open already. */
 static hf_status
 open_log(hf_recorder *recorder, hf_error *reterr) {
     const hfi_backend *backend = recorder->options.backend;
@@ -153,7 +153,7 @@ out:
     return HF_OK;
 }
 
-/* Leave what is open; the location gets no more events. */
+/* Leave what is open. The location gets no more events. */
 static hf_status
 location_retire(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
     hfi_location_finish(location);
@@ -181,7 +181,7 @@ fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
     return status;
 }
 
-/* NULL if there is none to be made. */
+/* NULL in *ret_profile: none is wanted. */
 static hf_status
 make_profile(const hf_recorder *recorder, hfi_profile **ret_profile, hf_error *reterr) {
     hfi_profile *profile = NULL;
@@ -280,7 +280,7 @@ close_archive(const hf_recorder *recorder, const hfi_profile *profile, bool is_c
     return status;
 }
 
-/* Of several failures the first one is returned. */
+/* If several steps fail, the first failure is returned. */
 static hf_status
 write_results(hf_recorder *recorder, hfi_recording_totals *totals, hf_error *reterr) {
     hfi_profile *profile;
@@ -384,8 +384,8 @@ hf_recorder_abandon(hf_recorder *recorder) {
     recorder_free(recorder);
 }
 
-/* The regions that the child inherits become one region of its own, in the place of the
- * innermost. */
+/* The regions that the child inherits become one region of its own. It takes the place
+ * of the innermost one. */
 static hf_status
 inherit_regions(hf_recorder *recorder, hfi_location *location,
                 const hfi_location *from) {
@@ -418,14 +418,14 @@ hf_recorder_begin_now(hf_recorder *recorder) {
     recorder->begin_realtime = hfi_clock_realtime();
 }
 
-/* The archive, its log file and one location anew; `from` still exists. */
+/* Open the archive, its log file and one location again. `from` still exists. */
 static hf_status
 begin_again(hf_recorder *recorder, const hfi_location *from,
             hfi_location **ret_location, hf_error *reterr) {
     void *archive = recorder->archive;
     recorder->archive = NULL;
     recorder->options.joins = true;
-    recorder->options.has_rank = false; /* that is the parent's */
+    recorder->options.has_rank = false; /* only the parent is that rank */
     recorder->begin_time = hfi_clock_ticks();
     recorder->begin_realtime = hfi_clock_realtime();
     hf_status status = HF_OK;
@@ -497,8 +497,8 @@ retire_finished(hf_recorder *recorder) {
     }
 }
 
-/* A sixteenth of what the others have left: many threads keep within the whole, and a
- * few have long windows. The least that a log takes it always gets. */
+/* A log gets a sixteenth of what the others have left. So many threads keep within the
+ * total, and a few have long windows. The minimum size is always granted. */
 static size_t
 share_of_buffers(const hf_recorder *recorder) {
     uint64_t left = recorder->options.buffer_bytes;
@@ -509,8 +509,8 @@ share_of_buffers(const hf_recorder *recorder) {
     return (size_t)(left / 16);
 }
 
-/* The way of the location's events. Without a trace and a profile they go nowhere, and
- * there is no log. */
+/* Set up what gets the location's events. Without a trace and a profile nothing does,
+ * and there is no log. */
 static hf_status
 location_equip(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
     hf_status status;

@@ -7,10 +7,10 @@
  * further. So such a death doesn't count among the failures after which we give up.
  *
  * A worker that works on one value for longer than HOLDFAST_VALUE_SECONDS (30) allows
- * is ended. Before it saves values of the user's own types, it tries them in a child
- * for that long (holdfast/carry/trial.py). So we wait twice as long, and a second more
- * for each MiB that is loaded. For saving we wait ten times as long, because the
- * process is lost with everything that isn't saved.
+ * is ended. If a value has objects of the user's own classes, the worker first loads or
+ * saves it in a child, for that long at most (holdfast/carry/trial.py). So we wait
+ * twice as long, and a second more for each MiB that is loaded. For saving we wait ten
+ * times as long, because everything that isn't saved is lost with the process.
  *
  * SIGKILL and SIGTERM may come from somebody else, and say nothing about the value. The
  * value counts as the cause only if two processes in a row ended with it that way. A
