@@ -2,31 +2,41 @@
  *
  *   EXPERIMENT/log-NUMBER: head, journal, windows, further pieces of the journal
  *
- * The program writes events as words to memory; that memory is a shared mapping of this
- * file. A store costs the same, and the pages are the kernel's: after SIGKILL, a
- * segmentation fault or abort() they are all there, for any process that reads the file
- * (log_reader.c). At a normal end the archive is written from the same file by the same
- * code, and the file removed. So a crash is no case of its own.
+ * The program writes events as words to memory that is a shared mapping of this file. A
+ * store costs no more than elsewhere, and the pages belong to the operating system:
+ * after SIGKILL, a segmentation fault or abort() they are all there, for any process
+ * that reads the file (log_reader.c). At a normal end the same code writes the archive
+ * from the same file, and the file is removed. So a crash isn't a special case.
  *
- * Invariants: a record of the journal and an event get their first word last, so what
- * is there is whole; 0 is the end. The meaning of a number is in the journal before an
- * event with that number is in a window. Nothing is written to a part of the file that
- * has no space: a full disk is a status here, never a SIGBUS. The file is opened by its
- * name whenever it grows, and known by its inode: a program that closes all
- * descriptors, or has given our number to another file, does no harm.
+ * Invariants:
  *
- * A forked child must not write to its parent's file. Before fork() returns in it, the
- * mappings are replaced by private memory (pthread_atfork: a fork made in C counts as
- * well); it then makes a file of its own, or records no more.
+ * - A record of the journal, like an event, gets its first word last. So what is there
+ *   is whole, and 0 is the end.
+ * - The meaning of a number is in the journal before an event with that number is in a
+ *   window.
+ * - Nothing is written to a part of the file that has no space on the disk. So a full
+ *   disk gives a status here, and never a SIGBUS.
+ * - Whenever the file grows it is opened by its name, and recognized by its inode. So a
+ *   program that closes all descriptors, or gives our number to another file, does no
+ *   harm.
  *
- * Locks: the interpreter's lock serializes all callers. `lock` covers the list of files
- * and of their mappings against a fork in another thread.
+ * A forked child must not write to its parent's file. Before fork() returns in the
+ * child, the mappings are replaced by private memory. This is done with pthread_atfork,
+ * so it also works for a fork in C. The child then makes a file of its own, or records
+ * no more.
  *
- * Rejected: a signal handler that closes the recording (it may have interrupted
- * malloc(), and SIGKILL has none); memory that a guardian holds (gone with it, and new
- * threads need new descriptors); writing events by write() (a system call and a copy);
- * turning a full log into records of the archive at once (dear in the program's time;
- * what the library holds in its buffers is lost with the process).
+ * Locks: the interpreter's lock serializes all callers. `lock` protects the list of
+ * files and their mappings against a fork in another thread.
+ *
+ * Rejected:
+ *
+ * - A signal handler that closes the recording: it may have interrupted malloc(), and
+ *   SIGKILL has none.
+ * - Memory that a guardian holds: it is lost with the guardian, and new threads would
+ *   need new descriptors.
+ * - Writing events by write(): a system call and a copy.
+ * - Turning a full log into records of the archive at once: this takes much of the
+ *   program's time, and what the library has in its buffers is lost with the process.
  */
 #include "log_file.h"
 
@@ -54,11 +64,11 @@ struct hfi_log_file {
     char *path;
     dev_t device;
     ino_t inode;
-    bool is_foreign; /* the parent's */
-    bool is_cut;     /* the journal has lost something: no more may refer to it */
-    uint64_t size;   /* what has been given away */
+    bool is_foreign; /* it belongs to the parent */
+    bool is_cut; /* the journal has lost something, so no more events may refer to it */
+    uint64_t size; /* of the part that is in use */
     hfi_log_head *head;
-    void *piece; /* of the journal, with these: */
+    void *piece; /* the journal's present piece, with: */
     uint64_t *journal, *journal_end;
     hfi_definitions *definitions;
     mapping *mappings;
@@ -101,7 +111,7 @@ watch_forks(void) {
 
 /* -- mappings ---------------------------------------------------------------------- */
 
-/* The descriptor, or -1 and errno. */
+/* Open the file again. Returns the descriptor, or -1 and errno. */
 static int
 open_again(const hfi_log_file *file) {
     struct stat named;
@@ -113,7 +123,7 @@ open_again(const hfi_log_file *file) {
     if (fd >= 0 && (fstat(fd, &named) != 0 || named.st_ino != file->inode ||
                     named.st_dev != file->device)) {
         close(fd);
-        errno = ESTALE; /* the directory was moved, and there is another */
+        errno = ESTALE; /* the directory was moved, and this is another file */
         return -1;
     }
     return fd;
@@ -137,7 +147,7 @@ allocate_piece(int fd, uint64_t offset, size_t size_bytes) {
 #endif
 }
 
-/* Room for one more; NULL without memory. */
+/* A place for one more mapping; NULL without memory. */
 static mapping *
 free_mapping(hfi_log_file *file) {
     size_t at = 0, count = file->mapping_count;
@@ -154,7 +164,7 @@ free_mapping(hfi_log_file *file) {
     return &file->mappings[at];
 }
 
-/* Give `size_bytes` of the file away, and map them. */
+/* Use the next `size_bytes` of the file, and map them. */
 static hf_status
 map_more(hfi_log_file *file, int fd, size_t size_bytes, void **ret_at,
          uint64_t *ret_offset) {
@@ -205,7 +215,7 @@ write_record(uint64_t *at, uint64_t first, const uint64_t *words, size_t word_co
     *(volatile uint64_t *)at = first;
 }
 
-/* The next piece of the journal, which has room for any record. */
+/* Begin the journal's next piece, which has room for any record. */
 static hf_status
 turn_page(hfi_log_file *file) {
     void *at = NULL;
@@ -265,7 +275,7 @@ note_definition(void *context, const hfi_definitions *definitions,
         status = note_record(file, HFI_JOURNAL_PARAMETER, (uint32_t)one->kind, &name, 1,
                              NULL, 0);
     }
-    (void)status; /* the file is cut there: a reader takes no event beyond */
+    (void)status; /* the file is cut there: a reader takes no event after that */
 }
 
 hf_status
@@ -305,7 +315,7 @@ hfi_log_file_allocate(hfi_log_file *file, uint64_t offset, size_t size_bytes) {
     return bad ? HF_E_SYSTEM : HF_OK;
 }
 
-/* -- from its making to its end ---------------------------------------------------- */
+/* making and closing a file */
 
 static hf_status
 prepare_file(hfi_log_file *file, int fd) {
@@ -381,7 +391,7 @@ hfi_log_file_close(hfi_log_file *file) {
         at = &(*at)->next;
     *at = file->next;
     pthread_mutex_unlock(&lock);
-    for (size_t i = 0; i < file->mapping_count; i++) /* the journal's */
+    for (size_t i = 0; i < file->mapping_count; i++) /* those of the journal */
         if (file->mappings[i].at)
             (void)munmap(file->mappings[i].at, file->mappings[i].size_bytes);
     free(file->mappings);

@@ -1,8 +1,9 @@
 /* log_file.h - the events of a process, in a file that outlives it.
  *
- * The events of its locations are words in windows of this file, which are mapped while
- * they are written; beside them lies a journal with the meaning of the numbers in them.
- * So the trace is there without any further work, however the process is killed.
+ * The events of the process's locations are words in windows of this file, which are
+ * mapped while they are written. The file also has a journal with the meaning of the
+ * numbers in them. So the trace is in the file at any moment, however the process is
+ * killed.
  *
  * Threads: the interpreter's lock serializes all callers; a lock inside protects the
  * list of files against a fork.
@@ -21,25 +22,26 @@
 
 #define HFI_LOG_FILE_MARK UINT64_C(0x32474f4c54504648) /* "HFPTLOG2" */
 
-/* At the beginning of the file; the journal follows. Numbers are the machine's. */
+/* At the beginning of the file; the journal follows. Numbers have the machine's byte
+ * order. */
 typedef struct hfi_log_head {
     uint64_t mark; /* written last */
     hfi_process process;
     uint64_t begin_time;     /* ticks */
     uint64_t begin_realtime; /* ns since 1970 */
     uint64_t has_rank, rank; /* of MPI */
-    uint64_t clock_counts;   /* ticks are the processor's, of unknown rate */
-    hfi_instant clock_first; /* two looks at both clocks, which give it */
+    uint64_t clock_counts;   /* whether ticks are the processor's, of unknown rate */
+    hfi_instant clock_first; /* two looks at both clocks, which give that rate */
     hfi_instant clock_last;
     char process_name[32];
     char host_name[256];
-    char machine[256];                     /* whose ticks they are */
-    uint64_t profile_formats;              /* the profiles that are wanted; 0: none */
+    char machine[256];                     /* the machine that counted the ticks */
+    uint64_t profile_formats;              /* the wanted profiles; 0: none */
     uint64_t profile_depth, profile_paths; /* as in calltree.h */
-    char profile_name[256];                /* of its files */
+    char profile_name[256];                /* of the profile's files */
 } hfi_log_head;
 
-/* A record of the journal: this word, which is never 0, then `words` others. */
+/* A record of the journal is this word, which is never 0, and `words` others. */
 typedef enum hfi_journal_kind {
     HFI_JOURNAL_STRING = 1, /* value: length; the text */
     HFI_JOURNAL_REGION,     /* value: kind; name and file, line */
@@ -54,31 +56,31 @@ hfi_journal_word(hfi_journal_kind kind, size_t words, uint32_t value) {
     return (uint64_t)kind << 56 | (uint64_t)words << 32 | value;
 }
 
-#define HFI_JOURNAL_FIRST 1024 /* where it begins */
+#define HFI_JOURNAL_FIRST 1024 /* where the journal begins */
 _Static_assert(sizeof(hfi_log_head) <= HFI_JOURNAL_FIRST, "the journal follows");
 
 typedef struct hfi_log_file hfi_log_file;
 
-/* The file must not exist. `head`: times and names. All present and future entries of
- * `definitions` are noted until the file is closed. Failures: HF_E_SYSTEM,
- * HF_E_NOMEM. */
+/* Create the file, which must not exist yet. `head`: times and names. All present and
+ * future entries of `definitions` are written to it until it is closed. Failures:
+ * HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_log_file_create(const char *path, const hfi_log_head *head,
                                        hfi_definitions *definitions,
                                        hfi_log_file **ret_file, hf_error *reterr);
-/* All windows have been unmapped. The file stays. NULL is fine. */
+/* Close it when all windows are unmapped. The file stays. NULL is fine. */
 void hfi_log_file_close(hfi_log_file *file);
 
 /* Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_log_file_add_location(hfi_log_file *file, uint64_t location,
                                              const char *name);
 
-/* Map the next window of a location. No part of it has space on the disk before
- * hfi_log_file_allocate() gives it; to write there would be a SIGBUS. Fresh words are
- * 0. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+/* Map the next window of a location. Its parts have no space on the disk until
+ * hfi_log_file_allocate() gives it to them. To write to a part without space would be a
+ * SIGBUS. New words are 0. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_log_file_map(hfi_log_file *file, uint64_t location,
                                     size_t size_bytes, void **ret_window,
                                     uint64_t *ret_offset);
-/* Failures: HF_E_SYSTEM: the disk is full, or the file is another process's. */
+/* Failures: HF_E_SYSTEM: the disk is full, or the file belongs to another process. */
 HF_CHECK hf_status hfi_log_file_allocate(hfi_log_file *file, uint64_t offset,
                                          size_t size_bytes);
 void hfi_log_file_unmap(hfi_log_file *file, void *window, size_t size_bytes);

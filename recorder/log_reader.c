@@ -1,12 +1,12 @@
 /* log_reader.c - read what a process has recorded from the file that it left.
  *
- * The process may have ended at any instruction, or may be the one that reads. Complete
- * records are taken; the first word that is missing ends the journal, or the events of
- * a window (log_file.c). The stack of open regions is kept here once more: what was
- * open at the end is left at the time of the last event, so the trace nests.
+ * The process may have ended at any instruction, or may be the one that reads. Only
+ * complete records are taken: the first word that is missing ends the journal, or the
+ * events of a window (log_file.c). A stack of open regions is kept here, too. What was
+ * open at the end is left at the time of the last event, so that the trace nests.
  *
- * Nothing is believed before it is checked: places lie in the file, numbers have been
- * defined, leaves belong to enters. If that fails, the events of that location end.
+ * Everything is checked before it is used: places lie in the file, numbers are defined,
+ * leaves belong to enters. If a check fails, the events of that location end there.
  */
 #include "log_reader.h"
 #include "event_log.h"
@@ -31,15 +31,16 @@ typedef struct read_location {
 struct hfi_log_reader {
     const unsigned char *bytes;
     size_t size;
-    hfi_definitions *own; /* NULL: they came from the caller */
+    hfi_definitions *own; /* NULL: the caller gave them */
     const hfi_definitions *definitions;
-    window *windows; /* by location, and in the order of their events */
+    /* sorted by location, and each location's in the order of its events */
+    window *windows;
     size_t window_count;
     read_location *locations;
     size_t location_count;
 };
 
-/* Room for item number `count`: the list grows when that is a power of two. */
+/* Make room for item number `count`. The list grows if that is a power of two. */
 static hf_status
 grow_list(void **list, size_t count, size_t item_bytes) {
     if (count & (count - 1))
@@ -66,7 +67,7 @@ is_inside(const hfi_log_reader *self, uint64_t offset, uint64_t size) {
            size <= self->size - offset;
 }
 
-/* The text behind `skip` words, as a string of its own; NULL if it doesn't fit. */
+/* The text after `skip` words, as a new string; NULL if it doesn't fit. */
 static char *
 take_text(const record *from, size_t skip) {
     if (from->count < skip || from->value > (from->count - skip) * sizeof(uint64_t))
@@ -83,7 +84,7 @@ take_string(hfi_log_reader *self, const record *from) {
     size_t expected = hfi_definitions_count_strings(self->own);
     hf_status status = hfi_definitions_add_string(self->own, text, &id);
     free(text);
-    /* The first, "", is there from the beginning. */
+    /* String 0, which is "", exists from the beginning. */
     return status == HF_OK && id != expected && id != 0 ? HF_E_CORRUPT : status;
 }
 
@@ -137,9 +138,9 @@ take_window(hfi_log_reader *self, const record *from) {
         return HF_E_CORRUPT;
     window one = {from->words[0], from->words[1], from->words[2]};
     if (one.offset < self->size && one.size > self->size - one.offset)
-        one.size = self->size - one.offset; /* it never had the rest */
+        one.size = self->size - one.offset; /* the rest never got space */
     if (!is_inside(self, one.offset, one.size))
-        return HF_OK; /* nor any of it */
+        return HF_OK; /* nothing of it got space */
     hf_status status =
         grow_list((void **)&self->windows, self->window_count, sizeof *self->windows);
     if (status == HF_OK)
@@ -173,7 +174,8 @@ by_location(const void *left, const void *right) {
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* A damaged record ends the journal as a missing one does: the rest is still of use. */
+/* A damaged record ends the journal, like a missing one. What comes before is still of
+ * use. */
 static hf_status
 read_journal(hfi_log_reader *self) {
     uint64_t offset = HFI_JOURNAL_FIRST;
@@ -278,8 +280,9 @@ hfi_log_reader_definitions(const hfi_log_reader *reader) {
     return reader->definitions;
 }
 
-/* On the machine that the process ran on, since its last start, we can look at the
- * clocks ourselves, and so later: that gives a better rate. */
+/* On the machine on which the process ran, and in the same boot, we can look at the
+ * clocks ourselves. That is later than the last look in the file, so it gives a better
+ * rate. */
 uint64_t
 hfi_log_reader_ticks_per_second(const hfi_log_reader *reader) {
     const hfi_log_head *head = hfi_log_reader_head(reader);
@@ -314,8 +317,8 @@ typedef struct writing {
     size_t depth, capacity;
     uint64_t events, nested, steps;
     bool *is_step;   /* by region */
-    uint32_t before; /* HFI_LOG_LEAVE if the last call's event was one */
-    uint32_t run;    /* of its kind, which came before it in a row */
+    uint32_t before; /* HFI_LOG_LEAVE if the last call's event was a leave */
+    uint32_t run;    /* events of its kind in a row before it */
     bool is_damaged;
 } writing;
 
@@ -339,7 +342,7 @@ find_steps(const hfi_definitions *definitions) {
     return is_step;
 }
 
-/* The next event of those before `end`. */
+/* Read the next event before `end`. */
 static bool
 next_event(writing *self, const uint64_t *end, hfi_log_event *ret_event) {
     while (self->reader.at < end && *self->reader.at) {
@@ -360,7 +363,7 @@ next_event(writing *self, const uint64_t *end, hfi_log_event *ret_event) {
     return false;
 }
 
-/* Whether the event fits what came before; it is noted then. */
+/* Whether the event fits those before it; if so it is noted. */
 static bool
 follow_event(writing *self, const hfi_log_event *event) {
     switch (event->kind) {
@@ -409,8 +412,9 @@ put_event(writing *self, const hfi_log_event *event) {
                                                                       : HF_E_SYSTEM;
 }
 
-/* Enters and leaves up to the next event of another kind, or one that needs a closer
- * look. They are nearly all there is: this takes a third of the instructions. */
+/* Write enters and leaves, up to the next event of another kind, or one that needs a
+ * closer look. Nearly all events are such, and this takes a third of the
+ * instructions. */
 static hf_status
 write_calls(writing *self, const uint64_t *end) {
     const hfi_backend *backend = self->backend;
@@ -465,7 +469,7 @@ write_window(writing *self, const uint64_t *words, size_t count) {
     return status;
 }
 
-/* The first one of this location or a later one. */
+/* The first window of this location or a later one. */
 static size_t
 first_window(const hfi_log_reader *reader, uint64_t location) {
     size_t low = 0, high = reader->window_count;

@@ -1,6 +1,6 @@
 /* log_reader.h - read the events of a process from the file that it left.
  *
- * It reads the file of a process that has ended, or of this one, and hands each
+ * Reads the file of a process that has ended, or of this process, and passes each
  * location's events to a back end. Bytes of the file are untrusted.
  *
  * Threads: a reader belongs to one thread at a time.
@@ -13,15 +13,15 @@
 
 typedef struct hfi_log_reader hfi_log_reader;
 
-/* `definitions` have the meaning of the numbers; NULL: they are read from the journal.
- * The caller closes the reader; everything that it returns ends with it. HF_NOT_FOUND:
- * there is no such file. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT. */
+/* `definitions` have the meaning of the numbers; NULL: read them from the journal. The
+ * caller closes the reader, which owns everything that it returns. HF_NOT_FOUND: there
+ * is no such file. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT. */
 HF_CHECK hf_status hfi_log_reader_open(const char *path,
                                        const hfi_definitions *definitions,
                                        hfi_log_reader **ret_reader, hf_error *reterr);
 void hfi_log_reader_close(hfi_log_reader *reader);
 
-/* Its names end. */
+/* Its names have NULs. */
 const hfi_log_head *hfi_log_reader_head(const hfi_log_reader *reader);
 const hfi_definitions *hfi_log_reader_definitions(const hfi_log_reader *reader);
 uint64_t hfi_log_reader_ticks_per_second(const hfi_log_reader *reader);
@@ -30,17 +30,19 @@ size_t hfi_log_reader_count_locations(const hfi_log_reader *reader);
 hfi_location_summary hfi_log_reader_location(const hfi_log_reader *reader,
                                              size_t location);
 
-/* The events that were handed to a back end. */
+/* Counts of the events that were passed to a back end. */
 #define HFI_NESTED_RUN 8
 typedef struct hfi_events_written {
     uint64_t events;
-    uint64_t nested;    /* that follow HFI_NESTED_RUN enters in a row, or leaves */
-    uint64_t steps;     /* of generators, and not nested */
-    uint64_t last_time; /* of the last event; 0 without one */
+    /* those after HFI_NESTED_RUN enters, or as many leaves, in a row */
+    uint64_t nested;
+    uint64_t steps;     /* those of generators that aren't nested */
+    uint64_t last_time; /* of the last event; 0 if there is none */
 } hfi_events_written;
 
-/* Hand all events of a location to the back end; what is open at the last one is left
- * then. Failures: HF_E_NOMEM, HF_E_SYSTEM if the back end refuses. */
+/* Pass all events of a location to the back end. What is open after the last one is
+ * left at its time. Failures: HF_E_NOMEM; HF_E_SYSTEM if the back end refuses an
+ * event. */
 HF_CHECK hf_status hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
                                         const hfi_backend *backend, void *writer,
                                         hfi_events_written *ret_written);

@@ -1,20 +1,20 @@
-/* otf2_backend.c - the built-in back end: an OTF2 archive through the OTF2 library.
+/* otf2_backend.c - the built-in back end: an OTF2 archive, written by the OTF2 library.
  *
- * Nothing of the archive is there while the program runs: events are in the log file,
- * and become records when the recording is closed, or when somebody finds that its
- * process is dead (trace_recovery.c). One event writer at a time, so a program with ten
- * thousand threads needs one buffer.
+ * While the program runs, nothing of the archive exists: events are in the log file.
+ * They become records when the recording is closed, or when another process finds that
+ * this one is dead (trace_recovery.c). There is one event writer at a time, so a
+ * program with ten thousand threads needs one buffer.
  *
- * Each process writes its events to files of its own, the first one where they will
- * stay, the others below their part of the experiment (parts.c). The one that ends
- * last, and the first process, writes the definitions and moves the event files to
- * their place (otf2_merge.c). The numbers of its locations begin with that of the part,
- * so files of several processes never have the same name.
+ * Each process writes its events to files of its own. The first process writes them
+ * where they will stay, the others below their part of the experiment (parts.c). The
+ * first process and the one that ends last write the definitions, and move the event
+ * files to their place (otf2_merge.c). The numbers of a process's locations begin with
+ * the number of its part, so files of several processes never have the same name.
  *
- * A recording that has a profile only takes the same way, without events: its processes
- * are parts, too, and their profile is one.
+ * A recording that has only a profile uses the same code without events: its processes
+ * are parts, too, and their profiles become one.
  *
- * Locks: none, the interpreter's lock covers it all.
+ * Locks: none; the interpreter's lock covers everything.
  */
 #include "otf2_files.h"
 #include "part_file.h"
@@ -27,14 +27,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The first process makes its place among the parts when there may be others: one
- * without children never does, and what a file system takes for it is not small. */
+/* The first process makes its place among the parts only when other processes may come.
+ * A process without children never does, because this takes a file system noticeable
+ * time. */
 typedef struct otf2_archive {
-    OTF2_Archive *archive; /* of this part; NULL: not begun */
-    bool is_dead;          /* another process's, which left it */
+    OTF2_Archive *archive; /* of this part; NULL: not begun yet */
+    bool is_dead;          /* of another process, which is dead */
     hfi_trace_part part;
-    hfi_trace_part next; /* of a child that is being forked */
-    uint64_t others;     /* events of other processes, once all is written */
+    hfi_trace_part next; /* the part of a child that is being forked */
+    uint64_t others; /* number of other processes' events, once everything is written */
 } otf2_archive;
 
 static hf_status
@@ -56,7 +57,7 @@ hfi_otf2_open_dead(const hfi_trace_part *part, void **ret_archive) {
     return status;
 }
 
-/* The part is given up on failure. */
+/* On failure the part is given up. */
 static hf_status
 open_own(hfi_trace_part *part, void **ret_archive) {
     hf_status status = open_part(part, ret_archive);
@@ -71,7 +72,7 @@ open_own(hfi_trace_part *part, void **ret_archive) {
 static hf_status
 otf2_open(const char *directory, const hfi_definitions *definitions, bool joins,
           void **ret_archive, hf_error *reterr) {
-    (void)definitions; /* they come with the end */
+    (void)definitions; /* they are written at the end */
     hfi_trace_part part = {.lock = -1};
     hf_status status = HF_OK;
     if (joins)
@@ -104,7 +105,7 @@ otf2_fork_begin(void *archive) {
         status = hfi_trace_part_join(self->part.directory, false, self->part.number + 1,
                                      &self->next, NULL);
     if (status != HF_OK)
-        self->next.lock = -1; /* the child will say so */
+        self->next.lock = -1; /* otf2_reopen() reports it in the child */
 }
 
 static void
@@ -124,7 +125,7 @@ otf2_reopen(void *archive, void **ret_archive, hf_error *reterr) {
     return status;
 }
 
-/* The numbers of locations are unique in the experiment. */
+/* The location's number, which is unique in the experiment. */
 static uint64_t
 location_id(const otf2_archive *self, uint64_t location) {
     return (uint64_t)self->part.number << 32 | location;
@@ -136,7 +137,7 @@ otf2_log_path(void *archive, char **ret_path) {
     return hfi_log_path(part->directory, part->number, ret_path);
 }
 
-/* Nothing of it is there before the first event, or the end. */
+/* Nothing of the archive is made before the first event, or the end. */
 static hf_status
 begin_archive(otf2_archive *self, hf_error *reterr) {
     const hfi_trace_part *part = &self->part;
@@ -158,7 +159,7 @@ close_archive(otf2_archive *self, hf_error *reterr) {
         return HF_OK;
     if (OTF2_Archive_Close(archive))
         return hfi_otf2_fail(reterr, "closing the archive");
-    /* Some writes that failed are only reported to the callback. */
+    /* The library reports some failed writes only to its callback. */
     return hfi_otf2_has_failed() ? hfi_otf2_fail(reterr, "writing the archive") : HF_OK;
 }
 
@@ -173,8 +174,8 @@ write_part_file(const hfi_trace_part *part, const hfi_recording_summary *summary
     return status;
 }
 
-/* The first process and the last one write the archive, so that it is there when the
- * program has ended, and complete when all have. The gate is closed. */
+/* The first process and the last one write the archive. So it exists when the program
+ * has ended, and is complete when all processes have. The gate is closed meanwhile. */
 static hf_status
 finish_part(otf2_archive *self, bool is_last, const hfi_recording_summary *summary,
             hf_error *reterr) {
@@ -195,7 +196,7 @@ finish_part(otf2_archive *self, bool is_last, const hfi_recording_summary *summa
     return status;
 }
 
-/* All is written: the log file is needed no more. */
+/* Everything is written, so the log file is no longer needed. */
 static void
 remove_log(otf2_archive *self) {
     char *path;
@@ -205,8 +206,8 @@ remove_log(otf2_archive *self) {
     }
 }
 
-/* Whether nothing more is to come from other processes. The files of dead processes
- * become parts; if that fails, they wait for a process that can read them, and so do
+/* Whether nothing more will come from other processes. The files of dead processes
+ * become parts. If that fails, they wait for a process that can read them, and so do
  * the parts. */
 static bool
 settle_others(const hfi_trace_part *part) {
@@ -251,7 +252,7 @@ finish_events(otf2_archive *self, hf_error *reterr) {
     return status;
 }
 
-/* The log file stays, and its recovery later makes this part once more. */
+/* The log file stays. Its recovery makes this part again later. */
 static hf_status
 finish_cut(otf2_archive *self, const hfi_recording_summary *summary, hf_error *reterr) {
     hf_status status = HF_OK;
@@ -266,7 +267,8 @@ finish_cut(otf2_archive *self, const hfi_recording_summary *summary, hf_error *r
     return status;
 }
 
-/* The numbers of its locations, here and in the profile, become the experiment's. */
+/* The numbers of the locations, here and in the profile, become those of the
+ * experiment. */
 static hf_status
 write_summary(otf2_archive *self, const hfi_recording_summary *summary,
               hf_error *reterr) {
@@ -301,7 +303,7 @@ static hf_status
 otf2_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_others,
            hf_error *reterr) {
     otf2_archive *self = archive;
-    otf2_fork_end(self); /* where a thread forks at this moment */
+    otf2_fork_end(self); /* a thread may be forking at this moment */
     hf_status status = summary ? write_summary(self, summary, reterr) : HF_OK;
     if (ret_others)
         *ret_others = self->others;

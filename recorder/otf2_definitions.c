@@ -1,15 +1,16 @@
-/* otf2_definitions.c - what an archive says of all its processes.
+/* otf2_definitions.c - the definitions of an archive, for all its processes.
  *
- * The system tree has a node for each machine, a group for each process, and in it a
- * location for each thread. Vampir and the other readers build on three kinds of
- * groups: of all locations, so that they know that these are processes and threads; of
- * the ranks of MPI, in their order, with MPI_COMM_WORLD over them; and of regions,
- * those of one module or class each, by which views are coloured and summed up. The
- * part of a region's name before the colon names its group, as with Score-P.
+ * The system tree has a node for each machine, in it a group for each process, and in
+ * it a location for each thread. Vampir and other readers need three kinds of groups:
  *
- * Times are in ticks of the first part's machine. A part of another machine is laid
- * along it by the times of day at its begin and end: as good as the machines' clocks
- * agree. Measuring their distance by messages would need MPI in a program that may
+ * - all locations, by which they know that these are processes and threads
+ * - the ranks of MPI, in their order, with MPI_COMM_WORLD over them
+ * - the regions of each module or class, by which views are coloured and summed up; as
+ *   with Score-P, the part of a region's name before the colon is its group
+ *
+ * Times are ticks of the first part's machine. A part of another machine is placed by
+ * the times of day at its begin and end, which is as exact as the machines' clocks
+ * agree. To measure their difference by messages would need MPI, in a program that may
  * never initialize it.
  */
 #include "otf2_files.h"
@@ -17,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The writer of the definitions, and the next free id: names that only the archive
- * needs come after the recording's own. */
+/* The writer of the definitions, and the next free id. Names that only the archive
+ * needs come after those of the recording. */
 typedef struct def_file {
     OTF2_GlobalDefWriter *writer;
     uint32_t next_string, next_group, next_comm;
@@ -92,7 +93,7 @@ write_node(def_file *file, uint32_t node, uint32_t name, uint32_t kind, uint32_t
             OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(file->writer, node, domain);
 }
 
-/* The node of the system tree for this part's host: 0 is the root. */
+/* Write the node for this part's host, if no earlier part has it; 0 is the root. */
 static uint32_t
 write_host(def_file *file, const part_list *parts, size_t at, const uint32_t *nodes,
            uint32_t kind) {
@@ -108,7 +109,7 @@ write_host(def_file *file, const part_list *parts, size_t at, const uint32_t *no
     return last + 1;
 }
 
-/* Say of a process that it ended without closing its recording. */
+/* Note that a process ended without closing its recording. */
 static void
 write_end(def_file *file, uint32_t group) {
     uint32_t name = write_string(file, "Ended");
@@ -170,8 +171,8 @@ write_group(def_file *file, const char *name, OTF2_GroupType type,
     return id;
 }
 
-/* The locations of a paradigm, all of them as one group, and its communicator. Members
- * of the second group are places in the first one: `members` is used up. */
+/* Write the locations of a paradigm as one group, and its communicator. The members of
+ * the second group are places in the first one. `members` is overwritten. */
 static void
 write_communicator(def_file *file, const char *locations, const char *all,
                    const char *communicator, OTF2_Paradigm paradigm, uint64_t *members,
@@ -189,8 +190,8 @@ write_communicator(def_file *file, const char *locations, const char *all,
                                            OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE);
 }
 
-/* The first thread of each rank. They come first and in order; where one has recorded
- * nothing, places in the group would be no ranks. */
+/* Collect the first thread of each rank. Ranks come first and in order. If one has
+ * recorded nothing, places in the group can't be ranks. */
 static size_t
 collect_ranks(const part_list *parts, uint64_t *members) {
     size_t count = 0;

@@ -1,9 +1,8 @@
-/* otf2_files.c - how the OTF2 library is used here: its memory, its flushes, its
- * errors.
+/* otf2_files.c - how we use the OTF2 library: its memory, its flushes, its errors.
  *
- * It reports errors through one process-wide callback, which prints by default; ours
- * keeps the last text for hf_error. The interpreter's lock, or the one under which
- * recordings are closed, covers it all.
+ * The library reports errors to one callback for the process, which prints by default.
+ * Ours keeps the last text for hf_error. The interpreter's lock, or the lock under
+ * which recordings are closed, covers everything.
  */
 #include "otf2_files.h"
 
@@ -40,14 +39,14 @@ before_flush(void *user_data, OTF2_FileType type, OTF2_LocationRef location,
     return OTF2_FLUSH;
 }
 
-/* Without the second callback the library notes no pause: location.c does. */
+/* Without the second callback the library notes no pauses: location.c does. */
 static const OTF2_FlushCallbacks flush_callbacks = {before_flush, NULL};
 
-/* The library's own allocation lets a buffer grow to 128 MiB before it is flushed. Ours
- * gives an event buffer one chunk, kept from flush to flush so that its pages are
- * touched once. The other files are small and written at close: they get what they ask
- * for, in the smallest chunks, since the library clears each: with its default of 4 MiB
- * closing an empty trace took 2.7 ms, so it takes 0.2. */
+/* By default a buffer of the library grows to 128 MiB before it is flushed. Ours gives
+ * an event buffer one chunk, which is kept from flush to flush, so that its pages are
+ * touched once. The other files are small, and written at close. They get what they ask
+ * for, in the smallest chunks, because the library clears each chunk: with the default
+ * of 4 MiB closing an empty trace took 2.7 ms, and now it takes 0.2. */
 typedef struct chunk {
     struct chunk *next;
     bool in_use;
@@ -61,7 +60,7 @@ allocate_chunk(void *user_data, OTF2_FileType type, OTF2_LocationRef location,
     chunk *first = *buffer_data;
     if (first && type == OTF2_FILETYPE_EVENTS) {
         if (first->in_use)
-            return NULL; /* full: flush */
+            return NULL; /* full: the library flushes now */
         first->in_use = true;
         return first->bytes;
     }

@@ -11,7 +11,7 @@
 
 #include "backend.h"
 
-/* ---- experiment.c: the recordings of several processes, as one ---- */
+/* experiment.c: one archive and one profile of several processes */
 
 typedef struct hfi_experiment_part {
     uint32_t number;
@@ -19,12 +19,12 @@ typedef struct hfi_experiment_part {
     hfi_recording_summary *read; /* the same, if it comes from a file */
 } hfi_experiment_part;
 
-/* Write the archive and the profile of an experiment, in its directory: of the part
- * `number` with its summary, unless that is NULL, and all others that have left a file.
- * No other process may do so at the same time. `archive`, unless NULL, is the first
- * part's own, which becomes the experiment's; its events are written, and the caller
- * closes it. `ret_others` may be NULL: the others' events. HF_NOT_FOUND: there is
- * nothing to write. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+/* Write the archive and the profile of an experiment, in its directory. They have the
+ * part `number` with its summary, unless that is NULL, and all others that have left a
+ * file. No other process may do this at the same time. `archive`, unless NULL, is the
+ * first part's own and becomes the experiment's; its events are written already, and
+ * the caller closes it. `ret_others`, unless NULL: the number of the others' events.
+ * HF_NOT_FOUND: there is nothing to write. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_experiment_write(const char *directory, uint32_t number,
                                         const hfi_recording_summary *summary,
                                         OTF2_Archive *archive, uint64_t *ret_others,
@@ -32,8 +32,8 @@ HF_CHECK hf_status hfi_experiment_write(const char *directory, uint32_t number,
 
 /* ---- otf2_files.c: the OTF2 library: memory, flushes, errors ---- */
 
-/* An archive "traces" in an existing directory, to be written by this process alone.
- * Failures: HF_E_SYSTEM. The caller closes it. */
+/* An archive "traces" in an existing directory, written by this process alone. The
+ * caller closes it. Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_otf2_create(const char *directory, OTF2_Archive **ret_archive,
                                    hf_error *reterr);
 
@@ -41,21 +41,21 @@ HF_CHECK hf_status hfi_otf2_create(const char *directory, OTF2_Archive **ret_arc
 hf_status hfi_otf2_fail(hf_error *reterr, const char *doing);
 bool hfi_otf2_has_failed(void);
 
-/* otf2_merge.c: write the archive of an experiment, in its directory: of these parts,
- * at least one, of which the first one's numbers are the archive's. `archive`: as for
+/* otf2_merge.c: write the archive of an experiment, in its directory, from at least one
+ * part. The first part's numbers become the archive's. `archive`: as for
  * hfi_experiment_write(). Failures: HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_otf2_merge(const char *directory,
                                   const hfi_experiment_part *parts, size_t count,
                                   OTF2_Archive *archive, hf_error *reterr);
 
-/* otf2_definitions.c: write the definitions for the whole archive, from these parts;
- * the first one's clock is the archive's. */
+/* otf2_definitions.c: write the definitions of the whole archive, from these parts. The
+ * first part's clock is the archive's. */
 OTF2_ErrorCode hfi_otf2_write_global(OTF2_Archive *archive,
                                      const hfi_definitions *definitions,
                                      const hfi_recording_summary *const *parts,
                                      size_t count);
-/* Whether two parts count the same ticks; and, if they don't, the first part's counter
- * at this part's `time`. */
+/* has_clock_of: whether two parts count the same ticks. If they don't, the other
+ * function gives the first part's counter at this part's `time`. */
 bool hfi_otf2_has_clock_of(const hfi_recording_summary *part,
                            const hfi_recording_summary *first);
 uint64_t hfi_otf2_first_time(const hfi_recording_summary *first,

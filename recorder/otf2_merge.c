@@ -1,17 +1,17 @@
 /* otf2_merge.c - one archive of what several processes recorded.
  *
  * Each process numbers its regions as it meets them. Its event files stay as they are:
- * a mapping table in the local definition file of each of its locations says what its
- * numbers are in the whole archive, and readers apply it. The first process comes
- * first, so its numbers are the archive's, and a forked child, which goes on with its
- * parent's definitions, has most in common with it: a table holds what differs.
+ * in the local definition file of each location a mapping table says which numbers in
+ * the archive its own numbers are, and readers apply the table. The first process comes
+ * first, so its numbers are the archive's. A forked child goes on with its parent's
+ * definitions, so its table is short: it holds only what differs.
  *
- * The definitions are written beside the archive and take its place when they are
- * whole, the anchor file last. So the archive can be written again when a process that
- * outlived the first one has ended, and what is there at any time can be read. If the
- * first process ends last, as one without children does, there is nothing to replace:
- * its own archive is completed, without a detour over files that are moved and
- * directories that are removed (1.2 of 1.4 ms).
+ * The definitions are written beside the archive, and replace the old ones when they
+ * are complete, the anchor file last. So the archive can be read at any time, and can
+ * be written again when a process that outlived the first one has ended. If the first
+ * process ends last, as one without children does, there is nothing to replace. Then
+ * its own archive is completed, without moving files and removing directories (1.2 of
+ * 1.4 ms).
  *
  * Events have the ticks of their own machine. If that isn't the first process's, the
  * local definitions say how to correct them. otf2_definitions.c writes the definitions
@@ -30,7 +30,7 @@
 typedef struct merged_part {
     uint32_t number;
     const hfi_recording_summary *summary;
-    uint32_t *strings, *regions, *parameters; /* the archive's ids */
+    uint32_t *strings, *regions, *parameters; /* ids in the archive */
 } merged_part;
 
 typedef struct merge {
@@ -80,7 +80,7 @@ translate_part(merge *self, merged_part *part) {
 
 /* -- local definitions ------------------------------------------------------------- */
 
-/* NULL if the ids are the archive's. */
+/* NULL if the ids are those of the archive. */
 static OTF2_IdMap *
 make_id_map(size_t count, const uint32_t *map) {
     size_t same = 0;
@@ -89,8 +89,8 @@ make_id_map(size_t count, const uint32_t *map) {
     return same == count ? NULL : OTF2_IdMap_CreateFromUint32Array(count, map, true);
 }
 
-/* By how much the counter of another machine is behind the first one's, at two times:
- * readers interpolate. Both machines' times of day are believed. */
+/* Write by how much another machine's counter is behind the first one's at two times,
+ * between which readers interpolate. We rely on the times of day of both machines. */
 static OTF2_ErrorCode
 write_offsets(OTF2_DefWriter *local, const hfi_recording_summary *first,
               const hfi_recording_summary *part) {
@@ -158,7 +158,7 @@ write_definitions(OTF2_Archive *archive, const merge *self) {
 static hf_status
 write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
     OTF2_Archive *archive;
-    hfi_trace_part_remove(unfinished); /* of one that could not finish it */
+    hfi_trace_part_remove(unfinished); /* of a process that couldn't finish it */
     hf_status status = hfi_otf2_create(unfinished, &archive, reterr);
     if (status != HF_OK)
         return status;
@@ -166,7 +166,7 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
         status = hfi_otf2_fail(reterr, "writing the definitions");
     if (OTF2_Archive_Close(archive) && status == HF_OK)
         status = hfi_otf2_fail(reterr, "closing the archive");
-    /* Some writes that failed are only reported to the callback. */
+    /* The library reports some failed writes only to its callback. */
     if (hfi_otf2_has_failed() && status == HF_OK)
         status = hfi_otf2_fail(reterr, "writing the archive");
     return status;
@@ -174,7 +174,7 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
 
 /* -- to their place ---------------------------------------------------------------- */
 
-/* A file that isn't there has been moved before. */
+/* If the file isn't there, it was moved before. */
 static hf_status
 move_file(const char *from, const char *to, const char *name, hf_error *reterr) {
     char *source = NULL, *target = NULL;
@@ -189,7 +189,7 @@ move_file(const char *from, const char *to, const char *name, hf_error *reterr) 
     return status;
 }
 
-/* `unfinished`: where the local definitions are, or NULL if they are in place. */
+/* `unfinished`: the directory with the local definitions; NULL: they are in place. */
 static hf_status
 move_events(const merge *self, const char *unfinished, const merged_part *part,
             hf_error *reterr) {

@@ -1,13 +1,14 @@
-/* part_file.c - what one process leaves for the writer of the archive, as a file.
+/* part_file.c - what a process leaves for the writer of the archive, as a file.
  *
- * A process that ends while others go on leaves it beside its events. It is read by the
- * process that writes the archive, which may be of another version of this program: a
- * mark at the beginning shows, and nothing is believed before it is checked.
+ * A process that ends while others go on leaves this file beside its events. The
+ * process that writes the archive reads it, and may have another version of this
+ * program. So the file begins with a mark, and everything is checked before it is used.
  *
- * Numbers are of 64 bits in the machine's order, texts have their length before them:
- * mark, times, names, then strings, regions, parameters and locations, each with their
- * count, and the profile, which has definitions of its own. An id is a place in its
- * list, as in definitions.c, so the lists are read by adding them.
+ * Numbers have 64 bits in the machine's byte order; texts have their length before
+ * them. The order is: mark, times, names, then strings, regions, parameters and
+ * locations, each with their count, then the profile, which has definitions of its own.
+ * An id is a place in its list, as in definitions.c, so the lists are read by adding
+ * their items.
  */
 #include "part_file.h"
 #include "whole_file.h"
@@ -136,7 +137,7 @@ hfi_trace_part_file_write(const char *path, const hfi_recording_summary *summary
 
 typedef struct cursor {
     FILE *file;
-    bool bad; /* it ended early, or lied */
+    bool bad; /* it ended early, or has wrong data */
     char text[HFI_STRING_MAX + 1];
 } cursor;
 
@@ -157,7 +158,7 @@ get_text(cursor *at) {
     return at->text;
 }
 
-/* A number that stays below `end`. */
+/* Read a number that must be below `end`. */
 static uint32_t
 get_below(cursor *at, uint64_t end) {
     uint64_t number = get_uint64(at);
@@ -200,7 +201,8 @@ get_definitions(cursor *at, hfi_definitions *definitions) {
     }
 }
 
-/* The list grows with what is read, not with what the count promises. */
+/* The list grows with the items that are read, not with the count that the file
+ * claims. */
 static void
 get_locations(cursor *at, hfi_recording_summary *summary) {
     uint64_t count = get_uint64(at);
@@ -224,7 +226,7 @@ get_locations(cursor *at, hfi_recording_summary *summary) {
     summary->locations = locations;
 }
 
-/* The root is there already. */
+/* The root exists already. */
 static void
 get_paths(cursor *at, hfi_profile *profile, uint64_t regions) {
     uint32_t node;
@@ -237,7 +239,7 @@ get_paths(cursor *at, hfi_profile *profile, uint64_t regions) {
     }
 }
 
-/* As many paths as there are, at most. */
+/* At most one cost for each path. */
 static void
 get_costs(cursor *at, hfi_profile *profile, hfi_path_cost *costs) {
     size_t paths = hfi_calltree_count(profile->tree);

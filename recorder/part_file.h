@@ -8,7 +8,7 @@
 
 #include "backend.h"
 
-/* Failures: HF_E_SYSTEM. The file is there whole or not at all. */
+/* Failures: HF_E_SYSTEM. The file exists whole or not at all. */
 HF_CHECK hf_status hfi_trace_part_file_write(const char *path,
                                              const hfi_recording_summary *summary,
                                              hf_error *reterr);

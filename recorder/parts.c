@@ -4,18 +4,20 @@
  *   EXPERIMENT/parts/NUMBER/  its events, and what they mean once it has ended
  *
  * A number is given by mkdir(), which succeeds for one process only. Locks belong to an
- * open file description: they end with the process, however it ends, and a process that
- * is to fork can take one for the child, which has it from its first moment: a parent
- * that ends at once still knows of it. One more byte, the gate, is locked by a process
- * that joins or finishes: nobody joins what is just being removed. The lock file is
- * removed last, so a process that comes meanwhile waits for the gate, and `done` is made
- * first: if the removal is cut off, nobody takes what is left for the experiment's.
+ * open file description, so they end with the process, however it ends. A process can
+ * take one for a child before it forks, so the child has it from its first moment, and
+ * a parent that ends at once still knows of the child.
+ *
+ * One more byte, the gate, is locked by a process that joins or finishes. So nobody
+ * joins what is being removed. The lock file is removed last, so a process that comes
+ * meanwhile waits for the gate. `done` is made first, so that nobody uses what is left
+ * if the removal is interrupted.
  *
  * Invariants: each part has opened the lock file itself; the directory `parts` exists
  * as long as a part lives.
  *
- * Rejected: locks that belong to a process (a child then has none until it runs);
- * process ids in a file (they are given again, and differ between containers).
+ * Rejected: locks that belong to a process (a child would have none until it runs);
+ * process ids in a file (the system reuses them, and they differ between containers).
  */
 #include "parts.h"
 
@@ -42,7 +44,7 @@ lock_byte(int file, off_t byte, short type, hf_error *reterr) {
     return HF_OK;
 }
 
-/* Whether the file that we have open is still the one with this name. */
+/* Whether the file that we have open still has this name. */
 static bool
 is_current(int file, const char *path) {
     struct stat ours, named;
@@ -50,7 +52,7 @@ is_current(int file, const char *path) {
            ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
-/* A path below `directory`; "" if it is too long. */
+/* Write a path below `directory`; "" if it is too long. */
 static void
 path_in(const char *directory, const char *name, char path[static PATH_MAX]) {
     if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
@@ -64,8 +66,8 @@ is_done(const char *parts) {
     return access(done, F_OK) == 0;
 }
 
-/* The gate is closed. A process that comes between the last two steps has a lock file of
- * its own in the directory, which stays. */
+/* Remove the parts while the gate is closed. A process that comes between the last two
+ * steps has a lock file of its own in the directory, which therefore stays. */
 static void
 remove_parts(const char *parts) {
     char path[PATH_MAX];
@@ -91,7 +93,7 @@ remove_parts(const char *parts) {
     (void)rmdir(parts);
 }
 
-/* The lock file, with its gate closed behind us. */
+/* Open the lock file, and close its gate behind us. */
 static hf_status
 pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
     char *path = NULL;
@@ -105,7 +107,7 @@ pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
         }
         int lock = open(path, O_RDWR | O_CLOEXEC | (begin ? O_CREAT : 0), 0666);
         if (lock < 0 && errno == ENOENT && begin)
-            continue; /* removed in between */
+            continue; /* it was removed meanwhile */
         if (lock < 0) {
             status = errno == ENOENT
                          ? HF_NOT_FOUND
@@ -118,7 +120,7 @@ pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
                 *ret_lock = lock;
                 break;
             }
-            remove_parts(parts); /* of one that could not finish it */
+            remove_parts(parts); /* of a process that couldn't finish removing them */
         }
         close(lock);
         if (status != HF_OK)
@@ -146,8 +148,8 @@ take_part_number(hfi_trace_part *part, const char *parts, uint32_t number,
     return lock_byte(part->lock, (off_t)number, F_WRLCK, reterr);
 }
 
-/* A program may have closed our descriptor, and given its number to a file of its
- * own. */
+/* Whether our descriptor is still the lock file's. A program may have closed it, and
+ * given its number to a file of its own. */
 static bool
 has_lock_file(const hfi_trace_part *part) {
     struct stat now;
@@ -155,7 +157,7 @@ has_lock_file(const hfi_trace_part *part) {
            (uint64_t)now.st_ino == part->lock_inode;
 }
 
-/* With the descriptor go all locks, unless a child has them. */
+/* Closing the descriptor releases all locks, unless a child has them. */
 static void
 part_fini(hfi_trace_part *part) {
     if (has_lock_file(part))
@@ -165,7 +167,7 @@ part_fini(hfi_trace_part *part) {
     *part = (hfi_trace_part){.lock = -1};
 }
 
-/* The lock file of an experiment, with its gate closed behind us. */
+/* Open the lock file of an experiment, and close its gate behind us. */
 static hf_status
 enter_gate(const char *directory, bool begin, hfi_trace_part *part, char **ret_parts,
            hf_error *reterr) {

@@ -1,20 +1,21 @@
 /* profile.c - the call-path profile of one experiment.
  *
  * Each location has recorded a tree of its own, in ticks, over regions that its process
- * has numbered. Here they become one: paths are the same where the contents of their
- * regions are (name, file, line, kind), so the trees of other processes, with other
- * numbers and another clock, are merged as those of other threads are. The cost of a
- * path at each location is kept beside the sum. The profiles of an experiment's
- * processes, which each made at its end, become one in the same way (experiment.c).
+ * has numbered. Here the trees become one. Two paths are the same if the contents of
+ * their regions are (name, file, line, kind). So trees of other processes, with other
+ * numbers and another clock, are merged like those of other threads. The cost of a path
+ * at each location is kept in addition to the sum. The profiles that an experiment's
+ * processes made at their ends become one in the same way (experiment.c).
  *
- * Invariants: a node's inclusive time is its exclusive time and the inclusive times of
- * its callees, exactly, for each location and for the sum: times are made ns first, and
- * subtracted then. A path that was only open, and never left, has no visits.
+ * Invariants: a node's inclusive time is exactly its exclusive time plus the inclusive
+ * times of its callees, for each location and for the sum. For this, times are first
+ * converted to ns and then subtracted. A path that was open but never left has no
+ * visits.
  *
- * Used when a recording is closed, by one thread.
+ * Used by one thread when a recording is closed.
  *
  * Rejected: merging by path while the program runs (threads would meet at each event);
- * a matrix of paths and locations (a thousand threads know a few paths each).
+ * a matrix of paths and locations (each of a thousand threads knows only a few paths).
  */
 #include "profile.h"
 
@@ -104,7 +105,8 @@ hfi_profile_file(const hfi_profile *profile, uint32_t region) {
 
 /* -- merging ----------------------------------------------------------------------- */
 
-/* Rounded down, exactly: the parts of a time don't become more than the whole. */
+/* Rounds down and is exact, so the parts of a time never add up to more than the
+ * whole. */
 static uint64_t
 to_ns(uint64_t ticks, uint64_t ticks_per_second) {
     uint64_t seconds = ticks / ticks_per_second;
@@ -132,7 +134,8 @@ region_merge(hfi_profile *profile, const hfi_definitions *from, uint32_t region,
                                       found->line, found->kind, ret_region);
 }
 
-/* Node i of `tree` is costs[i - 1], with all but the exclusive time. */
+/* Merge the paths. Node i of `tree` becomes costs[i - 1], which lacks only its
+ * exclusive time. */
 static hf_status
 paths_merge(hfi_profile *profile, const hfi_definitions *definitions,
             const hfi_calltree *tree, uint64_t rate, hfi_path_cost *costs) {
@@ -181,14 +184,15 @@ costs_sum(hfi_calltree *tree, const hfi_path_cost *costs, size_t count) {
     }
 }
 
-/* The costs become the profile's. */
+/* Add the costs to the profile, which owns them then. */
 static hf_status
 add_costs_consume(hfi_profile *profile, uint32_t process, uint64_t id, const char *name,
                   hfi_path_cost *costs_consume, size_t count) {
     void *array = profile->locations;
     bool reserved = reserve_place(&array, &profile->location_capacity,
                                   profile->location_count, sizeof *profile->locations);
-    profile->locations = array; /* where it was before is gone, also if no more works */
+    /* realloc() has freed the old array, even if what follows fails */
+    profile->locations = array;
     char *copy = reserved ? strdup(name) : NULL;
     if (!copy) {
         free(costs_consume);
@@ -234,7 +238,7 @@ hfi_profile_add_costs(hfi_profile *profile, uint32_t process, uint64_t id,
 
 /* -- profiles of several processes ------------------------------------------------- */
 
-/* The node here for each path of `from`; the caller frees it. */
+/* The node here for each path of `from`. The caller frees the result. */
 static hf_status
 map_paths(hfi_profile *profile, const hfi_profile *from, uint32_t **ret_paths) {
     size_t count = hfi_calltree_count(from->tree);

@@ -1,18 +1,20 @@
 /* profile_callgrind.c - the profile in Callgrind's format, for KCachegrind and
  * callgrind_annotate (https://valgrind.org/docs/manual/cl-format.html).
  *
- * One event, the time in ns. Each function has its own time at its first line, and for
- * each function that it calls how often, and for how long: a call inside of another one
- * of the same function has 0, since that one's time has it. So the sum over all calls
- * of a function is its inclusive time, which readers reckon in just this way; for
- * functions that call each other in a circle KCachegrind shows the circle as one.
+ * There is one event, the time in ns. Each function has its own time at its first line.
+ * For each function that it calls, it has the number of calls and their time. A call
+ * below another call of the same function has a time of 0, because the outer call's
+ * time includes it. So a function's inclusive time is the sum over all calls of it,
+ * which is how readers compute it. If functions call each other in a circle,
+ * KCachegrind shows the circle as one.
  *
- * Functions without a caller hang below "(root)", which has no time of its own; without
- * it the inclusive time of an outermost function that calls itself couldn't be said.
+ * Functions without a caller are called by "(root)", which has no time of its own.
+ * Without it the file couldn't state the inclusive time of an outermost function that
+ * calls itself.
  *
- * Functions are written once with their names, and then by number. Readers take
- * functions of the same file and name for one, so where such are (two lambdas), their
- * line is in the name.
+ * A function is written once with its name, and then by number. Readers take functions
+ * of the same file and name for one. So if there are such (two lambdas), their names
+ * contain their lines.
  */
 #include "profile.h"
 
@@ -23,12 +25,12 @@ typedef struct annotated {
     FILE *file;
     const hfi_flat *flat;
     hfi_definitions *names; /* regions without a line */
-    uint32_t *name_of;      /* function: its number there */
-    uint32_t *sharing;      /* functions that have this number */
-    bool *named;            /* functions that were written with their name */
+    uint32_t *name_of;      /* for each function, its number in `names` */
+    uint32_t *sharing;      /* for each number, how many functions have it */
+    bool *named;            /* functions whose name was written already */
 } annotated;
 
-/* A name ends with its line. */
+/* Write a name without line ends, which would end it. */
 static void
 put_name(FILE *file, const char *text) {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++)

@@ -1,20 +1,21 @@
-/* profile_cubex.c - the profile as a file of Cube 4, which is what Score-P writes.
+/* profile_cubex.c - the profile as a file of Cube 4, the format that Score-P writes.
  *
- * A tar archive: anchor.xml says what the metrics, regions, call paths and locations
- * are; N.data holds the values of metric N, and N.index of which call paths. A data
- * file is a row for each call path with a value for each location. The rows here are
- * those of all call paths, in the order in which anchor.xml has them, a caller before
- * what it calls; all metrics are exclusive, so a reader sums up over callees. If a
- * location never was on a path, its smallest and largest times are those that mean
- * "none" in Cube: the ends of the range of doubles.
+ * It is a tar archive. anchor.xml describes the metrics, regions, call paths and
+ * locations. N.data has the values of metric N, and N.index says for which call paths.
+ * A data file has a row for each call path, with a value for each location. The rows
+ * here are those of all call paths in the order of anchor.xml, a caller before its
+ * callees. All metrics are exclusive, so a reader adds up over callees. If a location
+ * never was on a path, its smallest and largest times there are the ends of the range
+ * of doubles, which mean "none" in Cube.
  *
- * Everything is little-endian and says so. Cube's reader takes a member whose size is a
- * multiple of a block for one block longer than tar does: no member has such a size.
- * Those of data and index can't, and anchor.xml gets a line more.
+ * Everything is little-endian, and the files say so. If a member's size is a multiple
+ * of tar's block, Cube's reader takes it to be a block longer than tar does. So no
+ * member has such a size: those of data and index can't, and anchor.xml gets one more
+ * line if necessary.
  *
- * A row for each path and a column for each location is much where thousands of threads
- * each went their own ways: from 16 million cells on, a process is one column, and its
- * name says how many threads that are.
+ * A row for each path and a column for each location is a lot if thousands of threads
+ * each took their own paths. From 16 million cells on a process is one column, whose
+ * name says how many threads it stands for.
  */
 #include "profile.h"
 
@@ -44,13 +45,13 @@ typedef struct visit {
 typedef struct cube {
     FILE *file;
     const hfi_profile *profile;
-    long member;     /* where the member that is written begins */
+    long member;     /* where the present member begins */
     uint32_t *order; /* paths, callers first */
     uint32_t count;
     uint32_t columns;
     bool by_process;
     visit *visits;  /* by path */
-    size_t *begins; /* of each path's, and the end */
+    size_t *begins; /* where each path's visits begin, and the end */
 } cube;
 
 /* -- tar --------------------------------------------------------------------------- */
@@ -62,7 +63,7 @@ member_begin(cube *self) {
     fwrite(empty, 1, BLOCK, self->file);
 }
 
-/* The header of POSIX ustar. Its checksum is reckoned with blanks in its own place. */
+/* The header of POSIX ustar. For its checksum the checksum itself counts as blanks. */
 static void
 header_fill(char header[BLOCK], const char *name, unsigned long size) {
     memset(header, 0, BLOCK);
@@ -102,7 +103,7 @@ member_end(cube *self, const char *name) {
 
 /* -- anchor.xml -------------------------------------------------------------------- */
 
-/* XML has no control characters, and not the two last characters of a plane. */
+/* XML allows no control characters, and not the last two characters of a plane. */
 static void
 put_escaped(FILE *file, const char *text) {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
@@ -227,7 +228,7 @@ put_node(FILE *file, uint32_t id, const char *host) {
     fputs("<class>node</class>\n", file);
 }
 
-/* Neighbours on one host share a node of the machine. */
+/* Neighbouring processes of one host share a node for the machine. */
 static void
 put_system(const cube *self) {
     FILE *file = self->file;
@@ -284,9 +285,9 @@ static void
 write_index(cube *self, const char *name) {
     member_begin(self);
     fputs("CUBEX.INDEX", self->file);
-    put_word(self->file, 1, 4); /* this is how 1 looks */
+    put_word(self->file, 1, 4); /* shows the byte order */
     put_word(self->file, 0, 2); /* version */
-    put_word(self->file, 1, 1); /* the rows' paths are listed */
+    put_word(self->file, 1, 1); /* the paths of the rows are listed */
     put_word(self->file, self->count, 4);
     for (uint32_t i = 0; i < self->count; i++)
         put_word(self->file, i, 4);
@@ -363,7 +364,8 @@ visits_sort(cube *self, const uint32_t *column_of) {
             self->begins[profile->locations[i].costs[at].path + 1]++;
     for (size_t i = 0; i < paths; i++)
         self->begins[i + 1] += self->begins[i];
-    /* Filling moves each beginning to its end, which is the next one's beginning. */
+    /* Filling moves each path's beginning to its end, which is where the next path
+     * began. */
     for (size_t i = 0; i < profile->location_count; i++)
         for (size_t at = 0; at < profile->locations[i].count; at++) {
             const hfi_path_cost *cost = &profile->locations[i].costs[at];

@@ -1,14 +1,15 @@
 /* profile_files.c - the files of a call-path profile.
  *
- * One profile, four formats: each has its reader (a program; KCachegrind and
- * callgrind_annotate; pstats and what builds on it; Cube). They say the same, as far as
- * each can: JSON and Cube have every path and every thread; callgrind and pstats have
- * functions and their callers, summed over threads.
+ * A profile can be written in several formats, each for its readers: JSON for a
+ * program; callgrind for KCachegrind and callgrind_annotate; pstats for what builds on
+ * it; Cube. Each has as much as its format can say. JSON and Cube have every path and
+ * every thread. callgrind and pstats have functions and their callers, summed over
+ * threads.
  *
- * A file that can't be written is an error, and the others are written all the same: a
- * disk that is full for the large one may have room for the small ones. Each is written
- * beside the one that is there, and takes its place: processes that end one after the
- * other write them again, and what is there at any time can be read.
+ * If a file can't be written, that is an error, but the others are written
+ * nevertheless: a disk that is too full for the large file may have room for the small
+ * ones. Each file is written beside the old one, and then replaces it. So processes
+ * that end one after the other write the files again, and they can be read at any time.
  */
 #include "profile.h"
 #include "whole_file.h"

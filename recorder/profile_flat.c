@@ -1,16 +1,16 @@
 /* profile_flat.c - what each function cost, and each caller in it.
  *
- * The call paths folded: callgrind's and pstats' formats know functions and pairs of
- * caller and callee. Calls are counted in full; the time of a call below another one of
- * the same function is part of that one's already. So the tree is walked as the program
- * ran, with a counter of open calls for each function and each pair, and a node's time
- * counts where its counter was 0.
+ * The formats of callgrind and pstats have no call paths, only functions and pairs of
+ * caller and callee. So the paths are folded. All calls are counted. The time of a call
+ * below another call of the same function is already a part of that one's time. So the
+ * tree is walked in the order in which the program ran, with a counter of open calls
+ * for each function and each pair. A node's time counts if its counter was 0.
  *
- * The pairs are found first, by sorting one record for each node, so that while the
- * tree is walked a pair is a number.
+ * The pairs are found first, by sorting one record for each node. So a pair is a number
+ * while the tree is walked.
  *
- * Rejected: the sums of all inclusive times (a recursion a thousand deep would have
- * taken a thousand times as long as it did).
+ * Rejected: the sum of all inclusive times. A recursion of a thousand levels would seem
+ * to take a thousand times as long as it did.
  */
 #include "profile.h"
 
@@ -19,8 +19,8 @@
 typedef struct walk {
     const hfi_profile *profile;
     hfi_flat *flat;
-    uint32_t *function_of; /* region of the profile: function */
-    uint32_t *open;        /* calls, of each function */
+    uint32_t *function_of; /* the function of each region of the profile */
+    uint32_t *open;        /* number of open calls of each function */
 } walk;
 
 static uint32_t

@@ -7,7 +7,7 @@
  *        {"region": INDEX, "parent": NODE or null, "visits", "inclusive", "exclusive",
  *         "min", "max"}, ...]}]}
  *
- * A node is one call path; its parent stands before it in the same list. Times are
+ * A node is one call path; its parent comes before it in the same list. Times are
  * integers. The sum of `exclusive` over a location is what was spent inside any region.
  * A region of the kind "artificial" stands for calls that found no room of their own
  * ("collapsed" counts them), for a log that was written out, or for what a forked process
@@ -42,7 +42,7 @@ write_regions(FILE *file, const hfi_profile *profile) {
     }
 }
 
-/* `numbers`: of each path of the profile, its place in this location's list. */
+/* `numbers`: for each path of the profile, its place in this location's list. */
 static void
 write_nodes(FILE *file, const hfi_profile *profile,
             const hfi_profile_location *location, uint32_t *numbers) {

@@ -9,9 +9,9 @@
  * without a file is a C function or the user's: its file is "~" and its line 0, which
  * pstats shows as {name}. Calls by nobody have no entry among the callers.
  *
- * marshal's types that are used here have the same form in all its versions, so the
- * file is written without the interpreter, whose memory may be gone where a recording
- * ends with its process.
+ * The types of marshal that are used here are the same in all its versions. So the file
+ * is written without the interpreter, whose memory may be gone if a recording ends with
+ * its process.
  */
 #include "profile.h"
 

@@ -1,32 +1,33 @@
-/* scorep_backend.c - the back end that hands events to Score-P's measurement library.
+/* scorep_backend.c - the back end that passes events to Score-P's measurement library.
  *
- * Nothing of Score-P is needed to build this: its functions are found by name when they
- * are first wanted, in a process that was started with Score-P preloaded, or else by
- * loading it here. Its libraries refer to each other's data in circles, so they can't
- * be loaded one after the other: a bundle, which scorep/loading.py writes, names them
- * all as its dependencies, and the linker brings them in together.
+ * Score-P isn't needed to build this. Its functions are found by name when they are
+ * first needed: in a process that was started with Score-P preloaded, or after loading
+ * it here. Its libraries refer to each other's data in circles, so they can't be loaded
+ * one after the other. A bundle, which scorep/loading.py writes, names all of them as
+ * its dependencies, so the linker loads them together.
  *
- * Score-P takes the times, keeps the locations (it makes one for a thread that it
- * hasn't seen) and writes the results. So events go to it at once, on the thread where
- * they happen. A region is a handle, which is made when the region is first entered,
- * and found by the region's number afterwards.
+ * Score-P takes the times, keeps the locations (it makes one for each new thread), and
+ * writes the results. So events go to it at once, on the thread on which they happen. A
+ * region is a handle, which is made when the region is first entered, and is then found
+ * by the region's number.
  *
- * Score-P measures once in a process. Its end is asked for when the archive is closed,
- * so that the results are there then; it would come with the process's exit otherwise,
- * which _exit and signals don't have. Processes of MPI end together, so there the end
- * is left to Score-P. In a forked child it is called off: the child would write into
- * its parent's files.
+ * Score-P measures once in a process. We ask for the end of its measurement when the
+ * archive is closed, so that the results exist then. Otherwise it would come when the
+ * process exits, and never after _exit or a signal. Processes of MPI end together, so
+ * their end is left to Score-P. In a forked child the end is cancelled, because the
+ * child would write into its parent's files.
  *
- * If Score-P doesn't know threads (--thread=none, omp), all of them would share
- * one location, on which regions must nest: it aborts the program. There the first
- * thread alone is recorded.
+ * If Score-P doesn't know threads (--thread=none, omp), all of them would share one
+ * location. Regions must nest there, or Score-P aborts the program. So only the first
+ * thread is recorded then.
  *
- * While recording is off Score-P forgets leaves as well as enters. A region that is
- * left then is owed its leave, which comes as soon as recording is on again: Score-P
- * demands that they nest. Leaves that another thread asks for (of what it had open when
- * the recording ended) can't be given, and Score-P closes those regions itself.
+ * While recording is off Score-P ignores leaves as well as enters. A region that is
+ * left then is owed its leave, which is given as soon as recording is on again, because
+ * Score-P demands that regions nest. Leaves that another thread asks for (of what it
+ * had open when the recording ended) can't be given. Score-P closes those regions
+ * itself.
  *
- * The interpreter's lock covers it all.
+ * The interpreter's lock covers everything.
  */
 #include "backend.h"
 
@@ -35,8 +36,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SCOREP_User_Types.h: a region's handle is a pointer, a parameter's a number; regions
- * have a type. */
+/* From SCOREP_User_Types.h: a region's handle is a pointer, a parameter's is a number;
+ * regions have a type. */
 typedef void *scorep_region;
 typedef uint64_t scorep_parameter;
 #define SCOREP_NO_PARAMETER UINT64_MAX
@@ -45,7 +46,7 @@ enum { SCOREP_TYPE_COMMON = 0, SCOREP_TYPE_FUNCTION = 1 };
 typedef struct scorep_functions {
     void (*init)(void);
     void (*finalize)(void);
-    /* NULL: an old version. */
+    /* NULL in old versions */
     void (*set_abort_flag)(void);
     bool (*is_mpp)(void), (*is_mpp_initialized)(void);
     void (*region_init)(scorep_region *handle, const char **last_name, void *last_file,
@@ -62,13 +63,13 @@ typedef struct scorep_functions {
                              const char *value);
     void (*enable)(void);
     void (*disable)(void);
-    void (*thread_begin)(void); /* never called: there where threads are known */
+    void (*thread_begin)(void); /* never called; it exists where threads are known */
 } scorep_functions;
 
 static scorep_functions scorep;
 static bool is_loaded, is_over;
 
-/* By number, made at first use. */
+/* By number; made at the first use. */
 typedef struct handle_table {
     void **items;
     size_t count;
@@ -87,7 +88,7 @@ typedef struct scorep_archive {
 typedef struct scorep_writer {
     scorep_archive *archive;
     pthread_t thread;
-    scorep_region *owed; /* leaves, the innermost first */
+    scorep_region *owed; /* regions that are owed their leave, innermost first */
     size_t owed_count, owed_capacity;
 } scorep_writer;
 
@@ -169,7 +170,7 @@ static hf_status
 archive_open(const char *directory, const hfi_definitions *definitions, bool joins,
              void **ret_archive, hf_error *reterr) {
     (void)directory,
-        (void)joins; /* Score-P has it from the environment, and makes it */
+        (void)joins; /* Score-P learns it from the environment, and makes it */
     if (!is_loaded || is_over)
         return hf_error_set(reterr, HF_E_INVALID,
                             is_over ? "Score-P records once in a process, and has done"
@@ -257,7 +258,7 @@ handle_place(handle_table *table, uint32_t number) {
     return &table->items[number];
 }
 
-/* The part of a name before the colon: Vampir and Cube show it as the group. */
+/* The part of a name before the colon, which Vampir and Cube show as the group. */
 static void
 set_group(scorep_region handle, const char *name) {
     char group[128];

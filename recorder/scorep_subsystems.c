@@ -1,20 +1,20 @@
-/* scorep_subsystems.c - the table by which Score-P finds the parts that it is made of.
+/* scorep_subsystems.c - the table by which Score-P finds its own parts.
  *
  * Score-P's measurement library refers to a table of its subsystems, which is meant to
- * be compiled into the instrumented program: scorep-config prints its source. Which
- * ones there are depends on the installation and on the options, so this library has
- * room for all, and gets their names. It needs neither Score-P nor a compiler when
- * it is built or loaded, and one build serves every installation.
+ * be compiled into the instrumented program: scorep-config prints its source. Its
+ * contents depend on the installation and on the options. So this library has room for
+ * all subsystems, and gets their names at run time. It needs neither Score-P nor a
+ * compiler when it is built or loaded, and one build serves every installation.
  *
  * It is loaded before Score-P. If both are preloaded, Score-P may start before the
- * program's main(), so the names come by the environment and are looked up when the
- * library is initialised; the dynamic linker initialises what is named last in
- * LD_PRELOAD first, and this is named last.
+ * program's main(). So the names come in the environment, and are looked up when the
+ * library is initialised. The dynamic linker first initialises what is last in
+ * LD_PRELOAD, so this library is last there.
  *
  * OPARI2's libraries ask the program for its OpenMP regions. Python has none.
  *
- * Rejected: compiling the table at run time, as Score-P's bindings do. It needs a
- * compiler where the program runs, and a place to keep what it makes.
+ * Rejected: compile the table at run time, as Score-P's bindings do. This needs a
+ * compiler where the program runs, and a place to keep the result.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -53,8 +53,8 @@ POMP2_USER_Get_num_regions(void) {
     return 0;
 }
 
-/* Take the symbols whose names, each ended by a blank, are given. Returns NULL, or from
- * where on the names are wrong. */
+/* Take the symbols with these names, each of which ends with a blank. Returns NULL, or
+ * the place from which the names are wrong. */
 const char *
 holdfast_scorep_fill(const char *names) {
     char name[128];

@@ -1,21 +1,25 @@
 /* trace_recovery.c - the trace of processes that ended without closing their recording.
  *
- * A process leaves its log file wherever it dies, and takes it away when its events are
- * in the archive. So a log file whose process is dead is work to be done, and doing it
- * twice does no harm. A process that finds it makes an ended part of it: event files
- * and a part file, as the process itself would have, with a profile made of the same
- * events where it was to have one; then archive and profile are written as ever
- * (experiment.c). Others of the same experiment find it when they close; a lone process
- * has a guardian (guardian.c), a cell the kernel; `--recover` is for what is left.
+ * A process that dies leaves its log file, and removes it only when its events are in
+ * the archive. So a log file of a dead process is work to be done, and doing it twice
+ * does no harm. The process that finds it makes an ended part of it, as the dead
+ * process itself would have: event files and a part file. If the dead process was to
+ * have a profile, it is made from the same events. Then archive and profile are written
+ * as usual (experiment.c).
  *
- * A part is alive while its byte of the lock file is locked, or while its process is
- * there: a program may have closed the descriptor that has the lock, and a process that
- * has executed another program is not to be disturbed. A process in another container
- * shows by the lock only; a lone process, which has none, is then taken to be alive. An
- * end that has begun is waited for: locks are free a little before the process is gone,
- * and a process that waited for them would find it alive, and none come again.
+ * Who finds it: other processes of the experiment, when they close; the guardian of a
+ * lone process (guardian.c); the kernel, for a cell. `--recover` is for everything
+ * else.
  *
- * All of this happens with the gate closed, so nobody does it twice at a time.
+ * A part is alive while its byte of the lock file is locked, or while its process
+ * exists: a program may have closed the descriptor that has the lock, and a process
+ * that has executed another program must not be disturbed. A process in another
+ * container can only be seen by its lock. A lone process has none, so there it is taken
+ * to be alive. If a process has begun to exit, we wait for its end. Locks are released
+ * a little before the process is gone: a process that waited for them would otherwise
+ * find it alive, and nobody would come again.
+ *
+ * All of this happens with the gate closed, so only one process does it at a time.
  */
 #include "parts.h"
 #include "otf2_files.h"
@@ -33,16 +37,15 @@
 
 /* ---- its profile ---------------------------------------------------------------- */
 
-/* The trees of a process that was killed are gone with it, but its events are in its
- * log file (log_file.c), and they are what the trees were made of. So they are made
- * again: the events are read as for a trace, and a tree takes the place of the archive.
- * Regions that were open are left at the last event, as in the trace. Events that a
- * rewind took back are missing here; a profile that was closed in order would have
- * them. */
+/* The trees of a killed process are lost, but they were made of its events, which are
+ * in its log file (log_file.c). So they are made again: the events are read as for a
+ * trace, with a tree in place of the archive. Regions that were open are left at the
+ * last event, as in the trace. One difference: events that a rewind took back are
+ * missing here, while a profile that was closed in order has them. */
 
 static int
 tree_enter(void *tree, uint64_t time, uint32_t region) {
-    /* Without memory the tree knows what to do with the leave. */
+    /* Without memory the tree ignores the leave. */
     (void)!hfi_calltree_enter(tree, region, time);
     return 0;
 }
@@ -111,7 +114,7 @@ replay_location(const hfi_log_reader *log, size_t index, hfi_calltree_room *room
     return status;
 }
 
-/* NULL in *ret_profile: the process was not to have one. HF_E_NOMEM. */
+/* NULL in *ret_profile: the process was to have none. HF_E_NOMEM. */
 static hf_status
 replay_profile(const hfi_log_reader *log, hfi_profile **ret_profile) {
     const hfi_log_head *head = hfi_log_reader_head(log);
@@ -142,7 +145,7 @@ hfi_log_path(const char *directory, uint32_t number, char **ret_path) {
     return asprintf(ret_path, "%s/log-%u", directory, number) < 0 ? HF_E_NOMEM : HF_OK;
 }
 
-/* The number of a part by the name of its log file; HFI_PART_NONE for other names. */
+/* The number of a part by its log file's name; HFI_PART_NONE for other names. */
 static uint32_t
 number_of(const char *name) {
     char *end;
@@ -275,7 +278,7 @@ recover_one(const hfi_trace_part *self, uint32_t number, const hfi_log_reader *l
     if (asprintf(&part.own, "%s/parts/%u", part.directory, number) < 0)
         return HF_E_NOMEM;
     hf_status status = HF_OK;
-    hfi_trace_part_remove(part.own); /* of one that could not finish it */
+    hfi_trace_part_remove(part.own); /* of a process that couldn't finish it */
     if (mkdir(part.own, 0777) != 0)
         status = hf_error_set_errno(reterr, errno, "creating %s", part.own);
     if (status == HF_OK)
@@ -288,8 +291,8 @@ recover_one(const hfi_trace_part *self, uint32_t number, const hfi_log_reader *l
 
 /* -- all of them ------------------------------------------------------------------- */
 
-/* Whether its process lived to write the head. A lone one, number 0, may be doing
- * so. */
+/* Whether the process lived to write the head. A lone one, number 0, may be writing it
+ * now. */
 static bool
 was_begun(const hfi_trace_part *self, uint32_t number, const char *path) {
     uint64_t mark = 0;
@@ -297,13 +300,13 @@ was_begun(const hfi_trace_part *self, uint32_t number, const char *path) {
         return true;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return true; /* opening it once more says why */
+        return true; /* opening it again finds the reason */
     bool is_read = pread(fd, &mark, sizeof mark, 0) >= 0;
     close(fd);
     return !is_read || mark != 0;
 }
 
-/* Add what became of it. HF_NOT_FOUND: there is nothing in it, or it is gone. */
+/* Add the outcome for one file. HF_NOT_FOUND: there is nothing in it, or it is gone. */
 static hf_status
 recover_log(const hfi_trace_part *self, uint32_t number, hfi_recovered *recovered,
             hf_error *reterr) {
@@ -349,7 +352,8 @@ hfi_recover_parts(const hfi_trace_part *self, hfi_recovered *ret_recovered,
     return status;
 }
 
-/* A lone process that is alive must not be visited: it makes no part for nothing. */
+/* A lone process that is alive must not be visited: the visit would make it a part for
+ * nothing. */
 static bool
 has_dead(const char *directory, const numbers *found) {
     bool dead = false;
@@ -390,7 +394,7 @@ has_parts(const char *directory) {
     return there;
 }
 
-/* Whether a process has ended there whose part is needed yet. */
+/* Whether a process has ended there whose part is still needed. */
 static bool
 has_ended_part(const char *directory) {
     char *path;
@@ -406,8 +410,8 @@ has_ended_part(const char *directory) {
     return found;
 }
 
-/* If others have written all and removed their parts, the visit has made an empty place:
- * it isn't left behind. */
+/* If others have written everything and removed their parts, the visit has made an
+ * empty place, which is removed. */
 static hf_status
 recover_visiting(const char *directory, hfi_recovered *ret_recovered,
                  hf_error *reterr) {

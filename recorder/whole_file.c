@@ -1,8 +1,8 @@
-/* whole_file.c - a file that is there whole or not at all.
+/* whole_file.c - a file that exists whole or not at all.
  *
- * Written under another name in the same directory, then renamed: a reader
- * meanwhile sees the old one. It isn't flushed to the disk: what a machine's crash may
- * take, the recording's log files would have lost as well.
+ * It is written under another name in the same directory, and then renamed. Meanwhile a
+ * reader sees the old file. It isn't flushed to the disk: if the machine crashes, the
+ * recording's log files are lost as well.
  */
 #include "whole_file.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int
 write_whole_file(const char *path, const char *unfinished, FILE *file,
                  hfi_file_writer write, const void *contents) {

@@ -1,6 +1,6 @@
-/* whole_file.h - a file that is there whole or not at all.
+/* whole_file.h - a file that exists whole or not at all.
  *
- * The content is written beside it under another name; the file gets its name when it
+ * The content is written beside it under another name. The file gets its name when it
  * is complete.
  *
  * Threads: a file belongs to one thread at a time.
@@ -15,8 +15,9 @@
 /* Writes the contents. If the stream refuses bytes, its error indicator is set. */
 typedef hf_status (*hfi_file_writer)(const void *contents, FILE *file);
 
-/* Write `path`, and replace an older file when the new one is whole; a failure leaves
- * the older one as it was, and nothing beside it. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+/* Write `path`, and replace an older file when the new one is complete. After a failure
+ * the older file is as before, and nothing is left beside it. Failures: HF_E_SYSTEM,
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_whole_file_write(const char *path, hfi_file_writer write,
                                         const void *contents, hf_error *reterr);
 
