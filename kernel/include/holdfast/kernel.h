@@ -5,18 +5,18 @@
  * that: the caller names a program, the *fork server*, which the frontend starts and
  * which forks workers.
  *
- * All that the program and its workers have to speak is the control protocol. Its page
- * is installed as share/doc/holdfast/control-protocol.md; a worker in another language
+ * The program and its workers only have to speak the control protocol. Its page is
+ * installed as share/doc/holdfast/control-protocol.md, and a worker in another language
  * can be written from that page alone. Workers share values through the store
  * (holdfast/store.h). The program holdfast-kernel is this library with Holdfast's own
  * Python worker.
  *
- * The library is compiled without anything of a language or of a tool that records.
- * Cell commands (magics) are such: a program passes them as a table, or has none.
+ * The library knows no language and no tool that records. It also knows no cell
+ * commands (magics): a program passes them as a table, or has none.
  *
  * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_interrupt
- * and hf_kernel_stop, which any thread or signal handler may call. One kernel in a
- * process. Ownership: what is passed is copied, unless its comment says otherwise.
+ * and hf_kernel_stop, which any thread or signal handler may call. There is one kernel
+ * in a process. Ownership: arguments are copied, unless their comments say otherwise.
  *
  * Processes: on Linux the process is the parent of all orphans below it (a subreaper)
  * from hf_kernel_create until hf_kernel_close. The library waits for every child of the
@@ -38,15 +38,15 @@ extern "C" {
 typedef struct hf_kernel hf_kernel;
 
 /* The commands that cells may contain. Opaque: only programs that are built in
- * Holdfast's own tree can make such a table (kernel/commands/directive.h). It isn't
- * installed because it has no stable form: it changes with each command of
- * holdfast-kernel's that the frontend takes a part in, and uses private types. Another
+ * Holdfast's own tree can make such a table (kernel/commands/directive.h). That header
+ * isn't installed, because it uses private types and has no stable form: it changes
+ * with each command of holdfast-kernel in which the frontend has a part. Another
  * program passes NULL, and its workers read commands themselves. */
 typedef struct hf_kernel_commands hf_kernel_commands;
 
-/* Gets each line of the kernel's log, for whoever looks for a reason: NUL-terminated
- * UTF-8 without a line end, valid during the call. It may come from any thread of the
- * library's, with locks of its own held: it calls no function of this header. */
+/* Gets each line of the kernel's log: NUL-terminated UTF-8 without a line end, valid
+ * during the call. It is called on any thread of the library, which may hold locks of
+ * the library: so it must not call functions of this header. */
 typedef void (*hf_kernel_log)(void *context, const char *line);
 
 typedef struct hf_kernel_options {
