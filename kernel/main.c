@@ -344,7 +344,7 @@ main(int argc, char **argv) {
         fprintf(stderr, "holdfast-kernel: %s\n", error.message);
     /* the kernelspec's Python belongs to another version */
     if (status == HF_E_PROTOCOL)
-        fprintf(stderr, "Make a kernel that fits by `%s -m holdfast.install`.\n",
+        fprintf(stderr, "Install a kernel of this version: `%s -m holdfast.install`\n",
                 chosen.python);
     return status == HF_OK ? 0 : 1;
 }

@@ -118,7 +118,8 @@ otf2_reopen(void *archive, void **ret_archive, hf_error *reterr) {
     otf2_archive *self = archive;
     hf_status status;
     if (self->next.lock < 0)
-        status = hf_error_set(reterr, HF_E_SYSTEM, "it could not be made a part");
+        status = hf_error_set(reterr, HF_E_SYSTEM,
+                              "there is no place for it in the experiment");
     else
         status = open_own(&self->next, ret_archive);
     free(self);

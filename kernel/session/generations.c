@@ -572,7 +572,8 @@ static void
 offer_undo(hf_kernel *kernel, const hfi_history_step *step, hfi_textbuf *text) {
     const char *command = hfi_history_command(kernel);
     hfi_textbuf_format(text,
-                       "undo goes back to before In[%lld]. Go on? `%s undo --to %lld`",
+                       "undo takes them back together. To go to before In[%lld], "
+                       "run `%s undo --to %lld`",
                        step->first, command != NULL ? command : "", step->first - 1);
     hfi_ends_fail(kernel, "HistoryError", hfi_textbuf_string(text));
 }

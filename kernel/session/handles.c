@@ -93,7 +93,7 @@ keep_consume(hf_kernel *kernel, long long number, int fd) {
     struct hfi_handle *made =
         kernel->handles->count < HANDLES_MAX ? calloc(1, sizeof *made) : NULL;
     if (made == NULL) {
-        hfi_log("a cell's descriptor is dropped: there are %d", HANDLES_MAX);
+        hfi_log("a cell's descriptor was dropped: it made more than %d", HANDLES_MAX);
         close(fd);
         return;
     }

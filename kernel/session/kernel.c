@@ -130,8 +130,9 @@ open_wire(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr)
     if (status != HF_OK)
         return status;
     if (kernel->connection.exposed)
-        hfi_log("others could read %s, and with the key in it run code in this kernel",
-                path);
+        hfi_log(
+            "others could read %s; with the key in it they can run code in this kernel",
+            path);
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++)
         chosen |= kernel->connection.port[i] == 0;
     status =

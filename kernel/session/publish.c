@@ -188,7 +188,7 @@ void
 hfi_publish_missed(hf_kernel *kernel) {
     static const char text[] =
         "holdfast: a client of this notebook didn't read its output for so long that "
-        "more of it waited than is kept. It has missed some.\n";
+        "too much was waiting for it. It has missed some.\n";
     if (hfi_channels_take_missed(kernel->publish->channels))
         hfi_publish_stream(kernel, HFI_STDERR,
                            hfi_textbuf_part(&kernel->publish->last_parent),

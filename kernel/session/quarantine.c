@@ -148,8 +148,8 @@ add_way_out(const hf_kernel *kernel, char *exit_reason, size_t size) {
     size_t used = strlen(exit_reason);
     const char *command = hfi_history_command(kernel);
     snprintf(exit_reason + used, size - used,
-             " (which is not loaded any more until it is bound anew%s%s%s; del works)",
-             command != NULL ? " or `" : "", command != NULL ? command : "",
+             " (no process loads it again until a cell assigns it%s%s%s; del works)",
+             command != NULL ? " or runs `" : "", command != NULL ? command : "",
              command != NULL ? " retry`" : "");
 }
 

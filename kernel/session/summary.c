@@ -153,9 +153,8 @@ write_events(cost_line *line, const hfi_map_report *report) {
     hfi_textbuf *text = begin_term(line, "; ");
     write_count(text, (double)report->events + others);
     hfi_textbuf_format(text, " events");
-    end_term(line, "What the trace has of this cell: an event for each call and each "
-                   "return of a recorded function or region. A filter lets there be "
-                   "fewer.");
+    end_term(line, "The trace of this cell has an event for each call and each return "
+                   "of a recorded function or region. With a filter there are fewer.");
     if (others > 0) {
         hfi_textbuf_format(begin_term(line, " "), "(");
         write_count(text, others);
@@ -180,17 +179,17 @@ write_recording(cost_line *line, const hfi_times *times) {
         write_time(text, times->recorder_ms);
         hfi_textbuf_format(text, " (%.1f %%)",
                            100 * times->recorder_ms / times->cpu_ms);
-        end_term(line, "How much of the processor time the recorder took: an estimate, "
-                       "the number of events times what one costs on this machine; and "
-                       "its part of the cell's processor time. Where it is large, the "
-                       "functions' times "
-                       "are too long: leave short functions out by a filter.");
+        end_term(line, "Processor time that the recorder took, and its part of the "
+                       "cell's processor time. It is an estimate: the number of events "
+                       "times the cost of one on this machine. If it is large, the "
+                       "functions' times are too long: leave out short functions by a "
+                       "filter.");
     } else if (times->recorder_ms <= 0) {
         hfi_textbuf_format(begin_term(line, ", "), "recording not measured");
         end_term(
             line,
-            "What the recorder took isn't known: another recorder than the built-in "
-            "one records, or the cost of an event could not be measured.");
+            "The time that recording took isn't known: another recorder than the "
+            "built-in one was used, or the cost of an event could not be measured.");
     }
 }
 
@@ -236,10 +235,10 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const hfi_map_report *
     }
     end_term(line, "Hand-over to the cell: from the request until its code began. %s",
              is_in_process
-                 ? "Most of it is the fork that brings the notebook back after "
-                   "a crash, for which the notebook's process is waited for if it has "
-                   "begun it, and what IPython does before the code. A cause that took "
-                   "half of it is named."
+                 ? "Most of it is what IPython does before the code, and the fork "
+                   "that brings the notebook back after a crash: if the notebook's "
+                   "process is making that fork, the cell waits for it. A cause that "
+                   "took half of it is named."
                  : "The bytes are those of variables that were mapped without "
                    "a copy. A cause that took half of it is named.");
     hfi_textbuf_format(begin_term(line, ", "), "out ");

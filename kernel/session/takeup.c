@@ -133,8 +133,8 @@ write_notice(hf_kernel *kernel) {
                            lost, lost == 1 ? "" : "s");
     if (running > 0)
         hfi_textbuf_format(text, "; cell [%lld] was running, and is undone", running);
-    hfi_textbuf_format(text,
-                       ". What no codec encodes, threads and child processes are gone");
+    hfi_textbuf_format(
+        text, ". Values that no codec encodes, threads and child processes are gone");
     if (hfi_history_command(kernel) != NULL)
         hfi_textbuf_format(text, ", as are the steps of %s undo",
                            hfi_history_command(kernel));

@@ -112,7 +112,7 @@ take_curve_keys(hfi_connection *connection, hf_error *reterr) {
     if (status == HF_OK &&
         (connection->curve_public == NULL) != (connection->curve_secret == NULL))
         return hf_error_set(reterr, HF_E_INVALID,
-                            "of curve_publickey and curve_secretkey one is missing");
+                            "curve_publickey or curve_secretkey is missing");
     return status;
 }
 

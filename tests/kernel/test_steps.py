@@ -157,8 +157,8 @@ def test_cells_without_a_pause_are_asked_for(shared_kernel):
     run(kernel, "a = [1]", "a.append(2)")
     third = at_once(kernel, "a.append(3)", "a.append(4)", "a.append(5)")
     words = (
-        f"In[{third}] to In[{third + 2}] ran without a pause: undo goes back to before In[{third}]."
-        f" Go on? `%holdfast undo --to {third - 1}`"
+        f"In[{third}] to In[{third + 2}] ran without a pause: undo takes them back together."
+        f" To go to before In[{third}], run `%holdfast undo --to {third - 1}`"
     )
     assert refused(kernel, "undo") == refused(kernel, "undo") == words
     assert refused(kernel, f"undo --to {third}") == words
@@ -302,7 +302,7 @@ def go_back(kernel, model, chooser, first):
         if "there is no step before" in said:
             assert all(number <= first for number, _ in model.steps), said
             return
-        run = re.match(r"In\[(\d+)\] (?:to|and) In\[(\d+)\] ran without a pause: undo goes", said)
+        run = re.match(r"In\[(\d+)\] (?:to|and) In\[(\d+)\] ran without a pause: undo takes", said)
         model.check(int(run[1]), int(run[2]), said)
         check(kernel, model, said)
         if chooser.random() < 0.3:
