@@ -67,8 +67,8 @@ void hfi_standby_replenish(hf_kernel *kernel);
 /* A main worker is ready: the first standbys are forked, at once or a little later. */
 void hfi_standby_begin(hf_kernel *kernel, long long now_ns);
 void hfi_standby_tick(hf_kernel *kernel, long long now_ns);
-/* Take a process for a cell: one that lives and is ready, else one that lives, unless
- * `fresh`, else a new one. NULL: none could be started. */
+/* Take a process for a cell: one that lives and is ready, else the oldest that lives
+ * (not with `fresh`), else a new one. NULL: none could be started. */
 hfi_worker *hfi_standby_take(hf_kernel *kernel, int fresh);
 /* Take this worker off the list. Returns 0 if it is no standby. */
 int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
