@@ -18,7 +18,6 @@
  * allocates only if it is the first on a new path, or deeper than any before.
  *
  * Rejected:
- *
  * - Lists of children with move-to-front: linear if one dispatcher calls ten thousand
  *   functions.
  * - One tree for all threads: in a free-threaded interpreter, later, each event would

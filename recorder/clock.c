@@ -12,7 +12,6 @@
  * program runs, and one rate holds for all locations.
  *
  * Rejected:
- *
  * - The rate that the kernel or the processor reports: it isn't available everywhere,
  *   and the nominal rate is wrong by up to some ten ppm.
  * - A conversion piece by piece: times of two threads would disagree.

@@ -19,7 +19,6 @@
  * recording takes little.
  *
  * Rejected:
- *
  * - Records of the archive at once: more bytes, more work in the program's time, and
  *   the library's own way to take events back fails after its first chunk.
  * - Sixteen bytes for an event: the log would leave the cache twice as soon.

@@ -9,7 +9,6 @@
  * those that have locks, then for those that have lost theirs.
  *
  * The recorded program must not notice the guardian:
- *
  * - It is started before the program runs, and isn't its child: the process that is
  *   started forks the guardian and exits at once. So there is nothing to wait for, and
  *   no SIGCHLD.
@@ -21,7 +20,6 @@
  *   waits for the end of that pipe finds the trace written.
  *
  * Rejected:
- *
  * - A fork of the interpreter: its pages would be copied, one by one, as the program
  *   writes to them.
  * - The program as a child of the guardian: the program would have another process

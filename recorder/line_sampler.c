@@ -9,7 +9,6 @@
  *
  * A visit may be shorter than the microsecond that this takes. Then the value that was
  * read is one of two:
- *
  * - The place of a later visit of the function, if there is one. It is as right for the
  *   function, since its visits follow each other.
  * - The instruction by which a visit left, as a rule a return, if nobody uses the frame
@@ -23,7 +22,6 @@
  * by a quarter, so that they don't fall into step with the program.
  *
  * Rejected:
- *
  * - Taking the interpreter's lock: samples would fall on the places where a thread
  *   gives it up, which are other lines.
  * - A signal to each thread: calls of C libraries return early with EINTR, so the

@@ -4,7 +4,6 @@
  * accept nothing else. The stack holds the open regions, and an entry says who owns it
  * (a frame, a C call, the user). A return is matched by its owner, not by its position.
  * So:
- *
  * - A frame that was entered before events were switched on may return without harm.
  * - A frame that returned while events were off is left when its caller returns.
  * - A user region that begins in one function and ends in another is split into pieces
@@ -47,7 +46,6 @@
  * event allocates only if the stack is deeper than ever before.
  *
  * Rejected:
- *
  * - To trust that calls and returns alternate: a single missed return would shift
  *   everything after it.
  * - To close user regions with the function that began them: a helper function

@@ -9,7 +9,6 @@
  * from the same file, and the file is removed. So a crash isn't a special case.
  *
  * Invariants:
- *
  * - A record of the journal, like an event, gets its first word last. So what is there
  *   is whole, and 0 is the end.
  * - The meaning of a number is in the journal before an event with that number is in a
@@ -29,7 +28,6 @@
  * files and their mappings against a fork in another thread.
  *
  * Rejected:
- *
  * - A signal handler that closes the recording: it may have interrupted malloc(), and
  *   SIGKILL has none.
  * - Memory that a guardian holds: it is lost with the guardian, and new threads would

@@ -2,7 +2,6 @@
  *
  * The system tree has a node for each machine, in it a group for each process, and in
  * it a location for each thread. Vampir and other readers need three kinds of groups:
- *
  * - all locations, by which they know that these are processes and threads
  * - the ranks of MPI, in their order, with MPI_COMM_WORLD over them
  * - the regions of each module or class, by which views are coloured and summed up; as

@@ -25,7 +25,6 @@
  * The last few thousand cells are kept. A function of an older cell is shown by its
  * file. If two cells have the same text, the later one counts, as in IPython. Rejected:
  * have the worker send each name. It would compute the hash twice, in Python.
- *
  * One thread.
  */
 #include "commands/dump.h"

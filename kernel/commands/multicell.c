@@ -2,7 +2,6 @@
  *
  * The program has the cells as string literals in a list. A function compiles all of
  * them first, and then runs one after the other, each with its position. So:
- *
  * - an error at compile time names the position, and none of the cells has run yet
  * - a traceback says `<multi-cell position 2>` and that cell's own line
  * - magics, top-level await and a displayed last expression work as in any cell

@@ -10,7 +10,6 @@
  * Magics are dropped, but stay visible as comments. If one stood alone in a block,
  * `pass` keeps the block valid. The effect of a magic on the program is kept if Python
  * can express it:
- *
  * - %env of a SCOREP_ variable goes into the shell script, because Score-P reads it
  *   before Python starts. Any other variable goes into os.environ.
  * - %time and %prun leave their statement.

@@ -16,9 +16,7 @@
  *
  * To inspect a value may run its code, so an assistant may hang. It is killed after
  * HOLDFAST_ANSWER_SECONDS (5), and its questions wait for the main worker. If somebody
- * else kills it, the debugging ends, and the client gets a message.
- *
- * One thread.
+ * else kills it, the debugging ends, and the client gets a message. One thread.
  */
 #include "session/beside.h"
 

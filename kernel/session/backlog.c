@@ -16,7 +16,6 @@
  *
  * A subscriber's side reports what it has read whenever the count is a multiple of half
  * the mark. So a queue may seem longer than it is by that much. Hence three rules:
- *
  * - The mark isn't large from the start. It stays near what the slowest subscriber has
  *   waiting, so all others are below it.
  * - The mark is halved if less than a quarter of it waits, each time after so many
@@ -28,7 +27,6 @@
  * MARK_MAX ends the growth: no more messages than that are kept, whatever their size.
  *
  * Rejected:
- *
  * - No limit: a stopped client then ended the session.
  * - A fixed limit in messages: those of 10 MB and those of 100 bytes need different
  *   ones.

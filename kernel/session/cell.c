@@ -6,7 +6,6 @@
  *
  * Rejected: a set of flags (phase, started, in the main worker, forking, reporting
  * ...). Most of their combinations had no meaning, and each reader had to know which.
- *
  * One thread.
  */
 #include "session/cell.h"

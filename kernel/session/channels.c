@@ -17,7 +17,6 @@
  * each question costs the loop that time.
  *
  * Who can send and listen:
- *
  * - tcp: any program that reaches the ports. So messages have a signature, but anybody
  *   may listen to iopub.
  * - tcp with the CurveZMQ keys of the connection file: only a program that has read the
@@ -26,9 +25,7 @@
  *
  * A program that isn't let in can't make us keep anything. Over tcp without Curve, a
  * multipart that never ends is bounded by the size of a part only, because libzmq shows
- * us whole multiparts.
- *
- * One thread; the sockets never leave it.
+ * us whole multiparts. One thread; the sockets never leave it.
  */
 #include "session/channels.h"
 

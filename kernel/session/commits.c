@@ -18,9 +18,7 @@
  * ours again and tell the user. If a worker has prepared a commit on top of the foreign
  * generation, we refuse that commit. So no variable is lost, and none gets a foreign
  * value. Rejected: take over the foreign values. They would replace what cells have
- * changed since.
- *
- * One thread.
+ * changed since. One thread.
  */
 #include "session/commits.h"
 

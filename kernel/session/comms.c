@@ -3,9 +3,7 @@
  * A comm that a cell opens in its own process ends with the process. Until then the
  * process gets the comm's messages at once, beside the queue, because the cell may wait
  * for an answer of its own widget. These messages have no reply, but the worker
- * acknowledges them. "idle" is sent then, or when the worker is gone.
- *
- * One thread.
+ * acknowledges them. "idle" is sent then, or when the worker is gone. One thread.
  */
 #include "session/incoming.h"
 

@@ -3,7 +3,6 @@
  * A worker is dead in three cases: it was waited for; its channel is at its end and a
  * second has passed without its exit being known; or it never got ready (standby.c).
  * What a death costs:
- *
  * - a cell worker: its cell, or nothing if it hadn't begun the cell
  * - the main worker: what wasn't committed
  * - a standby: nothing
@@ -26,9 +25,7 @@
  * shown on stderr under the last cell.
  *
  * Rejected: start a main worker only when the next cell needs one. The person would
- * have to wait for it then.
- *
- * One thread.
+ * have to wait for it then. One thread.
  */
 #include "session/death.h"
 

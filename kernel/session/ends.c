@@ -16,9 +16,7 @@
  * worker, the new one makes it.
  *
  * Rejected: a report by the cell's own process. It would be measured with the cell,
- * which has no end yet, and a process that died makes none.
- *
- * One thread.
+ * which has no end yet, and a process that died makes none. One thread.
  */
 #include "session/request.h"
 

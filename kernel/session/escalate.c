@@ -20,9 +20,7 @@
  * A signal that comes between the interpreter's last check and a system call is handled
  * when the call returns, which may be never. SIGURG makes such a call return. A
  * worker's handler for it does nothing, and by default it is ignored. Rejected: repeat
- * SIGINT. A handler of the user's would see each.
- *
- * One thread.
+ * SIGINT. A handler of the user's would see each. One thread.
  */
 #include "session/escalate.h"
 

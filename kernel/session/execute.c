@@ -26,9 +26,7 @@
  * An interrupt names no cell. If a client sends it, and the next cell, within a
  * millisecond of the end of the cell that it means, it hits the next cell. Nothing in
  * the protocol tells the two cases apart. Rejected: drop interrupts during a pause.
- * Those that are meant would be lost.
- *
- * One thread.
+ * Those that are meant would be lost. One thread.
  */
 #include "session/incoming.h"
 

@@ -31,9 +31,7 @@
  * steps are held, so the main worker may lease by name what it is to compare.
  *
  * The text that users see is made by the magic (holdfast/commands/magics.py). The main
- * worker gets the data with the request.
- *
- * One thread.
+ * worker gets the data with the request. One thread.
  */
 #include "session/commits.h"
 

@@ -3,7 +3,6 @@
  * An encoding in the store names a file by a number
  * (bindings/holdfast/codecs/handles.py). The descriptor for that number is passed on
  * here:
- *
  * - To a cell: a cell that decodes a file asks for its descriptor, and the main worker
  *   answers. What the cell doesn't decode costs nothing.
  * - From a cell: descriptors that the cell made are sent before its reply, and held
@@ -16,9 +15,7 @@
  * file is opened again if the main worker that had it is dead.
  *
  * A cell waits for one descriptor at a time. Descriptors beyond HANDLES_MAX are closed,
- * but the worker makes such values unserializable before that.
- *
- * One thread.
+ * but the worker makes such values unserializable before that. One thread.
  */
 #include "session/handover.h"
 

@@ -20,7 +20,6 @@
  *
  * A forked cell begins with a commit, too. So a cell worker can take the fork's place
  * at any time before the cell begins:
- *
  * - if the main worker finds that a fork would lack something
  * - if the fork finds that its cell needs a start of Python
  * - if the fork dies (death.c)
@@ -35,9 +34,7 @@
  * The main worker has leased the generation that it committed once it has read
  * "published". Until then the cell's channel isn't read (`settling`). Otherwise
  * publishing what the cell prepared would retire the generation before the main worker
- * has leased it, and its memory would no longer be shared.
- *
- * One thread.
+ * has leased it, and its memory would no longer be shared. One thread.
  */
 #include "session/handover.h"
 

@@ -19,9 +19,7 @@
  * It is removed when its exit is known, or killed after a second. We don't kill it
  * earlier, because its status would then name our signal instead of what it died of.
  * Its death is handled in the next turn's tick, not here in the middle of its last
- * frames. Rejected: wait here for the exit. The loop must wait for nobody.
- *
- * One thread.
+ * frames. Rejected: wait here for the exit. The loop must wait for nobody. One thread.
  */
 #include "session/incoming.h"
 

@@ -12,7 +12,6 @@
  * (nbclient, papermill, nbconvert) and consoles get the messages that ipykernel sends.
  *
  * Two cases have no display, because clear_output would remove other output:
- *
  * - The commands have shown something above the cell (%%finalize_multicellmode), or an
  *   earlier run of it is shown there (repeat.c).
  * - The save after a cell. To empty the display instead would leave an empty display in

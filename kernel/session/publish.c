@@ -5,9 +5,7 @@
  *
  * Topics are "kernel.<name>.<type>", and "stream.<name>" for streams, so that a
  * subscriber can filter. A message that can't be sent for want of memory is dropped,
- * with a line in the log.
- *
- * One thread.
+ * with a line in the log. One thread.
  */
 #include "session/publish.h"
 

@@ -16,9 +16,7 @@
  * value counts as the cause only if two processes in a row ended with it that way. A
  * main worker needs the variable, so there more deaths are required; but two suffice if
  * the system has killed processes for want of memory meanwhile, because then loading
- * the value takes too much.
- *
- * One thread.
+ * the value takes too much. One thread.
  */
 #include "session/death.h"
 

@@ -13,7 +13,6 @@
  * rollback, an interrupt).
  *
  * Rejected:
- *
  * - N runs within one request in the worker. There would be one rollback for all of
  *   them, one death would cost all recordings, and each of the three ways to run a cell
  *   would need a loop.

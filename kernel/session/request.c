@@ -7,7 +7,6 @@
  *
  * The cost of a cell is put into the reply's metadata under "holdfast". It has three
  * times, which add up to what the client has waited for:
- *
  * - in: from taking the request to the first line of user code; the main worker's
  *   commit and the worker's binding
  * - run: the code

@@ -3,7 +3,6 @@
  *
  * Answers Jupyter's usage_request on the control channel, as ipykernel does with
  * psutil:
- *
  * - hostname, pid, cpu_count
  * - kernel_cpu: percent of a core since the last answer; 0 in the first
  * - kernel_memory: PSS in bytes

@@ -1,7 +1,6 @@
 /* rest.c - what is done when nobody uses the notebook.
  *
  * After 50 ms without work:
- *
  * - The changes of plain cells are committed. So the death of the main worker costs
  *   little, and the next cells make a step of their own in the history. If a commit
  *   took long, the next one waits for a pause that is longer in proportion: a person
@@ -11,7 +10,6 @@
  * - Then the fork server imports what the notebook has imported (standby.c).
  *
  * After half a minute (HOLDFAST_REST_SECONDS) the notebook rests:
- *
  * - First the main worker commits, even if that takes so long that it was put off
  *   before. Only then is the memory of deleted values free.
  * - Free memory is given back. While cells run, free extents of the arena keep their
@@ -32,7 +30,6 @@
  * also while a cell runs, since the cell's process can't do it then. We look for such
  * memory once a second if we wake anyway, and four times a second if something runs or
  * such memory is waiting. It is given back in stretches, like the checksums.
- *
  * One thread.
  */
 #include "session/rest.h"

@@ -21,7 +21,6 @@
  *
  * A fork server that dies while there is a main worker is replaced in the same way. But
  * no request waits for it, and it is tried for ever, since the notebook goes on.
- *
  * One thread.
  */
 #include "session/restart.h"

@@ -8,7 +8,6 @@
  * rollback.h has the states and their picture.
  *
  * A fork is whole or partial:
- *
  * - A whole fork goes on where its parent stood, with all objects. As a rule a fork is
  *   whole.
  * - A partial fork can only commit its variables, since threads of unknown libraries
@@ -36,9 +35,7 @@
  * times that cost, which bounds the overhead at 2 %. A crash then loses the cell that
  * died, and the cells before it that together ran for less than SHARE times the cost of
  * a fork. After a crash the next cell gets a fork at once, because the state of the
- * woken fork is nowhere else.
- *
- * One thread.
+ * woken fork is nowhere else. One thread.
  */
 #include "session/rollback.h"
 

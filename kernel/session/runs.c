@@ -9,9 +9,7 @@
  *
  * The list is kept here as well, because a main worker may die: the next one gets all
  * of it. The number of runs and the length of a run's code are bounded. The traces stay
- * on the disk, whatever the list has.
- *
- * One thread.
+ * on the disk, whatever the list has. One thread.
  */
 #include "session/listeners.h"
 

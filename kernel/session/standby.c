@@ -8,7 +8,6 @@
  * Machines with two cores or more have two standbys, so that a notebook that is run
  * from top to bottom rarely waits. A cell that touches one element of 8 MiB took, from
  * request to idle:
- *
  * - back to back: 42 to 48 ms with one standby, 22 to 31 ms with two
  * - with pauses of 0.3 s: 15 to 18 ms with either
  *
@@ -16,7 +15,6 @@
  * Machines with one core have one standby: a second would take its time from the cell.
  *
  * Rejected:
- *
  * - Fork when the former standby is taken: this disturbs every cell, even if nobody is
  *   in a hurry.
  * - The same at a low priority: an ordinary user can't raise it again.
@@ -46,9 +44,7 @@
  *
  * If a standby is killed while it waits (by a memory manager or a person), no cell gets
  * an error for it. Each standby is checked before it is taken. If it dies between that
- * and the cell's start, the cell goes to another one (death.c).
- *
- * One thread.
+ * and the cell's start, the cell goes to another one (death.c). One thread.
  */
 #include "session/workers.h"
 #include "session/lists.h"

@@ -17,7 +17,6 @@
  *
  * Execution counts are the main shell's, because In and Out are. Interrupts and
  * shutdown are for the kernel, so an interrupt ends what runs in every subshell.
- *
  * One thread.
  */
 #include "session/beside.h"

@@ -17,9 +17,7 @@
  * The line is a display of its own after the cell's outputs. Its metadata marks it, so
  * that a program that compares outputs can leave it out. The worker says whether the
  * user wants it, because the switch is in the notebook's environment
- * (HOLDFAST_SUMMARY).
- *
- * One thread.
+ * (HOLDFAST_SUMMARY). One thread.
  */
 #include "session/listeners.h"
 

@@ -22,7 +22,6 @@
  * State that only the frontend has is written into the session's notes whenever it
  * changes: the execution count, and how many of the cells that ran were committed. The
  * steps of the history are lost, because their leases were the dead frontend's.
- *
  * One thread.
  */
 #include "session/restart.h"

@@ -11,9 +11,7 @@
  * for the trace again.
  *
  * The line that names the directory is an interface: notebooks of the Score-P kernel
- * have it as expected output.
- *
- * One thread.
+ * have it as expected output. One thread.
  */
 #include "session/listeners.h"
 

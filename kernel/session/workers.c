@@ -13,7 +13,6 @@
  *
  * At the end the main worker is asked to exit, so that the notebook's exit handlers
  * run, and gets four seconds. The others have nothing to lose and are killed.
- *
  * One thread.
  */
 #include "session/workers.h"

@@ -11,9 +11,7 @@
  * in curve_publickey and curve_secretkey, where jupyter_client 8.9 and later write
  * them. A program that reads the file can run code as this user. If a client has left
  * it open to others, its mode is changed, and the caller can warn. There are no sockets
- * here, so that a fuzzer can run the parser.
- *
- * One thread.
+ * here, so that a fuzzer can run the parser. One thread.
  */
 #include "wire/connection.h"
 

@@ -1,7 +1,6 @@
 /* protocol.h - every frame of the control protocol, as one table.
  *
  * For both sides the preprocessor makes from it:
- *
  * - a struct for each frame, and the code that reads and writes it (workers/frame.h)
  * - the frontend's dispatch (session/inbox.c)
  * - what the Python worker has to know (bindings/store/control_frames.c)

@@ -11,7 +11,6 @@
  * a read waits in `tail` for its rest. It is published incomplete only when the worker
  * has ended. A program's filter of fd 2 (wire/filter.h) may hold text, until nothing
  * more has come for 50 ms.
- *
  * One thread. Invariant: text.size > 0 exactly if since_ns is a time.
  */
 #include "workers/stream.h"

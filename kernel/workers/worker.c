@@ -21,7 +21,6 @@
  * been written to each pipe when it was sent. The worker computes this from the number
  * of unread bytes, which the system knows, and from a tally in shared memory of what we
  * have read. While we read, it waits. A turn of reading has these steps:
- *
  * - see how much is in the pipes
  * - read the channel, and handle its frames, each after the pipes' bytes before it
  * - read the rest of what was seen in the pipes, but nothing newer, because frames that
