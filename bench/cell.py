@@ -75,6 +75,13 @@ def _one_key(name: str, count: int, run: str) -> Row:
     return Row(name, 15, setup, "n = many['7']", "many['7'] = n + 1", count=count, run=run)
 
 
+def _on_gpu(name: str) -> list[Row]:
+    """A tensor on a GPU, where there is one."""
+    setup = "import torch\nx = torch.ones({size} // 4, device='cuda'); n = 0"
+    row = Row(name, 1500, setup, "x[5] += 1", "n = float(x[5]); x[7] = n", size=4 * GIB)
+    return [row] if os.path.exists("/dev/nvidiactl") else []
+
+
 TABLE = (
     "import numpy as np, pandas as pd\n"
     "df = pd.DataFrame({{f'c{{i}}': np.arange({count} * 1.0) for i in range(10)}})\n"
@@ -101,7 +108,14 @@ ROWS = [
     _untouched("list of a million", LIST, 1_000_000),
     _untouched("dict of ten million", DICT, 10_000_000),
     _untouched("list of ten million", LIST, 10_000_000),
-    Row("1000 variables", 15, MIXED, "v5 += v11", "v4.append(v2[0]); v5 += 1", count=1000),
+    Row(
+        "1000 variables",
+        15,
+        MIXED,
+        "v5 += v11",
+        "v4.append(v2[0]); v5 += 1",
+        count=1000,
+    ),
     Row(
         "torch",
         15,
@@ -110,6 +124,7 @@ ROWS = [
         "n = float(x[5]); x[7] = n",
         size=GIB // 4,
     ),
+    *_on_gpu("torch on a GPU"),
     Row(
         "creating",
         20,
@@ -192,7 +207,18 @@ def measure_row(row: Row, args: argparse.Namespace) -> dict:
 
 
 def show(results: list[dict]) -> str:
-    head = ["cell", "bar", "added", "", "ipykernel", "holdfast", "max", "first", "plain", "pair"]
+    head = [
+        "cell",
+        "bar",
+        "added",
+        "",
+        "ipykernel",
+        "holdfast",
+        "max",
+        "first",
+        "plain",
+        "pair",
+    ]
     rows = [
         [
             r["row"],

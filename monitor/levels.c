@@ -40,7 +40,7 @@
 #define SHARE_OWN  3
 #define GIGABYTE   1073741824.0
 #define MEGABYTE   1048576.0
-#define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * HF_MONITOR_GPUS_MAX)
+#define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * (1 + HF_MONITOR_GPUS_MAX))
 #define NARROW     10 /* rows narrower than interval / this have no rates */
 #define NARROW_NS  1000000LL
 #define WEIGH_NS   1000000000LL /* between two weighings, if nothing has changed */
@@ -182,12 +182,17 @@ take_gpus(hfi_levels *levels) {
             share_gpu(levels, i, &levels->gpus_read.use[g], &levels->gpu[i][3 * g]);
 }
 
+/* The values of all GPUs together, and then of each: the mean use and bandwidth, and the
+ * sum of memory. */
 static void
 fill_gpus(const hfi_levels *levels, int which, double *row) {
-    size_t count = 3 * levels->gpus_read.count;
-    row += HFI_COLUMN_CORE + levels->series->base->level[which].cores;
-    for (size_t i = 0; i < count; i++)
-        row[i] = levels->gpus_read.used ? levels->gpu[which][i] : NAN;
+    size_t count = levels->gpus_read.count;
+    double *all = row + HFI_COLUMN_CORE + levels->series->base->level[which].cores;
+    for (size_t i = 0; i < 3 * count; i++) {
+        double value = levels->gpus_read.used ? levels->gpu[which][i] : NAN;
+        all[3 + i] = value;
+        all[i % 3] += i % 3 == 2 ? value : value / (double)count;
+    }
 }
 
 static void

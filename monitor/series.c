@@ -60,7 +60,7 @@ take_space(uint64_t *end, uint64_t size) {
 
 static uint32_t
 column_count(const hfi_series_shape *shape) {
-    return HFI_COLUMN_CORE + shape->cores + 3 * HF_MONITOR_GPUS_MAX;
+    return HFI_COLUMN_CORE + shape->cores + 3 * (1 + HF_MONITOR_GPUS_MAX);
 }
 
 /* Cores have no lows and highs: there are many cores, and no view shows them. */
@@ -102,8 +102,11 @@ name_column(const hfi_series_shape *shape, uint32_t index, hfi_layout_column *co
         snprintf(column->name, sizeof column->name, "cpu_util_%u", beyond);
     } else {
         beyond -= shape->cores;
-        snprintf(column->name, sizeof column->name, "%s_%u", gpu[beyond % 3],
-                 beyond / 3);
+        const char *name = gpu[beyond % 3];
+        if (beyond < 3) /* of all GPUs */
+            snprintf(column->name, sizeof column->name, "%s", name);
+        else
+            snprintf(column->name, sizeof column->name, "%s_%u", name, beyond / 3 - 1);
     }
 }
 
@@ -230,7 +233,8 @@ hfi_series_show_gpus(hfi_series *series, uint32_t count) {
     for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
         hfi_layout_level *level = &series->base->level[i];
         size_t rows = (size_t)atomic_load_explicit(&level->count, memory_order_relaxed);
-        uint32_t columns = HFI_COLUMN_CORE + level->cores + 3 * count;
+        uint32_t columns = HFI_COLUMN_CORE + level->cores;
+        columns += count > 0 ? 3 * (1 + count) : 0;
         for (uint32_t c = level->columns; c < columns; c++)
             fill_unknown(series, column_at(series, level, c), rows);
         atomic_fetch_add_explicit(&level->moves, 1, memory_order_relaxed);

@@ -60,6 +60,7 @@ _BUILT_IN: dict[str, str] = {
     "builtins": "libraries.standard.wrapped_objects",
     "concurrent": "carry.refused",
     "comm": "libraries.comm.comms",
+    "cupy": "carry.refused",
     "dateutil": "libraries.dateutil.zones",
     "functools": "carry.cached_functions",
     "gzip": "carry.refused",

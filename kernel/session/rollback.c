@@ -75,6 +75,7 @@ typedef struct hfi_rollback {
     long long cells;        /* cells that ran since the fork was made */
     long long run_ns;       /* their total time */
     long long cost_ns;      /* of the last fork; 0: not measured yet */
+    int saved;    /* whether a commit had the notebook when the fork was asked for */
     long long id; /* of the last request to the fork, or of the request to make it */
 } hfi_rollback;
 
@@ -185,6 +186,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     }
     move_state(rollback, HFI_ROLLBACK_ASKED, worker);
     rollback->id = kernel->next_id;
+    rollback->saved = !hfi_commits_is_due(kernel);
     set_need(rollback, HFI_NEED_MET);
     rollback->cells = 0;
     rollback->run_ns = 0;
@@ -209,6 +211,11 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                rollback->worker);
     hfi_worker_note_forked(rollback->worker, (pid_t)frame->pid);
     rollback->cost_ns = (long long)(frame->seconds * 1e9);
+    /* It can only commit, and what lies on a GPU it can't even read. */
+    if (rollback->state == HFI_ROLLBACK_PARTIAL && rollback->saved) {
+        hfi_rollback_drop(kernel);
+        set_need(rollback, HFI_NEED_MET); /* another one would be no better */
+    }
 }
 
 /* ---- before a cell comes -------------------------------------------------------- */

@@ -1,5 +1,6 @@
 """Storages on a GPU: the digest of their contents, and which of them are lent."""
 
+import pytest
 from needed import needed
 
 torch = needed("torch")
@@ -123,3 +124,60 @@ def test_only_large_storages_of_cuda_are_lent():
     if torch.cuda.is_available():
         assert devices._is_lendable(torch.zeros(1 << 20, device="cuda").untyped_storage())
         assert not devices._is_lendable(torch.zeros(1000, device="cuda").untyped_storage())
+
+
+@pytest.fixture
+def gpu_generators(monkeypatch):
+    """Pretended: a GPU whose generator is one of the CPU. A function that starts CUDA as PyTorch does."""
+    cuda = torch.cuda
+    own = torch.Generator()
+    monkeypatch.setattr(cuda, "_lazy_seed_tracker", type(cuda._lazy_seed_tracker)())
+    monkeypatch.setattr(cuda, "default_generators", (own,))
+    monkeypatch.setattr(cuda, "is_initialized", lambda: False)
+    for module in cuda, cuda.random:
+        monkeypatch.setattr(module, "device_count", lambda: 1)
+
+    def start():
+        for call in filter(None, cuda._lazy_seed_tracker.get_calls()):
+            call[0]()
+        monkeypatch.setattr(cuda, "is_initialized", lambda: True)
+        return own
+
+    return start
+
+
+def test_generators_of_gpus_cross_before_and_after_cuda_starts(gpu_generators):
+    from holdfast.libraries.torch import _gpu_generators, _set_gpu_generators
+
+    assert _gpu_generators() is None  # nothing has seeded them: any numbers are right
+    torch.manual_seed(7)
+    assert _gpu_generators() == 7  # CUDA isn't started for this
+    states = [bytes(torch.Generator().manual_seed(8).get_state().numpy())]
+    _set_gpu_generators(states)
+    assert _gpu_generators() == states  # not 7: a clean process that uses no GPU hands nothing back
+    own = gpu_generators()
+    assert own.initial_seed() == 8 and _gpu_generators() == states
+    torch.rand(1, generator=own)
+    assert _gpu_generators() != states
+    _set_gpu_generators(states)
+    assert _gpu_generators() == states
+    _set_gpu_generators(5)
+    assert own.initial_seed() == 5
+
+
+def test_what_seeds_a_gpu_later_wins(gpu_generators):
+    from holdfast.libraries.torch import _gpu_generators, _set_gpu_generators
+
+    torch.manual_seed(7)
+    _set_gpu_generators([bytes(torch.Generator().manual_seed(8).get_state().numpy())])
+    torch.manual_seed(9)
+    assert _gpu_generators() == 9
+    assert gpu_generators().initial_seed() == 9
+
+
+def test_memory_of_another_library_is_told_from_pytorchs():
+    import numpy as np
+    from holdfast.libraries.torch.devices import _is_foreign
+
+    assert _is_foreign(torch.from_dlpack(np.ones(3)).untyped_storage())
+    assert not _is_foreign(torch.ones(3).untyped_storage())

@@ -234,3 +234,17 @@ def test_slots(capsys):
     assert state["now"] == [2] and process.carried() == {}
     process.patches.apply(["_:mine"])
     assert state["now"] == [] and not capsys.readouterr().err
+
+
+def test_reading_a_slot_may_import_what_adds_slots():
+    process = Process()
+
+    def read():
+        process.patches.add({"other": patches.Slot("sys", lambda: [2], print)})
+        return [1]
+
+    process.patches = patches.Patches(process.ns, {"mine": patches.Slot("sys", read, print)})
+    process.cell("")
+    assert process.carried()[":mine"] == [1]
+    process.cell("")
+    assert process.carried()[":other"] == [2]

@@ -66,7 +66,11 @@ def lend_gpu(shared, request, gpu_place, tmp_path):
 
         def lend(name="log", **more):
             log = Log(gpu_place / name)
-            env = {"PYTHONPATH": f"{gpu_place}:{SUPPORT}", "PRETENDED_GPU": str(log.path), **more}
+            env = {
+                "PYTHONPATH": f"{gpu_place}:{SUPPORT}",
+                "PRETENDED_GPU": str(log.path),
+                **more,
+            }
             kernel = stack.enter_context(shared.lend(request, tmp_path, **env))
             kernel.settle()
             log.words()
@@ -191,6 +195,17 @@ def test_on_a_gpu(kernel):
         values = "x[10].item(), row[0].item(), w.weight[3, 3].item(), made[1][10].item(), x.is_cuda"
         at = 11 + i
         assert kernel.run(values).result == f"({at}, {at}, {at}.0, {2 * at}, True)"
+    draws = (
+        "torch.manual_seed(3); torch.rand(2, device='cuda').tolist()",
+        "torch.rand(2, device='cuda').tolist()",
+    )
+    expected = [kernel.run(code).result for code in (*draws, draws[1])]
+    kernel.run("torch.manual_seed(3)")
+    found = [kernel.run(code).result for code in (CELL + draws[1], draws[1], CELL + draws[1])]
+    assert found == expected  # each process goes on with the same numbers
+    if kernel.run("import cupy; c = cupy.arange(9.); t = torch.from_dlpack(c)").status == "ok":
+        for name in "ct":  # they share memory, and the copies wouldn't
+            assert kernel.run(f"{CELL}{name}[0] = 1").content["ename"] == "NotCarriedError"
     time.sleep(1)
     main = int(kernel.run("import os; os.getpid()").result)
     kill(kernel, main)

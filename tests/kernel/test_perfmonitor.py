@@ -1,10 +1,14 @@
 """The %perfmonitor commands in a notebook."""
 
 import json
+import shutil
+import subprocess
 import zipfile
+from pathlib import Path
 
 import pandas
 import pytest
+from waiting import until
 
 from tests.conftest import kernel_starter
 
@@ -140,9 +144,13 @@ def test_plots_histories_and_files(cells):
         out = kernel.run(f"%perfmonitor_export_perfdata p.{suffix} --level process").stream()
         frame = read(place / f"p.{suffix}")
         assert out == f"{len(frame)} samples are in p.{suffix}\n"
-        assert set(frame) >= {"time", "cell_index", "cpu_util", "memory", "memory_pss"} | {
-            f"io_{way}_{what}" for way in ("read", "write") for what in ("count", "mb")
-        }
+        assert set(frame) >= {
+            "time",
+            "cell_index",
+            "cpu_util",
+            "memory",
+            "memory_pss",
+        } | {f"io_{way}_{what}" for way in ("read", "write") for what in ("count", "mb")}
         written = frame[frame["cell_index"] == 3]["io_write_mb"]
         assert frame["io_write_mb"].max() >= 50 and len(written)
         kernel.run(f"%perfmonitor_export_cell_history --file c.{suffix}")
@@ -208,6 +216,35 @@ def test_what_is_wrong_is_reported_in_one_line(kernel):
     assert "can't be read" in complaint(kernel, "%import_session none.zip")
     assert "the file is missing" in complaint(kernel, "%perfmonitor_load_perfdata")
     assert "quotation mark" in complaint(kernel, '%export_session "half')
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler for the pretended library")
+def test_gpus(tmp_path):
+    """Pretended: NVIDIA's library, with two GPUs that are used by 50 and 51 %."""
+    source = Path(__file__).parents[1] / "monitor/pretended_nvml.c"
+    library = tmp_path / "libnvidia-ml.so"
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    with kernel_starter(tmp_path) as start:
+        kernel = start(env={"HOLDFAST_NVML": str(library)})
+        kernel.run("%perfmonitor_start 0.02")
+
+        def report():  # the driver answers while cells run, and isn't waited for
+            kernel.run("import time; time.sleep(0.1)")
+            found = shown(kernel.run("%perfmonitor_perfreport --level system"))
+            text = found[0]["text/plain"] if found else ""
+            return text if "GPU Util (Across GPUs)" in text else ""
+
+        seen = rows(until(report))
+        assert seen["GPU Util (Across GPUs)"][:3] == [50.5] * 3
+        assert seen["GPU Bandwidth (%)"][:3] == [20.5] * 3
+        used, total = (2 * size / 2**30 for size in (2e9, 8e9))
+        memory = seen["GPU Memory (GB)"]
+        assert memory[:3] == [pytest.approx(used, abs=0.01)] * 3
+        assert memory[3] == pytest.approx(total, abs=0.01)
+        kernel.run("%perfmonitor_export_perfdata --file gpus.csv --level system")
+        columns = pandas.read_csv(tmp_path / "gpus.csv").columns
+        assert {"gpu_util", "gpu_util_0", "gpu_util_1", "gpu_mem", "gpu_mem_1"} <= set(columns)
+        assert shown(kernel.run("%perfmonitor_plot --metrics gpu_util_summary --level system"))
 
 
 def test_help_resources_and_scripts(kernel, tmp_path):

@@ -8,6 +8,7 @@
 #include "owner.h"
 
 #include "../support/states.h"
+#include "session/commits.h"
 #include "session/rollback.h"
 
 static const move moves[] = {
@@ -122,6 +123,11 @@ static void
 test_woken(hf_kernel *kernel) {
     hfi_rollback_make(kernel);
     main_says(kernel, kernel->next_id, PARTIAL, "obstacle");
+    CHECK(!hfi_rollback_sleeps(kernel)); /* a commit has as much */
+    CHECK(!hfi_rollback_is_wanted(kernel));
+    hfi_commits_ran(kernel);
+    hfi_rollback_make(kernel);
+    main_says(kernel, kernel->next_id, PARTIAL, "obstacle");
     CHECK(hfi_rollback_sleeps(kernel));
     CHECK(hfi_rollback_wake(kernel) == HFI_ROLLBACK_WAITS);
     CHECK(hfi_rollback_is_waking(kernel));
@@ -158,11 +164,13 @@ main(int argc, char **argv) {
         check_picture(argv[2], listed(&rollbacks));
     }
     owner_begin(&kernel, &worker, &peer);
+    CHECK(hfi_owner_create(&kernel, &hfi_commits_owner, NULL) == HF_OK);
     CHECK(hfi_owner_create(&kernel, &hfi_rollback_owner, NULL) == HF_OK);
     test_cells_in_a_row_are_expected_to_go_on(&kernel);
     test_made_dropped_and_not_made(&kernel);
     test_woken(&kernel);
     hfi_owner_close(&kernel, &hfi_rollback_owner);
+    hfi_owner_close(&kernel, &hfi_commits_owner);
     owner_end(&kernel, &worker, peer);
     return 0;
 }

@@ -261,9 +261,19 @@ def test_a_pause_makes_the_fork_of_the_next_cell(kernel):
     assert kernel.run("os.getpid(), shared, next(gen)").result == f"({made}, [1], 0)"
 
 
+def test_a_fork_that_can_only_commit_is_not_kept_where_a_commit_has_all(kernel):
+    """It would lose what it can't encode: what lies on a GPU, for example."""
+    kernel.run(
+        "import threading, time\nx = 1\n"
+        "threading.Thread(target=time.sleep, args=(99,), daemon=True).start()"
+    )
+    kernel.settle()
+    died = kernel.run(IN_PROCESS + FORKS + "x = 2\nwhile forks(): time.sleep(0.01)\n" + DIE)
+    assert "those of the last commit" in died.content["evalue"]
+    assert kernel.run("x").result == "1"
+
+
 WHAT_RUNS_BY_ITSELF = {
-    "thread": "import threading, time\n"
-    "threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
     "task": "import asyncio; task = asyncio.get_running_loop().create_task(asyncio.sleep(99))",
     "call": "import asyncio; call = asyncio.get_running_loop().call_later(99, print)",
     "timer": "import signal; signal.signal(signal.SIGALRM, lambda *_: None)\n"

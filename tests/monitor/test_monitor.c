@@ -206,6 +206,31 @@ wait_for_samples(const hf_monitor_view *view, uint64_t count) {
     CHECK(state.samples >= count);
 }
 
+/* Both of the pretended GPUs, and both together. */
+static void
+check_gpu_columns(const hf_monitor_rows *rows) {
+    CHECK(rows->columns == HFI_COLUMN_CORE + 9);
+    CHECK_TEXT(rows->column[HFI_COLUMN_CORE]->name, "gpu_util");
+    CHECK_TEXT(rows->column[HFI_COLUMN_CORE + 3]->name, "gpu_util_0");
+    CHECK_TEXT(rows->column[HFI_COLUMN_CORE + 8]->name, "gpu_mem_1");
+    const double *all = rows->column[HFI_COLUMN_CORE]->values;
+    const double *all_memory = rows->column[HFI_COLUMN_CORE + 2]->values;
+    const double *first_memory = rows->column[HFI_COLUMN_CORE + 5]->values;
+    const double *use = rows->column[HFI_COLUMN_CORE + 6]->values;
+    const double *memory = rows->column[HFI_COLUMN_CORE + 8]->values;
+    CHECK(isnan(use[0]) && use[rows->count - 1] == 51);
+    for (size_t i = 0; i < rows->count; i++) { /* this process's part */
+        CHECK(isnan(use[i]) || use[i] == 51);
+        CHECK(isnan(memory[i]) || fabs(memory[i] - 1e9 / 1073741824) < 1e-9);
+        CHECK(isnan(use[i]) == isnan(all[i]));
+        CHECK(isnan(use[i]) || fabs(all[i] - 50.5) < 1e-9);
+        CHECK(isnan(use[i]) ||
+              fabs(all_memory[i] - first_memory[i] - memory[i]) < 1e-9);
+        CHECK(isnan(use[i]) == isnan(memory[i]) &&
+              (i == 0 || use[i - 1] != 51 || use[i] == 51));
+    }
+}
+
 /* Samples, a cell, and GPUs whose driver takes its time. */
 static void
 test_sampling(void) {
@@ -249,23 +274,12 @@ test_sampling(void) {
     CHECK(facts.gpu_count == 2); /* the pretended */
     hf_monitor_rows rows = rows_of(view, HF_MONITOR_PROCESS);
     CHECK(rows.count >= 3 && rows.widths[0] == 0);
-    CHECK(rows.columns == HFI_COLUMN_CORE + 6);
-    CHECK_TEXT(rows.column[HFI_COLUMN_CORE]->name, "gpu_util_0");
-    CHECK_TEXT(rows.column[HFI_COLUMN_CORE + 5]->name, "gpu_mem_1");
     const double *pss = rows.column[HFI_COLUMN_PSS]->values;
     const double *uss = rows.column[HFI_COLUMN_USS]->values;
     CHECK_TEXT(rows.column[HFI_COLUMN_PSS]->name, "memory_pss");
     CHECK(pss[0] > 0 && uss[0] > 0 && uss[0] <= pss[0]);
     CHECK(pss[0] <= rows.column[HFI_COLUMN_MEMORY]->values[0] * 1.05);
-    const double *use = rows.column[HFI_COLUMN_CORE + 3]->values;
-    const double *memory = rows.column[HFI_COLUMN_CORE + 5]->values;
-    CHECK(isnan(use[0]) && use[rows.count - 1] == 51);
-    for (size_t i = 0; i < rows.count; i++) { /* this process's part */
-        CHECK(isnan(use[i]) || use[i] == 51);
-        CHECK(isnan(memory[i]) || fabs(memory[i] - 1e9 / 1073741824) < 1e-9);
-        CHECK(isnan(use[i]) == isnan(memory[i]) &&
-              (i == 0 || use[i - 1] != 51 || use[i] == 51));
-    }
+    check_gpu_columns(&rows);
     for (size_t i = 1; i < rows.count; i++)
         CHECK(rows.times[i] - rows.widths[i] == rows.times[i - 1]);
     hf_monitor_rows_fini(&rows);

@@ -226,14 +226,14 @@ class Patches:
         """Put the current values of attributes and slots into the namespace."""
         self._find_differences()
         self._namespace.update(self._waiting.values)
-        for key, before in self._before.items():
+        for key, before in list(self._before.items()):  # to read may import, which adds some
             owner = self._owner(key)
             now = before if owner is None else _read(*owner)
             if same(now, before) and key not in self._changeable:
                 self._namespace.pop(key, None)
             else:
                 self._give(key, Deleted if now is MISSING else now)
-        for key, slot in self._slots.items():
+        for key, slot in list(self._slots.items()):
             if key not in self._waiting.values:
                 self._collect_slot(key, slot)
 

@@ -67,6 +67,8 @@ REASONS = {
         ),
         _LOOP,
     ),
+    # Its own pickle makes views independent arrays, and so arrays that share memory by DLPack.
+    "cupy.ndarray": "an array on a GPU: carry the result of cupy.asnumpy",
     "argparse.Action": "a parser compares some texts by identity",
     "argparse._ActionsContainer": "a parser compares some texts by identity",
     "unittest.mock._patch": "its changes are in this process",

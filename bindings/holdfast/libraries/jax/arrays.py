@@ -44,7 +44,7 @@ class _Arrays(Codec):
         devices = list(value.devices())
         if len(devices) > 1 or devices[0].platform != "cpu":
             raise TypeError(
-                "an array on several devices or on an accelerator: carry jax.device_get() of it"
+                "an array on a GPU or several devices: carry the result of jax.device_get"
             )
         data = np.asarray(value)  # looks at the array's own memory
         address = data.__array_interface__["data"][0]

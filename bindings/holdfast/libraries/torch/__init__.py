@@ -21,12 +21,43 @@ _kl = Imported("torch.distributions.kl")
 
 def _generator() -> bytes:
     """The state of the CPU's generator."""
-    state = torch.get_rng_state()  # 5 KB of memory, in each commit: no list of numbers
-    return ctypes.string_at(state.data_ptr(), state.numel())
+    return _bytes_of(torch.get_rng_state())  # 5 KB, in each commit
 
 
 def _set_generator(new: bytes) -> None:
-    torch.set_rng_state(torch.frombuffer(bytearray(new), dtype=torch.uint8))
+    torch.set_rng_state(_tensor_of(new))
+
+
+def _bytes_of(state: t.Any) -> bytes:
+    return ctypes.string_at(state.data_ptr(), state.numel())  # no list of numbers
+
+
+def _tensor_of(state: bytes) -> t.Any:
+    return torch.frombuffer(bytearray(state), dtype=torch.uint8)
+
+
+def _gpu_generators() -> list[bytes] | int | None:
+    """The states of CUDA's generators. A process that hasn't started CUDA isn't made to: then it is what will be set
+    when it does, by us or by `manual_seed`, and None for nothing."""
+    cuda = torch.cuda
+    if cuda.is_initialized():
+        return [_bytes_of(cuda.get_rng_state(i)) for i in range(cuda.device_count())]
+    calls = [call for call in cuda._lazy_seed_tracker.get_calls() if call is not None]
+    return getattr(calls[-1][0], "states", torch.initial_seed()) if calls else None
+
+
+def _set_gpu_generators(new: list[bytes] | int) -> None:
+    if isinstance(new, int):
+        torch.cuda.manual_seed_all(new)
+        return
+
+    def set_states() -> None:
+        for generator, state in zip(torch.cuda.default_generators, new, strict=False):
+            generator.set_state(_tensor_of(state))
+
+    set_states.states = new  # type: ignore[attr-defined]
+    # As a seed: the last one replaces all before, and `set_rng_state` would come before them.
+    torch.cuda._lazy_call(set_states, seed_all=True)
 
 
 def _name(dtype: t.Any) -> str:
@@ -146,6 +177,12 @@ ASIDE = modes.aside
 DECLARATIONS = (
     Setting("state of the generator", _generator, _set_generator, is_drawn=True),
     Setting(
+        "states of the generators on GPUs",
+        _gpu_generators,
+        _set_gpu_generators,
+        is_drawn=True,
+    ),
+    Setting(
         "default type",
         lambda: _name(torch.get_default_dtype()),
         lambda new: torch.set_default_dtype(getattr(torch, new)),
@@ -153,7 +190,10 @@ DECLARATIONS = (
     functions("recording of gradients", "torch", "is_grad_enabled", "set_grad_enabled"),
     functions("threads", "torch", "get_num_threads", "set_num_threads"),
     functions(
-        "threads for operations", "torch", "get_num_interop_threads", "set_num_interop_threads"
+        "threads for operations",
+        "torch",
+        "get_num_interop_threads",
+        "set_num_interop_threads",
     ),
     Setting(
         "deterministic algorithms",
@@ -197,7 +237,11 @@ DECLARATIONS = (
         "set_sharing_strategy",
         "torch",
     ),
-    Setting("denormal numbers", _flushes_denormals, lambda new: torch.set_flush_denormal(new)),
+    Setting(
+        "denormal numbers",
+        _flushes_denormals,
+        lambda new: torch.set_flush_denormal(new),
+    ),
     Setting("checks of sparse tensors", _checks_sparse, _set_checks_sparse),
     _conversion("conversion of modules", "overwrite"),
     _conversion("exchange of parameters", "swap"),

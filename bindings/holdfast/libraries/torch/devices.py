@@ -1,7 +1,8 @@
 """PyTorch's storages on a GPU.
 
-Small storages, and those on devices other than CUDA's, cross through host memory, once each. So do CuPy's arrays
-and TensorFlow's tensors on a GPU, by their own pickling. JAX's arrays on a GPU are unserializable.
+Small storages, and those on devices other than CUDA's, cross through host memory, once each. So do TensorFlow's tensors
+on a GPU, by their own pickling. CuPy's and JAX's arrays on a GPU are unserializable, and so are tensors that have their
+memory from another library (DLPack): the copy would be independent of that library's object.
 
 A large storage on a CUDA device is lent (device_lease.py). Its encoding is a number, a digest of its contents, and
 its bytes if the rule there asks for them. The process that decodes it opens the owner's memory by PyTorch's own
@@ -97,6 +98,11 @@ _registry = _Registry()
 def is_on_device(storage: torch.UntypedStorage) -> bool:
     """Whether a storage lies in a device's memory, and is encoded by this module."""
     return storage.device.type != "cpu"
+
+
+def _is_foreign(storage):
+    """Whether its memory isn't PyTorch's own."""
+    return not storage.resizable()
 
 
 def _is_lendable(storage):
@@ -225,6 +231,8 @@ def reduce_storage(storage: torch.UntypedStorage, notes: dict[t.Any, t.Any]) -> 
     """How a storage on a device is pickled: as `__reduce__` would return it. `notes` are the
     pickler's."""
     device = str(storage.device)
+    if storage.device.type == "cuda" and _is_foreign(storage):
+        raise TypeError("memory on a GPU that another library shares: carry a clone()")
     if not (context.in_store() and _is_lendable(storage)):
         return _make_on_device, (_to_host(storage), device)
     digest = digest_of(storage)

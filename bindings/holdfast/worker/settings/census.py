@@ -61,7 +61,7 @@ class Census:
         self._shell = shell
         # What a plain value can set comes back with the commit (plain_settings.py).
         self._rows = {
-            name: read(row) for name, row in plain_settings.rows.items() if row.write is None
+            name: read(row) for name, row in list(plain_settings.rows.items()) if row.write is None
         }
         self._own = {name: look_into(module) for name, module in own_modules().items()}
         self._others = {
@@ -93,7 +93,7 @@ class Census:
         imported = sys.modules.keys() != self._imported
         named = [
             name
-            for name, row in plain_settings.rows.items()
+            for name, row in list(plain_settings.rows.items())
             if row.write is None and differs(row, self._rows.get(name), read(row), imported)
         ]
         if self._handlers and "exit handlers" not in named:

@@ -110,7 +110,7 @@ class PlainSettings:
     def capture(self, shell: t.Any) -> dict[str, t.Any]:
         """The state that differs from how the process began, by row."""
         found = self._late | self._waiting.values
-        for name, row in self.rows.items():
+        for name, row in list(self.rows.items()):
             if row.write is not None:
                 now = self._now(name, row)
                 if now is not None and now != self._fresh_of(name):
@@ -152,7 +152,7 @@ class PlainSettings:
         """The state that differs and that no plain value can set, with the reason why a clean
         process doesn't have it."""
         found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
-        for name, row in self.rows.items():
+        for name, row in list(self.rows.items()):
             if row.write is None and name not in _ELSEWHERE:
                 if differs(row, self._fresh.get(name), self._now(name, row), imported=True):
                     found[name] = _STAYS
