@@ -232,7 +232,7 @@ def reduce_storage(storage: torch.UntypedStorage, notes: dict[t.Any, t.Any]) -> 
     pickler's."""
     device = str(storage.device)
     if storage.device.type == "cuda" and _is_foreign(storage):
-        raise TypeError("memory on a GPU that another library shares: carry a clone()")
+        raise TypeError("memory on a GPU that another library shares: carry its clone")
     if not (context.in_store() and _is_lendable(storage)):
         return _make_on_device, (_to_host(storage), device)
     digest = digest_of(storage)
