@@ -65,12 +65,6 @@ hfi_control_create_consume(int fd, hfi_control **ret_control, hf_error *reterr) 
         close(fd);
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a control channel");
     }
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
-        int err = errno;
-        close(fd);
-        free(control);
-        return hf_error_set_errno(reterr, err, "control channel");
-    }
 #ifdef SO_NOSIGPIPE
     int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
@@ -99,27 +93,34 @@ drop_first(hfi_control *control) {
     free(item);
 }
 
-/* Take the oldest received descriptor; there is one. */
-static int
-take_fd(hfi_control *control) {
-    int fd = control->fds[control->fd_first];
-    control->fd_first = (control->fd_first + 1) % HFI_CONTROL_FDS_HELD_MAX;
-    control->fd_count--;
+int
+hfi_control_take_fd(hfi_control *control) {
+    int fd = control->fd_count > 0 ? control->fds[control->fd_first] : -1;
+    if (control->fd_count > 0) {
+        control->fd_first = (control->fd_first + 1) % HFI_CONTROL_FDS_HELD_MAX;
+        control->fd_count--;
+    }
     return fd;
+}
+
+void
+hfi_control_begin_anew(hfi_control *control) {
+    while (control->first != NULL)
+        drop_first(control);
+    while (control->fd_count > 0) {
+        int fd = hfi_control_take_fd(control);
+        if (fd >= 0)
+            close(fd);
+    }
+    hfi_textbuf_fini(&control->input);
+    control->taken = 0;
 }
 
 void
 hfi_control_close(hfi_control *control) {
     if (control == NULL)
         return;
-    while (control->first != NULL)
-        drop_first(control);
-    while (control->fd_count > 0) {
-        int fd = take_fd(control);
-        if (fd >= 0)
-            close(fd);
-    }
-    hfi_textbuf_fini(&control->input);
+    hfi_control_begin_anew(control);
     close(control->fd);
     free(control);
 }
@@ -156,7 +157,7 @@ send_piece(int fd, const pending *item) {
         head->cmsg_len = CMSG_LEN(size);
         memcpy(CMSG_DATA(head), item->fds, size);
     }
-    return sendmsg(fd, &message, MSG_NOSIGNAL);
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void
@@ -278,7 +279,7 @@ receive_piece(hfi_control *control, void *data, size_t size) {
     message.msg_iovlen = 1;
     message.msg_control = &ancillary;
     message.msg_controllen = sizeof ancillary;
-    ssize_t received = recvmsg(control->fd, &message, MSG_CMSG_CLOEXEC);
+    ssize_t received = recvmsg(control->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (received > 0)
         keep_fds(control, &message);
     return received;
@@ -308,7 +309,7 @@ hfi_control_fill(hfi_control *control, hf_error *reterr) {
 }
 
 hf_status
-hfi_control_next(hfi_control *control, hfi_received *ret_received, hf_error *reterr) {
+hfi_control_cut(hfi_control *control, hfi_part *ret_bytes, hf_error *reterr) {
     const hfi_textbuf *input = &control->input;
     size_t left = input->size - control->taken;
     if (left == 0 && control->fd_count > 0)
@@ -324,7 +325,17 @@ hfi_control_next(hfi_control *control, hfi_received *ret_received, hf_error *ret
     if (left - 4 < size)
         return HF_AGAIN;
     control->taken += 4 + size;
-    return hfi_received_parse(ret_received, p + 4, size, reterr);
+    *ret_bytes = hfi_part_of(p + 4, size);
+    return HF_OK;
+}
+
+hf_status
+hfi_control_next(hfi_control *control, hfi_received *ret_received, hf_error *reterr) {
+    hfi_part bytes;
+    hf_status status = hfi_control_cut(control, &bytes, reterr);
+    return status == HF_OK
+               ? hfi_received_parse(ret_received, bytes.data, bytes.size, reterr)
+               : status;
 }
 
 hf_status
@@ -337,6 +348,6 @@ hfi_control_read(hfi_control *control, const hfi_received *received, const hfi_r
                             "%s: %zu descriptors were announced, and %zu came", row->op,
                             count, control->fd_count);
     for (size_t i = 0; i < count; i++)
-        ret_frame->fds[i] = take_fd(control);
+        ret_frame->fds[i] = hfi_control_take_fd(control);
     return status;
 }

@@ -8,24 +8,38 @@
  * The frames are in workers/protocol.h, and with all that a worker has to know in
  * docs/control-protocol.md.
  *
- * Threads: a channel belongs to one thread at a time.
+ * Threads: a channel belongs to one thread at a time. Of a worker's, one thread reads,
+ * and others may write to its descriptor (worker/channel.h).
  */
 #ifndef HFI_CONTROL_H
 #define HFI_CONTROL_H
 
+#include <stdatomic.h>
+
 #include "holdfast/error.h"
 #include "workers/frame.h"
+
+/* How many bytes were read from each of a worker's two pipes. It is in memory that the
+ * worker maps, too. An odd `turn` means that a pipe is being read. */
+typedef struct hfi_tally {
+    _Atomic uint32_t turn;
+    uint32_t reserved;
+    _Atomic uint64_t read[2];
+} hfi_tally;
 
 /* Most received descriptors that wait for their frame. Further ones are closed. */
 #define HFI_CONTROL_FDS_HELD_MAX 256
 
-/* One end of the channel, non-blocking. One thread. */
+/* One end of the channel. No call waits, though the descriptor may be a blocking one. */
 typedef struct hfi_control hfi_control;
 
 /* Takes the descriptor, also on failure. HF_E_NOMEM, HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_control_create_consume(int fd, hfi_control **ret_control,
                                               hf_error *reterr);
 void hfi_control_close(hfi_control *control);
+
+/* In a fork whose descriptor is the end of another channel: nothing of the old one's. */
+void hfi_control_begin_anew(hfi_control *control);
 
 int hfi_control_fd(const hfi_control *control);
 /* Whether something waits to be written. */
@@ -51,6 +65,12 @@ void hfi_control_trim(hfi_control *control);
  * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_received *ret_received,
                                     hf_error *reterr);
+/* The bytes of the next whole frame, as before they are parsed. */
+HF_CHECK hf_status hfi_control_cut(hfi_control *control, hfi_part *ret_bytes,
+                                   hf_error *reterr);
+/* The oldest descriptor that came and wasn't taken, which is the caller's; -1: it got
+ * lost, or none has come. */
+int hfi_control_take_fd(hfi_control *control);
 /* Read that frame into the row's struct, with its descriptors, which the caller owns.
  * HF_E_PROTOCOL names the field that is missing or has another type; HF_E_NOMEM. */
 HF_CHECK hf_status hfi_control_read(hfi_control *control, const hfi_received *received,

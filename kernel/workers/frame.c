@@ -203,23 +203,37 @@ pack_shape(msgpack_packer *packer, const hfi_shape *shape, const void *self,
 }
 
 hf_status
-hfi_frame_write(const hfi_frame *frame, msgpack_sbuffer *ret_buffer, hf_error *reterr) {
+hfi_frame_pack(const hfi_frame *frame, msgpack_packer_write write, void *to,
+               hf_error *reterr) {
     msgpack_packer packer;
+    msgpack_packer_init(&packer, to, write);
+    return write(to, "\0\0\0\0", HFI_FRAME_HEAD) ||
+                   pack_shape(&packer, frame->row->shape(), frame, frame->row->op)
+               ? hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame")
+               : HF_OK;
+}
+
+hf_status
+hfi_frame_put_size(char *head, size_t size, hf_error *reterr) {
+    if (size - HFI_FRAME_HEAD > HFI_FRAME_SIZE_MAX)
+        return hf_error_set(reterr, HF_E_LIMIT, "a frame of %zu bytes is too large",
+                            size - HFI_FRAME_HEAD);
+    for (size_t i = 0; i < HFI_FRAME_HEAD; i++)
+        head[i] = (char)((size - HFI_FRAME_HEAD) >> (24 - 8 * i));
+    return HF_OK;
+}
+
+hf_status
+hfi_frame_write(const hfi_frame *frame, msgpack_sbuffer *ret_buffer, hf_error *reterr) {
     msgpack_sbuffer_init(ret_buffer);
-    msgpack_packer_init(&packer, ret_buffer, msgpack_sbuffer_write);
-    int failed = msgpack_sbuffer_write(ret_buffer, "\0\0\0\0", 4) ||
-                 pack_shape(&packer, frame->row->shape(), frame, frame->row->op);
-    size_t size = ret_buffer->size - 4;
-    if (!failed && size <= HFI_FRAME_SIZE_MAX) {
-        for (size_t i = 0; i < 4; i++)
-            ret_buffer->data[i] = (char)(size >> (24 - 8 * i));
+    hf_status status = hfi_frame_pack(frame, msgpack_sbuffer_write, ret_buffer, reterr);
+    if (status == HF_OK)
+        status = hfi_frame_put_size(ret_buffer->data, ret_buffer->size, reterr);
+    if (status == HF_OK)
         return HF_OK;
-    }
     msgpack_sbuffer_destroy(ret_buffer);
     msgpack_sbuffer_init(ret_buffer);
-    return failed ? hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame")
-                  : hf_error_set(reterr, HF_E_LIMIT,
-                                 "a frame of %zu bytes is too large", size);
+    return status;
 }
 
 /* ---- checking ----------------------------------------------------------------- */

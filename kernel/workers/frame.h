@@ -158,6 +158,12 @@ typedef union hfi_any_frame {
  * empty on failure. HF_E_NOMEM, HF_E_LIMIT. */
 HF_CHECK hf_status hfi_frame_write(const hfi_frame *frame, msgpack_sbuffer *ret_buffer,
                                    hf_error *reterr);
+/* The same in two steps, for a sink that doesn't copy what is large: the bytes, of which
+ * the first are zero; then how many these were, into the first. HF_E_NOMEM; HF_E_LIMIT. */
+#define HFI_FRAME_HEAD 4u
+HF_CHECK hf_status hfi_frame_pack(const hfi_frame *frame, msgpack_packer_write write,
+                                  void *to, hf_error *reterr);
+HF_CHECK hf_status hfi_frame_put_size(char *head, size_t size, hf_error *reterr);
 /* How many descriptors the frame has, according to its row. */
 size_t hfi_frame_fd_count(const hfi_frame *frame);
 

@@ -181,7 +181,7 @@
     X(to, worker, output, HFI_KEEPS, 1, HFI_NO_FIELDS,                                 \
       "The first frame. The descriptor is shared memory with the numbers of bytes "    \
       "that the frontend has read from the worker's fds 1 and 2 (hfi_tally in "        \
-      "workers/worker.h).")                                                            \
+      "workers/control.h).")                                                            \
     X(to, worker, request, HFI_CHANGES, 0,                                             \
       HAS(id, int) HAS(type, str) HAS(header, bin) HAS(parent, bin)                    \
       HAS(metadata, bin) HAS(content, bin) HAS(buffers, bins) MAY(code, str)           \

@@ -31,8 +31,6 @@
 #ifndef HFI_WORKER_H
 #define HFI_WORKER_H
 
-#include <stdatomic.h>
-
 #include <sys/types.h>
 
 #include "holdfast/error.h"
@@ -49,14 +47,6 @@ typedef enum hfi_role {
 
 /* The role's name in the control protocol. */
 const char *hfi_role_name(hfi_role role);
-
-/* How many bytes were read from each of a worker's two pipes. It is in memory that the
- * worker maps, too. An odd `turn` means that a pipe is being read. */
-typedef struct hfi_tally {
-    _Atomic uint32_t turn;
-    uint32_t reserved;
-    _Atomic uint64_t read[2];
-} hfi_tally;
 
 /* X(name, what is known of the process) */
 #define HFI_WORKER_STATES(X)                                                           \
