@@ -56,7 +56,7 @@ ARROWS = {
     "monitor/include": {"shm_store/include"},
     "monitor": PUBLIC | {"monitor/include", "shm_store/platform", "shm_store/base"},
     "recorder": PUBLIC | {"shm_store/platform", "shm_store/base"},
-    "worker": {"shm_store/include"},
+    "worker": {"shm_store/include", "kernel/workers"},  # frames, on both sides
     "bindings/store": PUBLIC
     | {"worker", "serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"}
     | {"kernel/workers"},  # the table of frames
@@ -155,7 +155,6 @@ TESTED_BY = {
     "tests/crash/test_store_crash.c": "shm_store/engine/attach.c",
     "tests/kernel/test_finalizers.py": """
         bindings/holdfast/carry/finalizers.py serializers/python/finalizers.c""",
-    "tests/kernel/test_output_order.py": "bindings/store/pipes_written.c",
     "tests/kernel/test_verify.py": "bindings/holdfast/commands/verify.py",
     "tests/bindings/test_install.py": "bindings/holdfast/first_run.py",
     "tests/oracle/test_oracle.py": """
@@ -174,6 +173,8 @@ TESTED_BY = {
         bindings/holdfast/carry/context.py bindings/holdfast/carry/reasons.py""",
     "tests/bindings/test_store.py": "bindings/store/region_type.c",
     "tests/worker/test_fork.c": "worker/descriptors.c",
+    "tests/worker/test_channel.c": "worker/tally.c",
+    "tests/bindings/test_control.py": "bindings/store/channel_type.c",
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",

@@ -22,7 +22,6 @@ extern PyMethodDef hfi_modules_functions[];
 extern PyMethodDef hfi_numpy_allocator_functions[];
 extern PyMethodDef hfi_object_array_functions[];
 extern PyMethodDef hfi_own_pages_functions[];
-extern PyMethodDef hfi_pipes_written_functions[];
 extern PyMethodDef hfi_preparation_functions[];
 extern PyMethodDef hfi_save_file_functions[];
 extern PyMethodDef hfi_session_functions[];

@@ -96,7 +96,11 @@ hfi_state_add_errors(PyObject *module, hfi_state *state) {
                              state->error, &state->access_error) < 0 ||
                    add_error(module, "holdfast._store.GoneError",
                              "The session was destroyed, or its owner died.",
-                             state->error, &state->gone_error) < 0
+                             state->error, &state->gone_error) < 0 ||
+                   add_error(module, "holdfast._store.ChannelClosed",
+                             "The frontend closed its end, or this process is a forked "
+                             "child of a worker.",
+                             NULL, &state->channel_closed) < 0
                ? -1
                : 0;
 }
@@ -110,6 +114,7 @@ state_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->region_type);
     Py_VISIT(state->memory_type);
     Py_VISIT(state->names_type);
+    Py_VISIT(state->channel_type);
     Py_VISIT(state->error);
     Py_VISIT(state->not_found_error);
     Py_VISIT(state->conflict_error);
@@ -117,6 +122,7 @@ state_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->corrupt_error);
     Py_VISIT(state->gone_error);
     Py_VISIT(state->access_error);
+    Py_VISIT(state->channel_closed);
     Py_VISIT(state->plugins);
     return 0;
 }
@@ -128,6 +134,7 @@ state_clear(PyObject *module) {
     Py_CLEAR(state->region_type);
     Py_CLEAR(state->memory_type);
     Py_CLEAR(state->names_type);
+    Py_CLEAR(state->channel_type);
     Py_CLEAR(state->error);
     Py_CLEAR(state->not_found_error);
     Py_CLEAR(state->conflict_error);
@@ -135,6 +142,7 @@ state_clear(PyObject *module) {
     Py_CLEAR(state->corrupt_error);
     Py_CLEAR(state->gone_error);
     Py_CLEAR(state->access_error);
+    Py_CLEAR(state->channel_closed);
     return 0;
 }
 

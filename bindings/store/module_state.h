@@ -21,6 +21,7 @@ typedef struct hfi_state {
     PyTypeObject *region_type;
     PyTypeObject *memory_type;
     PyTypeObject *names_type;
+    PyTypeObject *channel_type;
     PyObject *error; /* Error, the base of the following */
     PyObject *not_found_error;
     PyObject *conflict_error;
@@ -28,8 +29,9 @@ typedef struct hfi_state {
     PyObject *corrupt_error;
     PyObject *gone_error;
     PyObject *access_error;
-    hfi_registry *registry; /* the codecs, in the order in which they are asked */
-    PyObject *plugins;      /* list: the capsules of other modules' codecs */
+    PyObject *channel_closed; /* not an Error: nothing is wrong with the store */
+    hfi_registry *registry;   /* the codecs, in the order in which they are asked */
+    PyObject *plugins;        /* list: the capsules of other modules' codecs */
 } hfi_state;
 
 /* The extension's definition, without its slots. store_module.c, which is above all

@@ -12,6 +12,7 @@
 #include "addresses.h"
 #include "graph.h"
 #include "attachment.h"
+#include "control_frames.h"
 #include "module_functions.h"
 #include "names_type.h"
 #include "plain.h"
@@ -160,7 +161,6 @@ static PyMethodDef *const functions[] = {
     hfi_numpy_allocator_functions,
     hfi_object_array_functions,
     hfi_own_pages_functions,
-    hfi_pipes_written_functions,
     hfi_preparation_functions,
     hfi_save_file_functions,
     hfi_session_functions,
@@ -209,6 +209,7 @@ store_exec(PyObject *module) {
         add_type(module, &hfi_region_spec, &state->region_type) < 0 ||
         add_type(module, &hfi_memory_spec, &state->memory_type) < 0 ||
         add_type(module, &hfi_names_spec, &state->names_type) < 0 ||
+        add_type(module, &hfi_channel_spec, &state->channel_type) < 0 ||
         hfi_state_add_errors(module, state) < 0 || add_codecs(state) < 0 ||
         add_functions(module) < 0)
         return -1;

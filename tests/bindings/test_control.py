@@ -1,7 +1,8 @@
-"""The worker's end of the control channel alone: which descriptor belongs to which frame."""
+"""The worker's end of the control channel as Python has it; tests/worker/test_channel.c has the rest."""
 
 import json
 import os
+import signal
 import socket
 import struct
 import threading
@@ -9,8 +10,9 @@ import threading
 import msgpack
 import pytest
 
+from holdfast import _store
 from holdfast.worker import control
-from holdfast.worker.control import Channel, encode
+from holdfast.worker.control import Channel, ChannelClosed
 
 
 @pytest.fixture
@@ -20,6 +22,20 @@ def ends():
     with ours:
         yield ours, channel
     channel.close()
+
+
+def encode(frame):
+    body = msgpack.packb(frame)
+    return struct.pack(">I", len(body)) + body
+
+
+def frames_of(data):
+    found = []
+    while data:
+        (size,) = struct.unpack_from(">I", data)
+        found.append(msgpack.unpackb(data[4 : 4 + size], raw=False))
+        data = data[4 + size :]
+    return found
 
 
 def identity(fd):
@@ -48,9 +64,12 @@ def test_a_frame_waited_for_has_its_own_descriptor(ends, tmp_path):
     ours, channel = ends
     debug = send_file(ours, tmp_path / "debug", op="debug", target="cell", waits=True)
     handle = send_file(ours, tmp_path / "handle", op="handle", handle=1, found=True)
+    assert not channel.pending
     assert taken(channel, channel.wait_for("handle")) == handle
+    assert channel.pending
     (frame,) = channel.poll()
     assert frame["op"] == "debug" and taken(channel, frame) == debug
+    assert not channel.pending
 
 
 def test_frames_that_were_read_keep_theirs(ends, tmp_path):
@@ -67,26 +86,77 @@ def test_frames_that_were_read_keep_theirs(ends, tmp_path):
     assert taken(channel, waiting) == debug
 
 
-def test_a_frame_in_pieces_has_its_own(ends, tmp_path):
-    """Descriptors come with the first byte."""
-    ours, channel = ends
-    data = encode({"op": "handle", "handle": 1, "found": True, "long": b"x" * 200_000})
-    with open(tmp_path / "handle", "w+") as file:
-        socket.send_fds(ours, [data[:3]], [file.fileno()])
-        wanted = identity(file.fileno())
-    assert channel.poll() == []
-    for start in range(3, len(data), 60_000):
-        ours.sendall(data[start : start + 60_000])
-        frames = channel.poll()
-    assert taken(channel, frames[0]) == wanted
-
-
 def test_descriptors_that_did_not_come_are_missed(ends):
     ours, channel = ends
     ours.sendall(encode({"op": "debug"}))
     (frame,) = channel.poll()
-    with pytest.raises(ValueError, match="1 descriptors were announced, 0 came"):
+    with pytest.raises(ValueError, match="a descriptor that was announced didn't come"):
         channel.take_descriptors(frame)
+
+
+def test_all_types(ends):
+    """What the table doesn't know of a frame comes as it is, and a report is sent with all it has."""
+    ours, channel = ends
+    odd = {"a": None, "b": [1, -1, 2**63, 0.5, True, "é", b"\xff"], "c": {"d": {}}}
+    ours.sendall(encode({"op": "adopt", "report": odd, 5: "f"}) + encode({"op": "new"}))
+    assert channel.poll() == [{"op": "adopt", "report": odd, 5: "f"}, {"op": "new"}]
+    report = {**odd, "b": (1, -1, 0.5, True, "é", bytearray(b"\xff"))}
+    channel.send("reply", id=3, report=report, buffers=[memoryview(b"xyz")[1:], b""])
+    (sent,) = frames_of(ours.recv(4096))
+    report["b"] = [1, -1, 0.5, True, "é", b"\xff"]
+    assert sent == {"op": "reply", "id": 3, "report": report, "buffers": [b"yz", b""]}
+
+
+def test_the_table_chooses_the_frame(ends):
+    """There are two of this name: a main worker's, and the fork server's."""
+    ours, channel = ends
+    channel.send("forked", id=1, pid=2)
+    channel.send("forked", role="cell", pid=3)
+    assert [set(frame) for frame in frames_of(ours.recv(4096))] == [
+        {"op", "id", "pid"},
+        {"op", "role", "pid"},
+    ]
+
+
+def test_what_is_no_frame_of_the_table_is_not_sent(ends):
+    ours, channel = ends
+    nested = deep = []
+    for _ in range(20):
+        nested.append([])
+        nested = nested[0]
+    for wrong, error, words in (
+        (lambda: channel.send("nothing"), ValueError, "no frame nothing has the fields"),
+        (lambda: channel.send("reply", id=1, idea=2), ValueError, "no frame reply"),
+        (lambda: channel.send("reply"), _store.Error, "reply: id is missing"),
+        (lambda: channel.send("reply", id="1"), _store.Error, "id: its type isn't int"),
+        (lambda: channel.send("reply", id=2**64), OverflowError, ""),
+        (lambda: channel.send("reply", id=1, report={"a": object()}), TypeError, "a object"),
+        (lambda: channel.send("reply", id=1, report={"a": deep}), ValueError, "deeply"),
+        (lambda: channel.send("stream", name="stdout", text="\ud800"), UnicodeEncodeError, ""),
+        (lambda: channel.send(), TypeError, "an op"),
+    ):
+        with pytest.raises(error, match=words or None):
+            wrong()
+    with pytest.raises(BlockingIOError):
+        ours.recv(1, socket.MSG_DONTWAIT)
+
+
+@pytest.mark.parametrize("text", ["x" * 3_000_000, "é" * 3_000_000])
+def test_large_fields(ends, text):
+    """Other threads run while the frontend is slow, and may drop what is being sent."""
+    ours, channel = ends
+    buffers = [bytearray(text.encode())]
+    fields = {"channel": text, "type": "a", "content": b"b", "metadata": b"", "buffers": buffers}
+    sending = threading.Thread(target=lambda: channel.send("message", **fields))
+    sending.start()
+    data = ours.recv(4)
+    buffers.clear()
+    (size,) = struct.unpack(">I", data)
+    while len(data) < size + 4:
+        data += ours.recv(1 << 20)
+    sending.join()
+    (sent,) = frames_of(data)
+    assert sent["channel"] == text and sent["buffers"] == [text.encode()]
 
 
 def test_frames_say_what_pipes_got_before_them(ends):
@@ -95,37 +165,136 @@ def test_frames_say_what_pipes_got_before_them(ends):
     pipes, tally = [os.pipe(), os.pipe()], os.memfd_create("tally")
     os.pwrite(tally, struct.pack("@I4xQQ", 6, 100, 200), 0)
     channel.watch(os.dup(tally), pipes[0][1], pipes[1][1])
-    assert channel.written() is None
+
+    def raw():
+        channel.send("stream", name="stdout", text="x")
+        return frames_of(ours.recv(1000))[0].get("raw")
+
+    assert raw() is None
     os.write(pipes[0][1], b"abc")
-    assert channel.written() == [103, 200]
+    assert raw() == [103, 200]
     os.write(pipes[1][1], b"d")
-    channel.send("stream", name="stdout", text="x")
-    frame = msgpack.unpackb(ours.recv(1000)[4:])
-    assert frame["raw"] == [103, 201]
+    assert raw() == [103, 201]
     os.pwrite(tally, struct.pack("@I4x", 7), 0)  # the frontend reads
     reading = threading.Timer(0.05, os.pwrite, (tally, struct.pack("@I4xQQ", 8, 102, 200), 0))
     reading.start()
     os.read(pipes[0][0], 2)
-    assert channel.written() == [103, 201]
+    assert raw() == [103, 201]
     reading.join()
     assert os.read(pipes[0][0], 9) == b"c" and os.read(pipes[1][0], 9) == b"d"
-    assert channel.written() is None
+    assert raw() is None
     for fd in (tally, *pipes[0], *pipes[1]):
         os.close(fd)
 
 
 def test_descriptors_that_the_user_closed_are_not_asked(ends):
-    _, channel = ends
+    ours, channel = ends
     pipe, tally = os.pipe(), os.memfd_create("tally")
     os.truncate(tally, 24)
+    first = os.dup(tally)
     channel.watch(tally, pipe[1], pipe[1])
-    for fd in channel._pipes[1:]:
-        os.close(fd)
+    os.close(first)
+    os.close(first + 1)  # the copy of the pipe that took the next number
     os.write(pipe[1], b"x")
-    assert channel.written() is None and channel.tally == -1
-    os.close(tally)
-    for fd in pipe:
+    channel.send("ready", version=1, pid=2)
+    assert "raw" not in frames_of(ours.recv(100))[0] and channel.tally == -1
+    for fd in (*pipe, tally):
         os.close(fd)
+
+
+def test_a_kept_frame_travels_with_the_next_one(ends):
+    ours, channel = ends
+    moment = {"time_ns": 1, "cpu_ns": 2, "children_ns": 3}
+    channel.keep("ended", id=3, end=moment)
+    with pytest.raises(BlockingIOError):
+        ours.recv(1, socket.MSG_DONTWAIT)
+    channel.send("reply", id=3)
+    ended = {"op": "ended", "id": 3, "end": moment}
+    assert frames_of(ours.recv(4096)) == [ended, {"op": "reply", "id": 3}]
+    channel.send("reply", id=4)
+    assert frames_of(ours.recv(4096)) == [{"op": "reply", "id": 4}]
+
+
+def test_a_handle_goes_with_its_descriptor(ends, tmp_path):
+    ours, channel = ends
+    with open(tmp_path / "file", "w+") as file:
+        channel.send_handle(5, file.fileno())
+        data, (fd,), _, _ = socket.recv_fds(ours, 100, 2)
+        assert identity(fd) == identity(file.fileno())
+    os.close(fd)
+    channel.send_handle(6, None)
+    assert frames_of(data + ours.recv(100)) == [
+        {"op": "handle", "handle": 5, "found": True},
+        {"op": "handle", "handle": 6, "found": False},
+    ]
+
+
+def test_a_signal_ends_a_wait(ends):
+    _, channel = ends
+
+    def handle(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            channel.wait_for("handle")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_of_signals_sends_after_the_frame(ends):
+    """Not in the middle of one that waits for the frontend: it would be read as its rest."""
+    ours, channel = ends
+    data, text, last = bytearray(), "x" * 3_000_000, encode({"op": "owes"})
+
+    def read():
+        data.extend(ours.recv(4))
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        while not data.endswith(last):
+            data.extend(ours.recv(1 << 20))
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: channel.send("owes"))
+    try:
+        reading = threading.Thread(target=read)
+        reading.start()
+        channel.send("stream", name="stdout", text=text)
+        reading.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert frames_of(data) == [{"op": "stream", "name": "stdout", "text": text}, {"op": "owes"}]
+
+
+def test_the_end(ends):
+    ours, channel = ends
+    ours.sendall(encode({"op": "rest"}))
+    ours.close()
+    assert channel.poll() == [{"op": "rest"}] and channel.pending and channel.open
+    channel.await_end()
+    for call in (channel.poll, lambda: channel.wait_for("rest"), lambda: channel.send("owes")):
+        with pytest.raises(ChannelClosed):
+            call()
+    channel.close()
+    assert not channel.open
+    with pytest.raises(ChannelClosed, match="is closed"):
+        channel.fileno()
+
+
+def test_a_child_abandons_its_copy(ends):
+    ours, channel = ends
+    child = os.fork()
+    if child == 0:
+        channel.keep("owes")
+        channel.abandon()
+        try:
+            channel.send("owes")
+        except ChannelClosed:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    channel.send("owes")
+    assert frames_of(ours.recv(100)) == [{"op": "owes"}]
 
 
 def pack(content):
@@ -133,42 +302,13 @@ def pack(content):
 
 
 @pytest.mark.parametrize("long", ["x" * 70_000, '<a href="é">\n' * 9_000, "ab\ud800" * 40_000])
-def test_content_in_pieces(long):
-    """Texts at any place among what is shown; equal ones; none; what can't be escaped."""
+def test_content_with_long_texts(long):
+    """At any place among what is shown; equal ones; none; what can't be escaped."""
     for shown in (
         {"text/plain": long},
         {"a": "1", "text/html": long, "b": {"c": long}, "image/png": long, "d": 'e"f'},
         {"a": "short"},
     ):
         content = {"data": shown, "metadata": {"f": "g"}, "transient": {}}
-        made = control.packed(pack, content)
-        whole = made if isinstance(made, bytes) else b"".join(made)
-        assert whole == pack(content)
+        assert control.packed(pack, content) == pack(content)
     assert control.packed(pack, {"data": 5}) == pack({"data": 5})
-
-
-def test_large_fields_of_a_frame():
-    """What is written in pieces reads as the frame that is packed in one."""
-    large = bytes(range(256)) * 300
-    for fields in (
-        {"op": "message", "content": control.Pieces([b"{", large, b"}"]), "buffers": []},
-        {"op": "message", "content": b"{}", "buffers": [memoryview(large), b"small", large]},
-        {"op": "reply", "prepared": large, "report": {"seconds": 0.5, "names": ["a"]}},
-    ):
-        plain = {k: b"".join(v) if isinstance(v, control.Pieces) else v for k, v in fields.items()}
-        assert b"".join(control._encode_large(fields)) == control.encode(plain)
-    frame = control.text_frame("stream", name="stdout")("ä€\n".encode())
-    read = msgpack.unpackb(frame[4:], raw=False)
-    assert read == {"op": "stream", "name": "stdout", "text": "ä€\n"}
-    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-
-
-def test_a_kept_frame_travels_with_the_next_one(ends):
-    ours, channel = ends
-    channel.keep("ended", id=3)
-    with pytest.raises(BlockingIOError):
-        ours.recv(1, socket.MSG_DONTWAIT)
-    channel.send("reply", id=3)
-    assert ours.recv(4096) == encode({"id": 3, "op": "ended"}) + encode({"id": 3, "op": "reply"})
-    channel.send("ready")
-    assert ours.recv(4096) == encode({"op": "ready"})

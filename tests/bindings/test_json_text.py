@@ -8,6 +8,10 @@ import pytest
 _store = pytest.importorskip("holdfast._store")
 
 
+def json_text(text):
+    return _store._json_join([b"", b""], [text])
+
+
 def dumps(value):
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf8", "surrogateescape")
 
@@ -16,8 +20,8 @@ def test_each_character_at_each_place():
     for code in [*range(256), 0x2028, 0xFFFF, 0x1F600]:
         for before in (0, 1, 7, 8, 13):
             text = "x" * before + chr(code) + "yz" * before
-            assert _store._json_text(text) == dumps(text), (code, before)
-    assert _store._json_text("") == b'""'
+            assert json_text(text) == dumps(text), (code, before)
+    assert json_text("") == b'""'
 
 
 def test_any_text():
@@ -25,11 +29,19 @@ def test_any_text():
     for alphabet in ('ab"', "a\\\n\r\t\b\f\x00\x1f ", 'aé€😀"', "abcdefghij"):
         for size in (1, 15, 16, 17, 4096):
             text = "".join(draw.choices(alphabet, k=size))
-            assert _store._json_text(text) == dumps(text)
+            assert json_text(text) == dumps(text)
 
 
 def test_no_text():
     with pytest.raises(UnicodeEncodeError):
-        _store._json_text("a\ud800")
+        json_text("a\ud800")
     with pytest.raises(TypeError):
-        _store._json_text(b"a")
+        json_text(b"a")
+
+
+def test_texts_between_parts():
+    parts = [b'{"a": ', b', "b": ', b"}"]
+    assert _store._json_join(parts, ['é"', ""]) == '{"a": "é\\"", "b": ""}'.encode()
+    for wrong in ([b""], [b"", b"", b""], [b"", "x"]):
+        with pytest.raises(ValueError, match="before and after"):
+            _store._json_join(wrong, ["a"])

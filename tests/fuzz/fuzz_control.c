@@ -1,10 +1,10 @@
-/* fuzz_control.c - whatever a worker writes to its control channel is cut into frames.
+/* fuzz_control.c - whatever a peer writes to its control channel is cut into frames.
  *
  * An input is a stream behind a first byte, which says how large the pieces are in
  * which it is written to one end of a socket pair, and whether descriptors ride on
- * them. The other end is read as the frontend reads it. Checked beyond "doesn't crash":
- * a frame is a map, all of it can be read, and the same bytes in other pieces give as
- * many frames. Each is read as each row of the protocol's table, of both sides; what can
+ * them. The other end is read as the frontend reads it, and as a worker does. Checked
+ * beyond "doesn't crash": a frame is a map, all of it can be read, and the same bytes in
+ * other pieces, or read by the other, give as many frames. Each is read as each row of the protocol's table, of both sides; what can
  * be read as one can be written again, and read again as the same.
  */
 #include <stdint.h>
@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 #include "../support/check.h"
+#include "channel.h"
 #include "driver.h"
 #include "workers/control.h"
 #include "workers/program.h"
 
-const uint32_t fuzz_weight = 10; /* it opens a socket pair, twice */
+const uint32_t fuzz_weight = 20; /* it opens four socket pairs */
 
 static void
 add_frame(uint8_t *ret_input, size_t *size, const hfi_frame *frame) {
@@ -173,6 +174,31 @@ read_stream(const uint8_t *data, size_t size, size_t piece, size_t descriptors) 
     return frames;
 }
 
+/* The same, read by a worker. */
+static unsigned
+read_channel(const uint8_t *data, size_t size, size_t piece, size_t descriptors) {
+    hfi_channel *channel;
+    hfi_incoming *incoming;
+    unsigned frames = 0;
+    hf_status status = HF_OK;
+    int fds[2];
+    CHECK(hfi_program_pair(fds, NULL) == HF_OK);
+    CHECK(hfi_channel_create_consume(fds[0], &channel, NULL) == HF_OK);
+    for (size_t at = 0; at < size && status == HF_OK; at += piece) {
+        send_piece(fds[1], data + at, piece < size - at ? piece : size - at,
+                   descriptors);
+        status = hfi_channel_fill(channel, NULL);
+        CHECK(status == HF_OK || status == HF_E_PROTOCOL);
+    }
+    for (; (incoming = hfi_channel_next(channel, NULL)); hfi_incoming_free(incoming)) {
+        read_object(incoming->received.object);
+        frames++;
+    }
+    close(fds[1]);
+    hfi_channel_destroy(channel);
+    return frames;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0 || size > FUZZ_INPUT_MAX)
@@ -181,5 +207,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unsigned frames = read_stream(data + 1, size - 1, piece, descriptors);
     unsigned whole = read_stream(data + 1, size - 1, FUZZ_INPUT_MAX, 0);
     CHECK(frames == whole || (descriptors > 0 && frames < whole)); /* one too many */
+    CHECK(read_channel(data + 1, size - 1, piece, 0) == whole);
+    CHECK(read_channel(data + 1, size - 1, piece, descriptors) <= whole);
     return 0;
 }

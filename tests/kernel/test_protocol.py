@@ -170,13 +170,6 @@ def test_what_the_worker_handles_is_the_table():
     assert handled == {op for op, _, _ in OUT}
 
 
-def test_the_worker_knows_the_descriptors_of_the_table():
-    for op, _, count in OUT:
-        found = control._announced({"op": op, "found": True})
-        assert found == (1 if count == "a" else int(count))
-        assert count != "a" or control._announced({"op": op, "found": False}) == 0
-
-
 def test_the_worker_knows_what_changes_nothing():
     page = (ROOT / "docs" / "control-protocol.md").read_text("utf-8").splitlines()
     listed = {match[1] for line in page if (match := ROW.match(line)) and match[5]}

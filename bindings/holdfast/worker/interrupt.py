@@ -7,7 +7,7 @@ KeyboardInterrupt in the cell:
 * If the event loop waits for the cell (`await asyncio.sleep(100)`), the cell's task is cancelled.
 * If another task blocks the loop, that task gets a CancelledError, at a second interrupt or a second after
   the first.
-* While a frame is being sent, it waits for the frame's end (control.py).
+* While a frame is being sent, it waits for the frame's end, as for that of any call of C code.
 * While IPython prepares the cell, it waits, too: raised there, the reply would lack the error that the user
   sees. A second interrupt doesn't wait, since hooks of the user's may run there.
 
@@ -54,12 +54,11 @@ class Interrupts:
     def __init__(self, channel: Channel):
         self._channel = channel
         self._phase = _Phase.IDLE
-        self._pending = False  # one came, and waits for the end of a send or of the preparation
+        self._pending = False  # one came, and waits for the end of the preparation
         self._last = 0.0
         self._number = 0  # the running cell's request
         self._task: asyncio.Task | asyncio.Future | None = None
         self._asked = 0.0  # when the loop was asked to cancel it; 0: it has done so
-        channel.after_send = self._after_send
 
     def listen(self) -> None:
         """Once in a process: signals that are not the user's."""
@@ -111,28 +110,21 @@ class Interrupts:
         if self._phase is _Phase.IDLE or now - self._last < _TWICE:
             return
         self._last = now
-        preparing = self._phase is _Phase.PREPARING
-        if self._channel.sending or (preparing and not self._pending):
+        if self._phase is _Phase.PREPARING and not self._pending:
             self._pending = True
         else:
             self._deliver(frame)
 
     def _nudged(self, signum: int, frame: types.FrameType | None) -> None:
-        if self._asked and time.monotonic() - self._asked > _BLOCKED and not self._channel.sending:
+        if self._asked and time.monotonic() - self._asked > _BLOCKED:
             self._cancel_step(frame)
-
-    def _after_send(self) -> None:
-        if self._pending and self._phase is not _Phase.PREPARING:
-            self._pending = False
-            if self._phase is _Phase.RUNNING:
-                self._deliver()
 
     def _report(self) -> None:
         """Without it the frontend ends this process when the grace is over."""
         with contextlib.suppress(ChannelClosed, OSError):
             self._channel.send("interrupted", id=self._number)
 
-    def _deliver(self, frame: types.FrameType | None = None) -> None:
+    def _deliver(self, frame: types.FrameType | None) -> None:
         task = self._task
         if task is None or _is_inside(task):
             self._report()

@@ -25,7 +25,7 @@ import threading
 import typing as t
 from time import monotonic
 
-from .control import Channel, ChannelClosed, text_frame
+from .control import Channel, ChannelClosed
 from .parents import Parents
 
 _BUFFER_SIZE = 8192  # characters
@@ -46,7 +46,6 @@ class Stream(io.TextIOBase):
         self._lock = threading.RLock()
         self._text = ""  # held back
         self._text_parent: bytes | None = None
-        self._frame = text_frame("stream", name=name)
         self._sent = 0.0
         self._closed = False
 
@@ -95,20 +94,15 @@ class Stream(io.TextIOBase):
     def _send(self) -> None:
         text, self._text = self._text, ""
         self._sent = monotonic()
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:  # lone surrogates: shown as escapes, as a terminal would
-            data = text.encode("utf-8", "backslashreplace")
+        if not text.isascii():  # lone surrogates: shown as escapes, as a terminal would
+            text = text.encode("utf-8", "backslashreplace").decode()
         parent = self._text_parent
+        running = parent is None or self._parents.is_running(parent)
+        whose = {} if running else {"parent": parent}
         try:
-            running = parent is None or self._parents.is_running(parent)
-            if running and self._channel.written() is None:
-                self._channel.send_bytes(self._frame(data))
-            else:
-                whose = {} if running else {"parent": parent}
-                self._channel.send("stream", name=self.name, text=data.decode(), **whose)
+            self._channel.send("stream", name=self.name, text=text, **whose)
         except ChannelClosed:
-            _write_all(self._fd, data)
+            _write_all(self._fd, text.encode())
 
     # ---- whose output it is: called by ipykernel's shell
 
