@@ -28,15 +28,15 @@ zone_memory(hfi_python_frame *frame, size_t size) {
     return memory;
 }
 
-/* Where its bytes are: a large text's, or those of anything with a buffer. */
+/* `data`: where the object has them; NULL: it has a buffer. */
 static const Py_buffer *
-borrow_bytes(hfi_python_frame *frame, PyObject *value, const char *text,
+borrow_bytes(hfi_python_frame *frame, PyObject *value, const char *data,
              Py_ssize_t size) {
     hfi_borrowed *borrowed = zone_memory(frame, sizeof *borrowed);
     if (borrowed == NULL)
         return NULL;
-    if (text != NULL ? PyBuffer_FillInfo(&borrowed->view, value,
-                                         (void *)(uintptr_t)text, size, 1, PyBUF_SIMPLE)
+    if (data != NULL ? PyBuffer_FillInfo(&borrowed->view, value,
+                                         (void *)(uintptr_t)data, size, 1, PyBUF_SIMPLE)
                      : PyObject_GetBuffer(value, &borrowed->view, PyBUF_SIMPLE))
         return NULL;
     borrowed->next = frame->borrowed;
@@ -64,7 +64,10 @@ put_text(hfi_python_frame *frame, PyObject *value, msgpack_object *ret_object) {
 
 static int
 put_bytes(hfi_python_frame *frame, PyObject *value, msgpack_object *ret_object) {
-    const Py_buffer *view = borrow_bytes(frame, value, NULL, 0);
+    const Py_buffer *view = PyBytes_Check(value)
+                                ? borrow_bytes(frame, value, PyBytes_AS_STRING(value),
+                                               PyBytes_GET_SIZE(value))
+                                : borrow_bytes(frame, value, NULL, 0);
     if (view == NULL)
         return -1;
     ret_object->type = MSGPACK_OBJECT_BIN;
@@ -144,7 +147,8 @@ put_value(hfi_python_frame *frame, PyObject *value, int depth,
         return put_dict(frame, value, depth + 1, ret_object);
     if (PyList_Check(value) || PyTuple_Check(value))
         return put_list(frame, value, depth + 1, ret_object);
-    if (PyObject_CheckBuffer(value))
+    if (PyBytes_Check(value) || PyByteArray_CheckExact(value) ||
+        PyMemoryView_Check(value)) /* no others: a class may have a buffer in Python */
         return put_bytes(frame, value, ret_object);
     PyErr_Format(PyExc_TypeError, "a %s can't be a frame's", Py_TYPE(value)->tp_name);
     return -1;

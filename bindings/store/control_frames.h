@@ -1,7 +1,6 @@
 /* control_frames.h - frames of the control channel as Python has them.
  *
- * All functions are called with the interpreter attached; none runs Python code but the
- * making of a buffer.
+ * All functions are called with the interpreter attached; none runs Python code.
  */
 #ifndef HFI_CONTROL_FRAMES_H
 #define HFI_CONTROL_FRAMES_H

@@ -1,6 +1,8 @@
 """The worker's end of the control channel as Python has it; tests/worker/test_channel.c has the rest."""
 
+import array
 import json
+import mmap
 import os
 import signal
 import socket
@@ -124,7 +126,13 @@ def test_what_is_no_frame_of_the_table_is_not_sent(ends):
     for _ in range(20):
         nested.append([])
         nested = nested[0]
+    anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # that nobody reads
+    huge = memoryview(mmap.mmap(-1, 2**31, flags=anonymous, prot=mmap.PROT_READ))
+    half = [huge[: 2**30]] * 2
     for wrong, error, words in (
+        (lambda: channel.send("reply", id=1, prepared=huge), ValueError, "longer than the channel"),
+        (lambda: channel.send("reply", id=1, buffers=half), _store.Error, "is too large"),
+        (lambda: channel.send("reply", id=1, prepared=array.array("b")), TypeError, "array.array"),
         (lambda: channel.send("nothing"), ValueError, "no frame nothing has the fields"),
         (lambda: channel.send("reply", id=1, idea=2), ValueError, "no frame reply"),
         (lambda: channel.send("reply"), _store.Error, "reply: id is missing"),
