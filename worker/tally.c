@@ -92,8 +92,9 @@ look_once(hfi_pipes *pipes, int64_t ret_written[2]) {
     for (int i = 0; i < 2; i++) {
         before[i] = atomic_load(&pipes->tally->read[i]);
         if (ioctl(pipes->fds[i], FIONREAD, &unread[i]) != 0) {
+            /* The user closed everything; the numbers may be another file's. */
             pipes->fds[0] = pipes->fds[1] = pipes->fds[TALLY] = -1;
-            forget_pipes(pipes); /* the user closed everything */
+            forget_pipes(pipes);
             return HF_NOT_FOUND;
         }
     }
