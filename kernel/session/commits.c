@@ -18,7 +18,8 @@
  * ours again and tell the user. If a worker has prepared a commit on top of the foreign
  * generation, we refuse that commit. So no variable is lost, and none gets a foreign
  * value. Rejected: take over the foreign values. They would replace what cells have
- * changed since. One thread.
+ * changed since. Only where one comes between our publishing and our lease it is taken,
+ * and the user is told (hfi_commits_hold). One thread.
  */
 #include "session/commits.h"
 

@@ -135,26 +135,28 @@ hfi_program_detach(char *const *argv, hf_error *reterr) {
     return start_reported(argv, NULL, 0, 1, &ended, reterr);
 }
 
+/* 0: it runs. 1: it has ended, and keeps its number and its group's until it is waited
+ * for. -1: somebody has waited for it. */
 static int
-is_reaped(pid_t pid, int *ret_status) {
-    pid_t found = waitpid(pid, ret_status, WNOHANG);
-    return found == pid || (found < 0 && errno == ECHILD);
+find_ended(pid_t pid) {
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return errno == ECHILD ? -1 : 0;
+    return info.si_pid == pid;
 }
 
-/* `killed`: an argument of kill(): the process or its group. */
+/* `killed`: an argument of kill(): the process or its group. It is killed before the
+ * process is waited for: the number could be another group's afterwards. */
 static int
 end_program(pid_t pid, pid_t killed, int timeout_ms) {
-    int status = -1;
+    int status = -1, ended;
     const struct timespec pause = {0, 2000000};
     long long deadline = hfi_clock_ns() + timeout_ms * 1000000LL;
-    int reaped = is_reaped(pid, &status);
-    while (!reaped && hfi_clock_ns() < deadline) {
+    while ((ended = find_ended(pid)) == 0 && hfi_clock_ns() < deadline)
         nanosleep(&pause, NULL);
-        reaped = is_reaped(pid, &status);
-    }
-    if (!reaped || killed < 0)
+    if (ended == 0 || (ended > 0 && killed < 0))
         kill(killed, SIGKILL);
-    while (!reaped && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    while (ended >= 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     return status;
 }
