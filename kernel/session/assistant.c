@@ -69,17 +69,13 @@ is_debugging(const hfi_request *request) {
 /* Whether it has yet to answer a question that has a time limit. */
 static int
 is_asked(const hf_kernel *kernel) {
-    for (const hfi_request *at = kernel->assistant->asked.first; at != NULL;
-         at = at->next)
-        if (!is_debugging(at))
-            return 1;
-    return 0;
+    return hfi_queue_first(&kernel->assistant->asked, HFI_REQUEST_QUESTION) != NULL;
 }
 
 static void
 release_unused(hf_kernel *kernel) {
     if (kernel->assistant->worker == NULL || kernel->assistant->debugging ||
-        kernel->assistant->asked.first != NULL || kernel->cell.request != NULL)
+        kernel->assistant->asked.count > 0 || kernel->cell.request != NULL)
         return;
     hfi_worker_release(kernel->assistant->worker, 1000);
     kernel->assistant->worker = NULL;
@@ -133,24 +129,6 @@ ask_assistant(hf_kernel *kernel, hfi_worker *assistant, hfi_request *request) {
     hfi_request_send(kernel, assistant, request);
 }
 
-static int
-is_question(const hfi_request *request) {
-    static const char *const types[] = {"complete_request", "inspect_request",
-                                        "is_complete_request", "history_request"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(request->message.type, types[i]) == 0)
-            return !request->begun && request->message.fault[0] == '\0';
-    return 0;
-}
-
-static const hfi_request *
-first_question(const hf_kernel *kernel) {
-    const hfi_request *at = kernel->queue.first;
-    while (at != NULL && !is_question(at))
-        at = at->next;
-    return at;
-}
-
 /* Since when the main worker has been busy with something that may last; -1: it isn't.
  * The start of a process doesn't count, since the cell may be a short one. */
 static long long
@@ -168,8 +146,8 @@ busy_since_ns(const hf_kernel *kernel) {
 long long
 hfi_assistant_deadline_ns(const hf_kernel *kernel) {
     long long since_ns = busy_since_ns(kernel);
-    const hfi_request *first = since_ns >= 0 ? first_question(kernel) : NULL;
-    if (first == NULL)
+    const hfi_request *first = hfi_queue_first(&kernel->queue, HFI_REQUEST_QUESTION);
+    if (since_ns < 0 || first == NULL)
         return -1;
     return (first->begin_ns > since_ns ? first->begin_ns : since_ns) + WAIT_NS;
 }
@@ -183,7 +161,7 @@ void
 hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
     long long due;
     while ((due = hfi_assistant_deadline_ns(kernel)) >= 0 && now_ns >= due) {
-        hfi_request *request = hfi_queue_take(&kernel->queue, first_question(kernel));
+        hfi_request *request = hfi_queue_pop_kind(&kernel->queue, HFI_REQUEST_QUESTION);
         hfi_worker *assistant = find_assistant(kernel);
         hfi_publish_busy(kernel, request);
         if (assistant == NULL) {

@@ -129,7 +129,7 @@ begin_report(hf_kernel *kernel) {
 void
 hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue) {
     hfi_request *request;
-    while ((request = hfi_queue_pop_type(queue, "execute_request")) != NULL) {
+    while ((request = hfi_queue_pop_kind(queue, HFI_REQUEST_CELL)) != NULL) {
         hfi_publish_busy(kernel, request);
         hfi_reply(kernel, request, hfi_part_text("{\"status\":\"aborted\"}"),
                   hfi_part_text("{\"status\":\"aborted\"}"), NULL, 0);

@@ -245,7 +245,7 @@ hfi_execute_interrupt(hf_kernel *kernel) {
     switch (cell->state) {
     /* the main worker commits for the idle notebook, and clients see a cell run */
     case HFI_CELL_IDLE:
-        kernel->interrupt_next = kernel->queue.first != NULL;
+        kernel->interrupt_next = kernel->queue.count > 0;
         break;
     case HFI_CELL_COMMITTING:
     case HFI_CELL_SETTLING:

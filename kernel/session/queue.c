@@ -11,6 +11,7 @@
 #include "session/queue.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 hfi_request *
 hfi_request_create_consume(hfi_message *message, int channel) {
@@ -34,73 +35,99 @@ hfi_request_close(hfi_request *request) {
     free(request);
 }
 
+/* ---- two orders ----------------------------------------------------------------- */
+
+enum { OF_ALL, OF_KIND };
+
+static void
+append(hfi_request_list *list, hfi_request *request, int order) {
+    request->link[order] = (hfi_request_link){.before = list->last};
+    *(list->last != NULL ? &list->last->link[order].next : &list->first) = request;
+    list->last = request;
+}
+
+static void
+prepend(hfi_request_list *list, hfi_request *request, int order) {
+    request->link[order] = (hfi_request_link){.next = list->first};
+    *(list->first != NULL ? &list->first->link[order].before : &list->last) = request;
+    list->first = request;
+}
+
+static void
+take_out(hfi_request_list *list, hfi_request *request, int order) {
+    hfi_request_link link = request->link[order];
+    *(link.before != NULL ? &link.before->link[order].next : &list->first) = link.next;
+    *(link.next != NULL ? &link.next->link[order].before : &list->last) = link.before;
+    request->link[order] = (hfi_request_link){0};
+}
+
+static hfi_request_kind
+kind_of(const hfi_request *request) {
+    static const char *const questions[] = {"complete_request", "inspect_request",
+                                            "is_complete_request", "history_request"};
+    const char *type = request->message.type;
+    if (strcmp(type, "execute_request") == 0)
+        return HFI_REQUEST_CELL;
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (strcmp(type, questions[i]) == 0 && !request->begun &&
+            request->message.fault[0] == '\0')
+            return HFI_REQUEST_QUESTION;
+    return HFI_REQUEST_OTHER;
+}
+
+/* ---- the queue ------------------------------------------------------------------ */
+
 void
 hfi_queue_push(hfi_queue *queue, hfi_request *request) {
-    request->next = NULL;
-    if (queue->last != NULL)
-        queue->last->next = request;
-    else
-        queue->first = request;
-    queue->last = request;
+    request->kind = kind_of(request);
+    append(&queue->all, request, OF_ALL);
+    append(&queue->kinds[request->kind], request, OF_KIND);
     queue->count++;
 }
 
 void
 hfi_queue_push_first(hfi_queue *queue, hfi_request *request) {
-    request->next = queue->first;
-    queue->first = request;
-    if (queue->last == NULL)
-        queue->last = request;
+    request->kind = kind_of(request);
+    prepend(&queue->all, request, OF_ALL);
+    prepend(&queue->kinds[request->kind], request, OF_KIND);
     queue->count++;
 }
 
 static hfi_request *
-unlink_request(hfi_queue *queue, hfi_request *before, hfi_request *request) {
-    if (before != NULL)
-        before->next = request->next;
-    else
-        queue->first = request->next;
-    if (queue->last == request)
-        queue->last = before;
+unlink_request(hfi_queue *queue, hfi_request *request) {
+    if (request == NULL)
+        return NULL;
+    take_out(&queue->all, request, OF_ALL);
+    take_out(&queue->kinds[request->kind], request, OF_KIND);
     queue->count--;
-    request->next = NULL;
     return request;
 }
 
 hfi_request *
 hfi_queue_pop(hfi_queue *queue) {
-    return queue->first != NULL ? unlink_request(queue, NULL, queue->first) : NULL;
+    return unlink_request(queue, queue->all.first);
+}
+
+const hfi_request *
+hfi_queue_first(const hfi_queue *queue, hfi_request_kind kind) {
+    return queue->kinds[kind].first;
 }
 
 hfi_request *
-hfi_queue_take(hfi_queue *queue, const hfi_request *request) {
-    hfi_request *before = NULL;
-    for (hfi_request *at = queue->first; at != NULL; before = at, at = at->next)
-        if (at == request)
-            return unlink_request(queue, before, at);
-    return NULL;
-}
-
-hfi_request *
-hfi_queue_pop_type(hfi_queue *queue, const char *type) {
-    hfi_request *before = NULL;
-    for (hfi_request *at = queue->first; at != NULL; before = at, at = at->next)
-        if (strcmp(at->message.type, type) == 0)
-            return unlink_request(queue, before, at);
-    return NULL;
+hfi_queue_pop_kind(hfi_queue *queue, hfi_request_kind kind) {
+    return unlink_request(queue, queue->kinds[kind].first);
 }
 
 hfi_request *
 hfi_queue_pop_id(hfi_queue *queue, long long id) {
-    hfi_request *before = NULL;
-    for (hfi_request *at = queue->first; at != NULL; before = at, at = at->next)
-        if (at->id == id)
-            return unlink_request(queue, before, at);
-    return NULL;
+    hfi_request *at = queue->all.first;
+    while (at != NULL && at->id != id)
+        at = at->link[OF_ALL].next;
+    return unlink_request(queue, at);
 }
 
 void
 hfi_queue_fini(hfi_queue *queue) {
-    while (queue->first != NULL)
+    while (queue->count > 0)
         hfi_request_close(hfi_queue_pop(queue));
 }

@@ -10,8 +10,23 @@
 
 #include "wire/message.h"
 
-typedef struct hfi_request {
+/* What waits together: the first of each kind is found without a walk. */
+typedef enum hfi_request_kind {
+    HFI_REQUEST_CELL,     /* an execute_request */
+    HFI_REQUEST_QUESTION, /* it needs no live object, so others than the main worker
+                             can answer it; one that has begun is none */
+    HFI_REQUEST_OTHER,
+    HFI_REQUEST_KINDS
+} hfi_request_kind;
+
+typedef struct hfi_request_link {
+    struct hfi_request *before;
     struct hfi_request *next;
+} hfi_request_link;
+
+typedef struct hfi_request {
+    hfi_request_link link[2]; /* in the order of all, and in that of its kind */
+    hfi_request_kind kind;    /* in the queue that it is in */
     hfi_message message;
     int channel;        /* HFI_SHELL or HFI_CONTROL: where the reply goes */
     long long id;       /* under which a worker was asked; 0: not asked yet */
@@ -28,10 +43,15 @@ typedef struct hfi_repeats {
     double run_ms[]; /* as many as there are to be runs */
 } hfi_repeats;
 
-/* Zeroed is empty. */
-typedef struct hfi_queue {
+typedef struct hfi_request_list {
     hfi_request *first;
     hfi_request *last;
+} hfi_request_list;
+
+/* Zeroed is empty. No call but hfi_queue_pop_id takes longer for a longer queue. */
+typedef struct hfi_queue {
+    hfi_request_list all;
+    hfi_request_list kinds[HFI_REQUEST_KINDS];
     size_t count;
 } hfi_queue;
 
@@ -43,10 +63,10 @@ void hfi_queue_push(hfi_queue *queue, hfi_request *request);
 /* In front of all others. */
 void hfi_queue_push_first(hfi_queue *queue, hfi_request *request);
 hfi_request *hfi_queue_pop(hfi_queue *queue);
-/* Take out this request, which is in the queue. */
-hfi_request *hfi_queue_take(hfi_queue *queue, const hfi_request *request);
-/* Take out the first request of a type, leaving the order of the others. */
-hfi_request *hfi_queue_pop_type(hfi_queue *queue, const char *type);
+/* The first of a kind, which stays in the queue; NULL: none. */
+const hfi_request *hfi_queue_first(const hfi_queue *queue, hfi_request_kind kind);
+/* Take out the first of a kind, leaving the order of the others; NULL: none. */
+hfi_request *hfi_queue_pop_kind(hfi_queue *queue, hfi_request_kind kind);
 /* Take out the request that a worker was asked under `id`; NULL: none. */
 hfi_request *hfi_queue_pop_id(hfi_queue *queue, long long id);
 void hfi_queue_fini(hfi_queue *queue);

@@ -85,7 +85,7 @@ commit_deadline_ns(const hf_kernel *kernel) {
 static int
 is_used(const hf_kernel *kernel) {
     return hfi_workers_main(kernel) == NULL || kernel->cell.request != NULL ||
-           hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL;
+           hfi_commits_pending(kernel) != 0 || kernel->queue.count > 0;
 }
 
 long long

@@ -295,7 +295,7 @@ static void
 run_until_idle(hf_kernel *kernel, int fails) {
     for (int i = 0; i < TURNS_MAX && !kernel->stopping; i++) {
         turn(kernel, i < 200 ? 0 : (i - 200) / 2, fails);
-        if (kernel->cell.state == HFI_CELL_IDLE && !kernel->queue.first && i > 8)
+        if (kernel->cell.state == HFI_CELL_IDLE && kernel->queue.count == 0 && i > 8)
             return;
     }
     if (!kernel->stopping)
