@@ -152,13 +152,15 @@ add_growth(const hfi_usage *before, const hfi_usage *now, double *growth) {
     add_usage(&new, 1, growth);
 }
 
-/* Read all members. Those that have vanished are dropped. */
+/* Read all members, or the only one from what it says itself. Those that have vanished
+ * are dropped. */
 static void
-refresh_members(hfi_family *family, double *growth, double *vanished) {
+refresh_members(hfi_family *family, const hfi_usage *said, double *growth,
+                double *vanished) {
     for (size_t i = 0; i < family->count;) {
         member *at = &family->members[i];
-        hfi_usage usage;
-        if (hfi_process_read(&at->process, &usage)) {
+        hfi_usage usage = said != NULL ? *said : (hfi_usage){0};
+        if (said != NULL || hfi_process_read(&at->process, &usage)) {
             if (usage.cpu_children < at->children)
                 usage.cpu_children = at->children;
             add_growth(&at->usage, &usage, growth);
@@ -186,9 +188,9 @@ pay_debt(double *debt, double *growth) {
 
 /* Update all members. Returns the sums of all. */
 static void
-add_up(hfi_family *family, double ret_sums[SUMS]) {
+add_up(hfi_family *family, const hfi_usage *said, double ret_sums[SUMS]) {
     double growth[SUMS] = {0}, vanished[SUMS] = {0};
-    refresh_members(family, growth, vanished);
+    refresh_members(family, said, growth, vanished);
     pay_debt(family->vanished, growth);
     pay_debt(vanished, growth);
     for (size_t i = 0; i < SUMS; i++) {
@@ -201,10 +203,10 @@ add_up(hfi_family *family, double ret_sums[SUMS]) {
         add_usage(&family->members[i].usage, 1, ret_sums);
 }
 
-void
-hfi_family_read(hfi_family *family, hf_monitor_reading *ret_reading) {
+static void
+read_all(hfi_family *family, const hfi_usage *said, hf_monitor_reading *ret_reading) {
     double now[SUMS], memory = 0, shared = 0;
-    add_up(family, now);
+    add_up(family, said, now);
     for (size_t i = 0; i < family->count; i++) {
         const hfi_usage *usage = &family->members[i].usage;
         memory += usage->private_bytes;
@@ -223,6 +225,21 @@ hfi_family_read(hfi_family *family, hf_monitor_reading *ret_reading) {
                                         .disk_read_bytes = used.disk_read,
                                         .disk_write_bytes = used.disk_write,
                                         .valid = 1};
+}
+
+void
+hfi_family_read(hfi_family *family, hf_monitor_reading *ret_reading) {
+    read_all(family, NULL, ret_reading);
+}
+
+int
+hfi_family_read_said(hfi_family *family, pid_t pid, const hfi_usage *said,
+                     hf_monitor_reading *ret_reading) {
+    if (family->count != 1 || family->members[0].process.pid != pid)
+        return 0;
+    family->members[0].children = said->cpu_children;
+    read_all(family, said, ret_reading);
+    return 1;
 }
 
 void
@@ -326,12 +343,12 @@ hfi_family_add(hfi_family *family, pid_t pid) {
     double before[SUMS], after[SUMS];
     if (pid <= 0 || find_member(family, pid) != NULL)
         return;
-    add_up(family, before);
+    add_up(family, NULL, before);
     size_t first = family->count;
     if (join_member(family, pid, pid) == NULL)
         return;
     search_from(family, first);
-    add_up(family, after);
+    add_up(family, NULL, after);
     for (size_t i = 0; i < SUMS; i++)
         family->offset[i] += before[i] - after[i];
 }
@@ -339,7 +356,7 @@ hfi_family_add(hfi_family *family, pid_t pid) {
 void
 hfi_family_remove(hfi_family *family, pid_t pid) {
     double now[SUMS];
-    add_up(family, now);
+    add_up(family, NULL, now);
     for (size_t i = family->count; i-- > 0;) {
         if (family->members[i].root != pid)
             continue;
@@ -399,7 +416,7 @@ hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns) {
     member *at = find_member(family, pid);
     if (at == NULL)
         return;
-    add_up(family, now);
+    add_up(family, NULL, now);
     if ((at = find_member(family, pid)) == NULL)
         return;
     double more = children_ns - at->usage.cpu_children;

@@ -10,17 +10,25 @@
  * under way; what that process used meanwhile is taken out of it by what it says that
  * it had used.
  *
+ * While nothing samples, nothing is read in a burst of short cells: a reading of 50 ms
+ * ago or less stands, and what the cell's process says of itself is all that its cell
+ * has used, as long as that process is alone and has no child that runs. Then the other
+ * levels have no reading. A cell that lasts longer is read at its end.
+ *
  * The lock covers everything but the readers' memory, which needs none; it is held for
  * a sample at most, and by the thread never while it sleeps.
  */
 #include "monitor/sampler.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "monitor/series.h"
 #include "monitor/thread.h"
 #include "monitor/usage.h"
+
+#define BURST_NS 50000000LL
 
 struct hfi_sampler {
     pthread_mutex_t lock;
@@ -35,6 +43,7 @@ struct hfi_sampler {
     pid_t cell_pid;
     double cell_peak;    /* of that process, before the cell began */
     hfi_usage cell_used; /* by the reading at the begin, as corrected */
+    int64_t read_ns;     /* when all levels were read for a cell */
 };
 
 /* ---- the thread ----------------------------------------------------------------- */
@@ -245,16 +254,58 @@ correct_reading(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *us
     }
 }
 
+/* The I/O that isn't said is that of the last reading. */
+static hfi_usage
+usage_said(const hfi_word *word, hfi_usage last) {
+    double *const io[] = {&last.read,        &last.write,     &last.read_count,
+                          &last.write_count, &last.disk_read, &last.disk_write};
+    last.cpu = (double)word->cpu_ns;
+    last.cpu_children = fmax(last.cpu_children, (double)word->children_ns);
+    last.private_bytes = (double)(word->memory + word->unused);
+    last.shared_bytes = 0;
+    for (int i = 0; i < 6 && (word->io[0] > 0 || word->io[1] > 0); i++)
+        *io[i] = (double)word->io[i];
+    return last;
+}
+
+/* A reading by its word alone. 0 if that isn't enough. */
+static int
+read_said(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readings) {
+    hfi_family *family = hfi_levels_family(sampler->levels);
+    if (sampler->running || !word->childless || word->memory <= 0 ||
+        word->time_ns - sampler->read_ns > BURST_NS)
+        return 0;
+    hfi_usage said = usage_said(word, hfi_family_usage_of(family, sampler->cell_pid));
+    if (!hfi_family_read_said(family, sampler->cell_pid, &said,
+                              &readings[HF_MONITOR_PROCESS]))
+        return 0;
+    readings[HF_MONITOR_PROCESS].time_ns = word->time_ns;
+    readings[HF_MONITOR_PROCESS].pss_bytes = NAN;
+    readings[HF_MONITOR_PROCESS].uss_bytes = NAN;
+    return 1;
+}
+
 /* Take a reading at a cell's begin or end, and what its process had used by then. */
 static hfi_usage
 read_cell(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readings) {
     hfi_family *family = hfi_levels_family(sampler->levels);
+    if (read_said(sampler, word, readings))
+        return hfi_family_usage_of(family, sampler->cell_pid);
+    sampler->read_ns = hfi_thread_now();
     if (word->children_ns > 0)
         hfi_family_set_children(family, sampler->cell_pid, (double)word->children_ns);
     hfi_levels_sample(sampler->levels, 1, readings);
     hfi_usage used = hfi_family_usage_of(family, sampler->cell_pid);
     correct_reading(&readings[HF_MONITOR_PROCESS], word, &used);
     return used;
+}
+
+/* The most memory that the cell's process has had. */
+static double
+peak_by(const hfi_sampler *sampler, const hfi_word *word) {
+    if (word->peak > 0)
+        return (double)(word->peak + word->unused);
+    return sampler->cell_pid > 0 ? hfi_process_peak(sampler->cell_pid) : 0;
 }
 
 static void
@@ -274,6 +325,7 @@ correct_begin(hfi_sampler *sampler, const hfi_word *begin) {
     correct_reading(&cell->begin[HF_MONITOR_PROCESS], begin, &sampler->cell_used);
     set_begin(sampler, begin->time_ns);
     cell->begin_bytes = (double)begin->memory;
+    sampler->cell_peak = peak_by(sampler, begin);
 }
 
 static void
@@ -287,7 +339,7 @@ settle_cell(hfi_sampler *sampler, const hfi_word *end) {
                        ? end->time_ns
                        : cell->end[HF_MONITOR_PROCESS].time_ns;
     note_pids(sampler, cell);
-    double peak = sampler->cell_pid > 0 ? hfi_process_peak(sampler->cell_pid) : 0;
+    double peak = peak_by(sampler, end);
     if (cell->kind != HF_MONITOR_PLAIN && end->peak > 0) /* begun anew with the cell */
         cell->peak_bytes = (double)end->peak;
     else
@@ -314,7 +366,7 @@ hfi_sampler_begin_cell(hfi_sampler *sampler, hf_monitor_cell_kind kind, int64_t 
     end_cell(sampler, HF_MONITOR_OK);
     memset(cell, 0, sizeof *cell);
     sampler->cell_pid = pid;
-    sampler->cell_peak = pid > 0 ? hfi_process_peak(pid) : 0;
+    sampler->cell_peak = peak_by(sampler, begin);
     sampler->cell_used = read_cell(sampler, begin, cell->begin);
     set_begin(sampler, begin->time_ns);
     cell->begin_bytes = (double)begin->memory;

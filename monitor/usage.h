@@ -96,6 +96,10 @@ void hfi_family_read(hfi_family *family, hf_monitor_reading *ret_reading);
 void hfi_family_weigh(const hfi_family *family, double *ret_pss, double *ret_uss);
 /* 0 for NULL. */
 int hfi_family_has(const hfi_family *family, pid_t pid);
+/* The same, if this process is all there is and has no child, from what it says of
+ * itself: nothing is read. 0 if there are others. */
+int hfi_family_read_said(hfi_family *family, pid_t pid, const hfi_usage *said,
+                         hf_monitor_reading *ret_reading);
 /* The use of one member by the last reading; all 0 if it is no member. */
 hfi_usage hfi_family_usage_of(const hfi_family *family, pid_t pid);
 /* The first of them; how many were given. */

@@ -112,7 +112,9 @@ word_of(const hfi_map_moment *moment) {
                      .cpu_ns = moment->cpu_ns,
                      .children_ns = moment->children_ns,
                      .memory = moment->memory,
-                     .peak = moment->peak};
+                     .peak = moment->peak,
+                     .unused = moment->unused,
+                     .childless = moment->childless};
     copy_text(moment->io, text, sizeof text);
     const char *at = strchr(text, ':');
     for (size_t i = 0; i < sizeof said.io / sizeof *said.io && at != NULL; i++) {

@@ -289,12 +289,13 @@
 #define HFI_PROTOCOL_MAPS(X, HAS, MAY)                                                 \
     X(moment,                                                                          \
       HAS(time_ns, int) HAS(cpu_ns, int) HAS(children_ns, int) MAY(io, bin)            \
-      MAY(memory, int) MAY(peak, int),                                                 \
+      MAY(memory, int) MAY(peak, int) MAY(unused, int) MAY(childless, bool),           \
       "A moment of the monotonic clock, and what the worker had used by then: the "    \
       "processor time of the worker, and of the children that it had waited for; the " \
       "text of its file io in /proc; its resident bytes, and the maximum of these "    \
-      "since the last recorded cell began. Memory that it only keeps for later use "   \
-      "isn't counted.")                                                                \
+      "since the last recorded cell began. Memory that it only keeps for later use, "  \
+      "`unused`, isn't counted. `childless`: no child of it runs, so what it reports " \
+      "is all that the cell uses.")                                                    \
     X(instrument,                                                                      \
       HAS(arguments, strs) HAS(unserializable, texts) HAS(isolated, bool)              \
       HAS(run_reason, str) HAS(name, bin),                                             \

@@ -10,6 +10,7 @@
 #include "monitor/series.h"
 #include "monitor/gpus.h"
 #include "monitor/sampler.h"
+#include "monitor/thread.h"
 
 static const hfi_series_shape shapes[HF_MONITOR_LEVELS] = {{0}, {0}, {3}, {0}};
 static hf_error error = HF_ERROR_INIT;
@@ -231,6 +232,59 @@ check_gpu_columns(const hf_monitor_rows *rows) {
     }
 }
 
+/* The reading of a cell at its begin and end, by words that say it used 2 s, 3 s with
+ * its children, and 100 MiB. */
+static hf_monitor_cell
+cell_by_words(hfi_sampler *sampler, hf_monitor_view *view, int childless) {
+    hf_monitor_cell cell = {.struct_size = sizeof cell};
+    static int64_t used = 1000000000; /* it only grows */
+    int64_t first, end;
+    used += 10000000000;
+    hfi_word began = {.time_ns = hfi_thread_now(),
+                      .cpu_ns = used,
+                      .children_ns = used,
+                      .io = {used, used, 3, 4, 5, 6},
+                      .memory = 100 << 20,
+                      .peak = 120 << 20,
+                      .unused = 1 << 20,
+                      .childless = childless};
+    hfi_word ended = began;
+    hfi_sampler_begin_cell(sampler, HF_MONITOR_PLAIN, 3, getpid(), &began, "burn", 4);
+    ended.time_ns += 3000000;
+    ended.cpu_ns += 2000000000;
+    ended.children_ns += 3000000000;
+    ended.io[1] += 500;
+    ended.peak += 1 << 20;
+    hfi_sampler_settle_cell(sampler, &began, &ended);
+    hfi_sampler_end_cell(sampler, HF_MONITOR_OK);
+    hf_monitor_view_cells(view, &first, &end);
+    CHECK(hf_monitor_view_cell(view, end - 1, &cell, NULL) == HF_OK);
+    return cell;
+}
+
+/* In a burst of short cells nothing is read, if the words are all there is to know. */
+static void
+test_words(void) {
+    hfi_sampler *sampler = NULL;
+    const int p = HF_MONITOR_PROCESS, s = HF_MONITOR_SYSTEM;
+    CHECK(hfi_sampler_create(&sampler, &error) == HF_OK);
+    hf_monitor_view *view = view_of(hfi_sampler_fd(sampler));
+    hfi_sampler_add(sampler, getpid());
+    hf_monitor_cell cell = cell_by_words(sampler, view, 1);
+    CHECK(cell.begin[s].valid); /* the first is read, in any case */
+    cell = cell_by_words(sampler, view, 1);
+    const hf_monitor_reading *begin = &cell.begin[p], *end = &cell.end[p];
+    CHECK(begin->valid && end->valid && !cell.begin[s].valid && !cell.end[s].valid);
+    CHECK(fabs(end->cpu_seconds - begin->cpu_seconds - 5) < 1e-6);
+    CHECK(end->io_write_bytes - begin->io_write_bytes == 500);
+    CHECK(begin->memory_bytes == 101 << 20 && cell.end_bytes == 100 << 20);
+    CHECK(cell.end_ns - cell.begin_ns == 3000000 && cell.peak_bytes == 122 << 20);
+    cell = cell_by_words(sampler, view, 0);
+    CHECK(cell.begin[p].valid && cell.begin[p].memory_bytes != 101 << 20);
+    hf_monitor_view_close(view);
+    hfi_sampler_close(sampler);
+}
+
 /* Samples, a cell, and GPUs whose driver takes its time. */
 static void
 test_sampling(void) {
@@ -301,6 +355,7 @@ main(int argc, char **argv) {
     test_a_narrow_row();
     test_cells();
     test_hostile_bytes();
+    test_words();
     test_sampling();
     return 0;
 }

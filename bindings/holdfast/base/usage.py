@@ -74,6 +74,18 @@ def first_word() -> Frame:
     return memory | _moment(io=True)
 
 
+_ANY_CHILD = os.WEXITED | os.WNOHANG | os.WNOWAIT | 0x40000000  # __WALL: those of clone(), too
+
+
+def _is_childless() -> bool:
+    """Whether no child of this process runs, and none has ended that it hasn't waited for."""
+    try:
+        os.waitid(os.P_ALL, 0, _ANY_CHILD)
+    except ChildProcessError:
+        return True
+    return False
+
+
 def _moment(io: bool) -> Frame:
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
@@ -99,7 +111,14 @@ def _memory() -> Frame:
     unused = _store._leave_cache(_session) if _session is not None else 0
     memory = resident() - unused
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - unused
-    return {"memory": memory, "peak": max(memory, peak)} if memory > 0 else {}
+    if memory <= 0:
+        return {}
+    return {
+        "memory": memory,
+        "peak": max(memory, peak),
+        "unused": unused,
+        "childless": _is_childless(),
+    }
 
 
 _looked = 0  # bytes that _read has read: a cell didn't read these
