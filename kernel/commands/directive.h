@@ -92,7 +92,8 @@ struct hf_kernel_commands {
      * HF_E_NOMEM. */
     hf_status (*create)(const char *program, hfi_commands **ret_commands,
                         hf_error *reterr);
-    /* Decide about a cell; see hfi_commands_feed in command.h. HF_E_NOMEM. */
+    /* Decide about a cell; see hfi_commands_feed in command.h. `cwd` is empty if no %
+     * is in the cell, and so no line that names a file. HF_E_NOMEM. */
     hf_status (*feed)(hfi_commands *commands, const char *code, size_t length,
                       const char *cwd, const char *search_path,
                       hfi_directive *ret_directive, hf_error *reterr);

@@ -49,6 +49,8 @@
 struct hfi_channels {
     void *context;
     void *socket[HFI_CHANNEL_COUNT];
+    int fd[HFI_CHANNEL_COUNT];
+    int used[HFI_CHANNEL_COUNT];       /* since we asked whether something has come */
     hfi_backlog *backlog;              /* of iopub */
     char *ipc_path[HFI_CHANNEL_COUNT]; /* files to remove; NULL for tcp */
 };
@@ -86,6 +88,10 @@ open_socket(hfi_channels *channels, const hfi_connection *connection, int channe
     if (socket == NULL)
         return hf_error_set_errno(reterr, errno, "zmq_socket");
     channels->socket[channel] = socket;
+    size_t size = sizeof channels->fd[channel];
+    if (zmq_getsockopt(socket, ZMQ_FD, &channels->fd[channel], &size) != 0)
+        return hf_error_set_errno(reterr, errno, "zmq_getsockopt");
+    channels->used[channel] = 1;
     (void)zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &part_size_max, sizeof part_size_max);
     set_option(socket, ZMQ_LINGER, LINGER_MS);
     set_option(socket, ZMQ_SNDHWM, 0);
@@ -262,9 +268,21 @@ hfi_channels_close(hfi_channels *channels) {
     free(channels);
 }
 
-void *
-hfi_channels_socket(const hfi_channels *channels, int channel) {
-    return channels->socket[channel];
+int
+hfi_channels_fd(const hfi_channels *channels, int channel) {
+    return channels->fd[channel];
+}
+
+int
+hfi_channels_has_come(hfi_channels *channels, int channel, int woken) {
+    int events = 0;
+    size_t size = sizeof events;
+    if (!woken && !channels->used[channel])
+        return 0;
+    channels->used[channel] = 0;
+    if (zmq_getsockopt(channels->socket[channel], ZMQ_EVENTS, &events, &size) != 0)
+        channels->used[channel] = 1; /* a signal; it is asked again */
+    return (events & ZMQ_POLLIN) != 0;
 }
 
 /* ---- receiving ---------------------------------------------------------------- */
@@ -328,6 +346,7 @@ hf_status
 hfi_channels_receive(hfi_channels *channels, int channel, hfi_signer *signer,
                      hfi_message *ret_message, hf_error *reterr) {
     multipart whole = {0};
+    channels->used[channel] = 1;
     hf_status status = receive_parts(channels->socket[channel], &whole, reterr);
     if (status != HF_OK) {
         multipart_fini(&whole);
@@ -437,6 +456,7 @@ hfi_channels_send(hfi_channels *channels, int channel, hfi_signer *signer,
     const hfi_part json[4] = {header, or_empty_object(message->parent),
                               or_empty_object(message->metadata),
                               or_empty_object(message->content)};
+    channels->used[channel] = 1;
     hfi_signer_sign(signer, json, signature);
     if (channel == HFI_IOPUB)
         return send_published(channels, signature, json, message, reterr);
@@ -451,6 +471,7 @@ hfi_channels_take_missed(hfi_channels *channels) {
 void
 hfi_channels_echo(hfi_channels *channels) {
     void *socket = channels->socket[HFI_HEARTBEAT];
+    channels->used[HFI_HEARTBEAT] = 1;
     for (;;) {
         zmq_msg_t part;
         int more = 1;
@@ -469,6 +490,7 @@ hfi_channels_echo(hfi_channels *channels) {
 
 hf_status
 hfi_channels_subscription(hfi_channels *channels, hfi_textbuf *ret_topic) {
+    channels->used[HFI_IOPUB] = 1;
     for (;;) {
         multipart whole = {0};
         hf_status status = receive_parts(channels->socket[HFI_IOPUB], &whole, NULL);

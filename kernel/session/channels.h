@@ -30,8 +30,12 @@ HF_CHECK hf_status hfi_channels_create(hfi_connection *connection,
 /* Sends waiting messages for up to a second, then closes; removes the files of ipc. */
 void hfi_channels_close(hfi_channels *channels);
 
-/* Borrowed, for zmq_poll. */
-void *hfi_channels_socket(const hfi_channels *channels, int channel);
+/* For poll(): readable if something may have come. What came may also be noticed by a
+ * send or a receive, so ask hfi_channels_has_come() before each poll(), too. */
+int hfi_channels_fd(const hfi_channels *channels, int channel);
+/* Whether a message waits: `woken` if the descriptor was readable. It costs nothing if
+ * it wasn't, and nothing was sent or received since it was asked last. */
+int hfi_channels_has_come(hfi_channels *channels, int channel, int woken);
 
 /* Receive the next message. HF_AGAIN: none waits. After a failure the message is
  * dropped. */

@@ -56,7 +56,8 @@ typedef struct hfi_death {
     int retries; /* processes that ended before they had begun the running cell */
     /* the message about a main worker whose rollback is to commit first */
     hfi_textbuf words;
-    char name[32]; /* of the error in that message */
+    char name[32];       /* of the error in that message */
+    long long looked_ns; /* when we looked whether a child has ended */
 } hfi_death;
 
 static void
@@ -394,10 +395,13 @@ is_awaited(const hf_kernel *kernel, pid_t pid) {
 /* Wait for workers, and for orphans such as daemons of the notebook's code. Orphans
  * have to wait while the pid of a worker isn't known, since they may be that worker. */
 static void
-wait_for_children(hf_kernel *kernel) {
+wait_for_children(hf_kernel *kernel, long long now_ns) {
     hfi_exit ended;
     pid_t pid;
     int unknown = 0;
+    kernel->death->looked_ns = now_ns;
+    if (hfi_children_all_live())
+        return;
     for (hfi_worker *at = hfi_workers_server(kernel)->workers; at != NULL;
          at = at->next) {
         unknown |= at->pid == 0;
@@ -417,6 +421,14 @@ static int
 is_about_to_end(const hfi_worker *worker) {
     return worker->pid > 0 && !hfi_worker_is_over(worker) &&
            (worker->control == NULL || worker->state == HFI_WORKER_SILENT);
+}
+
+static int
+is_one_ending(const hf_kernel *kernel) {
+    const hfi_worker *at = hfi_workers_server(kernel)->workers;
+    while (at != NULL && !is_about_to_end(at))
+        at = at->next;
+    return at != NULL;
 }
 
 static int
@@ -445,7 +457,8 @@ awaits_trace(hf_kernel *kernel, const hfi_worker *worker, long long now_ns) {
 
 void
 hfi_death_tick(hf_kernel *kernel, long long now_ns) {
-    wait_for_children(kernel);
+    if (now_ns - kernel->death->looked_ns >= LOOK_NS || is_one_ending(kernel))
+        wait_for_children(kernel, now_ns);
     for (hfi_worker *at = hfi_workers_server(kernel)->workers, *next; at != NULL;
          at = next) {
         next = at->next;

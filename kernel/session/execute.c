@@ -101,12 +101,13 @@ publish_directive(hf_kernel *kernel, const hfi_directive *directive) {
 static hf_status
 read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
     hfi_directive *directive = &kernel->cell.directive;
-    char directory[4096];
+    char directory[4096] = "";
     if (kernel->cell.silent || kernel->command_table == NULL) {
         directive->kind = HFI_RUN_PLAIN;
         return HF_OK;
     }
-    hfi_workers_directory(kernel, directory, sizeof directory);
+    if (strchr(json_string_value(code), '%') != NULL)
+        hfi_workers_directory(kernel, directory, sizeof directory);
     return kernel->command_table->feed(kernel->commands, json_string_value(code),
                                        json_string_length(code), directory,
                                        getenv("PATH"), directive, reterr);

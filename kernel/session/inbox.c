@@ -319,18 +319,19 @@ handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
 }
 
 void
-hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
+hfi_inbox_read_polled(hf_kernel *kernel, hfi_worker *worker, int has_printed) {
     hf_error error = HF_ERROR_INIT;
     long long now_ns = hfi_clock_ns();
     int only_text = 0;
-    uint64_t written[2];
+    uint64_t written[2] = {0, 0};
     if (hfi_handover_holds(kernel, worker))
         return;
     if (!hfi_worker_is_heard(worker)) {
         hfi_workers_drain(kernel, worker);
         return;
     }
-    hfi_worker_written(worker, written);
+    if (has_printed) /* else what comes meanwhile is there in the next turn, too */
+        hfi_worker_written(worker, written);
     hf_status end = hfi_control_fill(worker->control, &error);
     hf_status status = handle_frames(kernel, worker, &only_text, &error);
     if (worker->control == NULL)
@@ -345,6 +346,11 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
         hfi_log("a worker broke the protocol: %s", error.message);
     if ((status != HF_AGAIN && status != HF_OK) || end != HF_OK)
         hfi_worker_note_silence(worker, HFI_DEATH_WAIT_NS);
+}
+
+void
+hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
+    hfi_inbox_read_polled(kernel, worker, 1);
 }
 
 void

@@ -45,6 +45,8 @@ void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
 /* Read the frames that wait, and handle each by the table of workers/protocol.h. */
 void hfi_inbox_read_fork_server(hf_kernel *kernel);
 void hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker);
+/* The same after a poll(): whether its pipes had something then. */
+void hfi_inbox_read_polled(hf_kernel *kernel, hfi_worker *worker, int has_printed);
 /* Reads a worker whose state has to be known now. */
 hfi_listener hfi_inbox_hear;
 

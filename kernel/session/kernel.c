@@ -1,10 +1,11 @@
 /* kernel.c - making a kernel, its one loop, and its end.
  *
- * One thread has one zmq_poll over the five sockets, the self-pipe, the fork server's
+ * One thread has one poll() over the five sockets, the self-pipe, the fork server's
  * channel, and each worker's channel and pipes. Nothing that the loop calls waits for a
  * process for longer than a tenth of a second. So the control channel and the heartbeat
- * answer while a cell runs, whatever the cell does. The price: the list for zmq_poll, a
- * dozen entries, is built again for each turn.
+ * answer while a cell runs, whatever the cell does. The price: the list for poll(), a
+ * dozen entries, is built again for each turn. libzmq's own zmq_poll asks each socket
+ * twice in each turn, by two system calls.
  *
  * A turn reads what is there, handles what is due (streams, deaths, idle commit, rest),
  * and starts the next request. Signals come through the self-pipe, since hf_kernel_stop
@@ -17,13 +18,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include "base/argument.h"
 #include "base/struct_size.h"
@@ -50,6 +51,8 @@
 struct hfi_loop {
     int wake[2]; /* the self-pipe: 'i' interrupt, 's' stop */
     int parent;  /* the process that started us, of JPY_PARENT_PID; 0: not watched */
+    long long parent_ns; /* when we looked whether it lives */
+    int has_come[HFI_CHANNEL_COUNT];
 };
 
 static hf_status
@@ -301,13 +304,11 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
 /* ---- the loop ------------------------------------------------------------------- */
 
 static void
-add_fd(zmq_pollitem_t *items, int *count, int fd, int writes) {
+add_fd(struct pollfd *items, int *count, int fd, int writes) {
     if (fd < 0 || *count == ITEMS_MAX)
         return;
-    items[*count].socket = NULL;
-    items[*count].fd = fd;
-    items[*count].events = (short)(ZMQ_POLLIN | (writes ? ZMQ_POLLOUT : 0));
-    items[(*count)++].revents = 0;
+    items[(*count)++] =
+        (struct pollfd){.fd = fd, .events = (short)(POLLIN | (writes ? POLLOUT : 0))};
 }
 
 /* Whether the worker isn't read now, because it is in a burst of text: see inbox.c. */
@@ -319,14 +320,10 @@ is_calm(hfi_worker *worker, long long now_ns) {
 }
 
 static int
-fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
+fill_items(hf_kernel *kernel, struct pollfd *items, long long now_ns) {
     int count = 0;
-    for (; count < HFI_CHANNEL_COUNT; count++) {
-        items[count].socket = hfi_channels_socket(hfi_publish_channels(kernel), count);
-        items[count].fd = 0;
-        items[count].events = ZMQ_POLLIN;
-        items[count].revents = 0;
-    }
+    for (int i = 0; i < HFI_CHANNEL_COUNT; i++)
+        add_fd(items, &count, hfi_channels_fd(hfi_publish_channels(kernel), i), 0);
     add_fd(items, &count, kernel->loop->wake[0], 0);
     add_fd(items, &count, hfi_trace_rescue_fd(kernel), 0); /* wakes hfi_death_tick */
     if (hfi_workers_server(kernel)->control != NULL)
@@ -349,7 +346,7 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
 }
 
 static int
-is_ready(const zmq_pollitem_t *items, int count, int fd) {
+is_ready(const struct pollfd *items, int count, int fd) {
     for (int i = HFI_CHANNEL_COUNT; i < count; i++)
         if (items[i].fd == fd && items[i].revents != 0)
             return 1;
@@ -368,7 +365,7 @@ flush_control(hfi_control *control) {
 /* Read and write what is ready. Handling one worker may remove others from the list, so
  * we walk a list of what was ready when the turn began. */
 static void
-serve_workers(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
+serve_workers(hf_kernel *kernel, const struct pollfd *items, int count) {
     if (hfi_workers_server(kernel)->control != NULL &&
         is_ready(items, count, hfi_control_fd(hfi_workers_server(kernel)->control))) {
         flush_control(hfi_workers_server(kernel)->control);
@@ -385,7 +382,7 @@ serve_workers(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
             flush_control(at->control);
         else if (!printed)
             continue;
-        hfi_inbox_read(kernel, at);
+        hfi_inbox_read_polled(kernel, at, printed);
     }
 }
 
@@ -401,17 +398,34 @@ serve_wake(hf_kernel *kernel) {
     }
 }
 
+/* What has come is told by the descriptors, and found by what we sent and received
+ * since. Returns whether something has. */
+static int
+look_at_clients(hf_kernel *kernel, const struct pollfd *items) {
+    int found = 0;
+    for (int i = 0; i < HFI_CHANNEL_COUNT; i++) {
+        int woken = items != NULL && items[i].revents != 0;
+        kernel->loop->has_come[i] |=
+            hfi_channels_has_come(hfi_publish_channels(kernel), i, woken);
+        found |= kernel->loop->has_come[i];
+    }
+    return found;
+}
+
 static void
-serve_clients(hf_kernel *kernel, const zmq_pollitem_t *items) {
-    if (items[HFI_HEARTBEAT].revents != 0)
+serve_clients(hf_kernel *kernel) {
+    int has_come[HFI_CHANNEL_COUNT];
+    memcpy(has_come, kernel->loop->has_come, sizeof has_come);
+    memset(kernel->loop->has_come, 0, sizeof has_come);
+    if (has_come[HFI_HEARTBEAT])
         hfi_channels_echo(hfi_publish_channels(kernel));
-    if (items[HFI_IOPUB].revents != 0)
+    if (has_come[HFI_IOPUB])
         hfi_publish_welcomes(kernel);
-    if (items[HFI_CONTROL].revents != 0)
+    if (has_come[HFI_CONTROL])
         hfi_execute_control(kernel);
-    if (items[HFI_STDIN].revents != 0)
+    if (has_come[HFI_STDIN])
         hfi_dispatch_stdin(kernel);
-    if (items[HFI_SHELL].revents != 0)
+    if (has_come[HFI_SHELL])
         hfi_dispatch_shell(kernel);
 }
 
@@ -444,7 +458,7 @@ static const struct {
 };
 #define CLOCK_COUNT (sizeof clocks / sizeof *clocks)
 
-static long
+static int
 wait_ms(const hf_kernel *kernel, long long now_ns) {
     long long first = -1;
     for (size_t i = 0; i < CLOCK_COUNT; i++) {
@@ -457,11 +471,14 @@ wait_ms(const hf_kernel *kernel, long long now_ns) {
     if (first <= now_ns)
         return 0;
     long long wait = (first - now_ns + 999999) / 1000000;
-    return wait < TURN_WAIT_MS ? (long)wait : TURN_WAIT_MS;
+    return wait < TURN_WAIT_MS ? (int)wait : TURN_WAIT_MS;
 }
 
 static void
-check_parent(hf_kernel *kernel) {
+check_parent(hf_kernel *kernel, long long now_ns) {
+    if (now_ns - kernel->loop->parent_ns < TURN_WAIT_MS * 500000LL)
+        return;
+    kernel->loop->parent_ns = now_ns;
     if (kernel->loop->parent != 0 && kill(kernel->loop->parent, 0) != 0 &&
         errno == ESRCH) {
         hfi_log("the process that started this kernel is gone");
@@ -472,27 +489,28 @@ check_parent(hf_kernel *kernel) {
 hf_status
 hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
     HFI_NEED(reterr, kernel);
-    zmq_pollitem_t items[ITEMS_MAX];
+    struct pollfd items[ITEMS_MAX];
     hfi_publish_starting(kernel);
     while (!kernel->stopping) {
         long long now_ns = hfi_clock_ns();
         int count = fill_items(kernel, items, now_ns);
-        if (zmq_poll(items, count, wait_ms(kernel, now_ns)) < 0) {
+        int waits_ms = look_at_clients(kernel, NULL) ? 0 : wait_ms(kernel, now_ns);
+        if (poll(items, (nfds_t)count, waits_ms) < 0) {
             if (errno == EINTR)
                 continue;
-            return hf_error_set(reterr, HF_E_SYSTEM, "zmq_poll: %s",
-                                zmq_strerror(errno));
+            return hf_error_set_errno(reterr, errno, "poll");
         }
+        (void)look_at_clients(kernel, items);
         hfi_commits_watch(kernel);
         if (is_ready(items, count, kernel->loop->wake[0]))
             serve_wake(kernel);
-        serve_clients(kernel, items);
+        serve_clients(kernel);
         serve_workers(kernel, items, count);
         hfi_publish_missed(kernel);
         for (size_t i = 0; i < CLOCK_COUNT; i++)
             clocks[i].tick(kernel, hfi_clock_ns());
         hfi_takeup_note(kernel);
-        check_parent(kernel);
+        check_parent(kernel, now_ns);
     }
     if (kernel->failure.status != HF_OK) {
         if (reterr != NULL)

@@ -57,6 +57,15 @@ hfi_child_has_ended(pid_t pid) {
     return pid > 0 && ended_child(P_PID, (id_t)pid) == pid;
 }
 
+int
+hfi_children_all_live(void) {
+#ifdef __linux__
+    return ended_child(P_ALL, 0) == 0;
+#else
+    return 0;
+#endif
+}
+
 pid_t
 hfi_children_ended(void) {
 #ifdef __linux__

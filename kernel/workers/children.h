@@ -29,6 +29,8 @@ void hfi_children_end(void);
  * pid and the number of its process group aren't reused. 0 also if it is no child of
  * this process. */
 int hfi_child_has_ended(pid_t pid);
+/* Whether it is known, by one system call, that none has ended that wasn't waited for. */
+int hfi_children_all_live(void);
 /* The pid of any child that has ended; 0: none. Always 0 if the system gives this
  * process no orphans: then somebody else waits for each child. */
 pid_t hfi_children_ended(void);

@@ -289,6 +289,7 @@ hf_status
 hfi_control_fill(hfi_control *control, hf_error *reterr) {
     compact_input(control, FILL_MAX);
     for (size_t total = 0; total < FILL_MAX;) {
+        size_t fds = control->fd_count;
         size_t room = hfi_textbuf_room(&control->input, FILL_PIECE);
         if (room == 0)
             return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
@@ -304,6 +305,9 @@ hfi_control_fill(hfi_control *control, hf_error *reterr) {
             return hf_error_set_errno(reterr, errno, "reading from a worker");
         control->input.size += (size_t)size;
         total += (size_t)size;
+        /* All of it, or a part that the system cuts behind descriptors. */
+        if ((size_t)size < room && control->fd_count == fds)
+            return HF_OK;
     }
     return HF_OK;
 }

@@ -445,8 +445,15 @@ hfi_worker_written(const hfi_worker *worker, uint64_t ret_written[2]) {
 void
 hfi_worker_drain_to(hfi_worker *worker, const uint64_t until[2], hfi_part parent,
                     long long now_ns) {
-    drain_one(worker, HFI_STDOUT, until[HFI_STDOUT], parent, now_ns);
-    drain_one(worker, HFI_STDERR, until[HFI_STDERR], parent, now_ns);
+    struct pollfd pipes[2] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}};
+    for (int i = 0; i < 2; i++)
+        if (atomic_load(&worker->tally->read[i]) < until[i])
+            pipes[i].fd = worker->output[i];
+    if ((pipes[0].fd < 0 && pipes[1].fd < 0) || poll(pipes, 2, 0) == 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (pipes[i].fd >= 0)
+            drain_one(worker, i, until[i], parent, now_ns);
 }
 
 void
