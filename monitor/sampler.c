@@ -44,6 +44,7 @@ struct hfi_sampler {
     double cell_peak;    /* of that process, before the cell began */
     hfi_usage cell_used; /* by the reading at the begin, as corrected */
     int64_t read_ns;     /* when all levels were read for a cell */
+    int cell_said;       /* the last reading of a cell is by its process's word alone */
 };
 
 /* ---- the thread ----------------------------------------------------------------- */
@@ -254,15 +255,17 @@ correct_reading(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *us
     }
 }
 
-/* The I/O that isn't said is that of the last reading. */
+/* What isn't said is that of the last reading. */
 static hfi_usage
 usage_said(const hfi_word *word, hfi_usage last) {
     double *const io[] = {&last.read,        &last.write,     &last.read_count,
                           &last.write_count, &last.disk_read, &last.disk_write};
     last.cpu = (double)word->cpu_ns;
     last.cpu_children = fmax(last.cpu_children, (double)word->children_ns);
-    last.private_bytes = (double)(word->memory + word->unused);
-    last.shared_bytes = 0;
+    if (word->memory > 0) {
+        last.private_bytes = (double)(word->memory + word->unused);
+        last.shared_bytes = 0;
+    }
     for (int i = 0; i < 6 && (word->io[0] > 0 || word->io[1] > 0); i++)
         *io[i] = (double)word->io[i];
     return last;
@@ -272,7 +275,8 @@ usage_said(const hfi_word *word, hfi_usage last) {
 static int
 read_said(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readings) {
     hfi_family *family = hfi_levels_family(sampler->levels);
-    if (sampler->running || !word->childless || word->memory <= 0 ||
+    sampler->cell_said = 0;
+    if (sampler->running || !word->childless ||
         word->time_ns - sampler->read_ns > BURST_NS)
         return 0;
     hfi_usage said = usage_said(word, hfi_family_usage_of(family, sampler->cell_pid));
@@ -282,6 +286,7 @@ read_said(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readin
     readings[HF_MONITOR_PROCESS].time_ns = word->time_ns;
     readings[HF_MONITOR_PROCESS].pss_bytes = NAN;
     readings[HF_MONITOR_PROCESS].uss_bytes = NAN;
+    sampler->cell_said = 1;
     return 1;
 }
 
@@ -322,7 +327,11 @@ correct_begin(hfi_sampler *sampler, const hfi_word *begin) {
     if (!sampler->cell_open || sampler->cell_settled ||
         begin->time_ns <= cell->begin_ns)
         return;
-    correct_reading(&cell->begin[HF_MONITOR_PROCESS], begin, &sampler->cell_used);
+    if (sampler->cell_said && read_said(sampler, begin, cell->begin)) /* with more */
+        sampler->cell_used =
+            hfi_family_usage_of(hfi_levels_family(sampler->levels), sampler->cell_pid);
+    else
+        correct_reading(&cell->begin[HF_MONITOR_PROCESS], begin, &sampler->cell_used);
     set_begin(sampler, begin->time_ns);
     cell->begin_bytes = (double)begin->memory;
     sampler->cell_peak = peak_by(sampler, begin);
@@ -366,8 +375,10 @@ hfi_sampler_begin_cell(hfi_sampler *sampler, hf_monitor_cell_kind kind, int64_t 
     end_cell(sampler, HF_MONITOR_OK);
     memset(cell, 0, sizeof *cell);
     sampler->cell_pid = pid;
-    sampler->cell_peak = peak_by(sampler, begin);
     sampler->cell_used = read_cell(sampler, begin, cell->begin);
+    /* A brief word's cell has a longer one later, or its peak isn't known. */
+    sampler->cell_peak =
+        sampler->cell_said && begin->peak == 0 ? INFINITY : peak_by(sampler, begin);
     set_begin(sampler, begin->time_ns);
     cell->begin_bytes = (double)begin->memory;
     cell->kind = (uint32_t)kind;

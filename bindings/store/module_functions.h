@@ -19,6 +19,7 @@ extern PyMethodDef hfi_library_allocator_functions[];
 extern PyMethodDef hfi_listing_functions[];
 extern PyMethodDef hfi_memory_functions[];
 extern PyMethodDef hfi_modules_functions[];
+extern PyMethodDef hfi_moment_functions[];
 extern PyMethodDef hfi_numpy_allocator_functions[];
 extern PyMethodDef hfi_object_array_functions[];
 extern PyMethodDef hfi_own_pages_functions[];

@@ -160,6 +160,7 @@ static PyMethodDef *const functions[] = {
     hfi_modules_functions,
     hfi_numpy_allocator_functions,
     hfi_object_array_functions,
+    hfi_moment_functions,
     hfi_own_pages_functions,
     hfi_preparation_functions,
     hfi_save_file_functions,

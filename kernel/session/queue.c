@@ -40,21 +40,21 @@ hfi_request_close(hfi_request *request) {
 enum { OF_ALL, OF_KIND };
 
 static void
-append(hfi_request_list *list, hfi_request *request, int order) {
+append_request(hfi_request_list *list, hfi_request *request, int order) {
     request->link[order] = (hfi_request_link){.before = list->last};
     *(list->last != NULL ? &list->last->link[order].next : &list->first) = request;
     list->last = request;
 }
 
 static void
-prepend(hfi_request_list *list, hfi_request *request, int order) {
+prepend_request(hfi_request_list *list, hfi_request *request, int order) {
     request->link[order] = (hfi_request_link){.next = list->first};
     *(list->first != NULL ? &list->first->link[order].before : &list->last) = request;
     list->first = request;
 }
 
 static void
-take_out(hfi_request_list *list, hfi_request *request, int order) {
+take_request_out(hfi_request_list *list, hfi_request *request, int order) {
     hfi_request_link link = request->link[order];
     *(link.before != NULL ? &link.before->link[order].next : &list->first) = link.next;
     *(link.next != NULL ? &link.next->link[order].before : &list->last) = link.before;
@@ -80,16 +80,16 @@ kind_of(const hfi_request *request) {
 void
 hfi_queue_push(hfi_queue *queue, hfi_request *request) {
     request->kind = kind_of(request);
-    append(&queue->all, request, OF_ALL);
-    append(&queue->kinds[request->kind], request, OF_KIND);
+    append_request(&queue->all, request, OF_ALL);
+    append_request(&queue->kinds[request->kind], request, OF_KIND);
     queue->count++;
 }
 
 void
 hfi_queue_push_first(hfi_queue *queue, hfi_request *request) {
     request->kind = kind_of(request);
-    prepend(&queue->all, request, OF_ALL);
-    prepend(&queue->kinds[request->kind], request, OF_KIND);
+    prepend_request(&queue->all, request, OF_ALL);
+    prepend_request(&queue->kinds[request->kind], request, OF_KIND);
     queue->count++;
 }
 
@@ -97,8 +97,8 @@ static hfi_request *
 unlink_request(hfi_queue *queue, hfi_request *request) {
     if (request == NULL)
         return NULL;
-    take_out(&queue->all, request, OF_ALL);
-    take_out(&queue->kinds[request->kind], request, OF_KIND);
+    take_request_out(&queue->all, request, OF_ALL);
+    take_request_out(&queue->kinds[request->kind], request, OF_KIND);
     queue->count--;
     return request;
 }

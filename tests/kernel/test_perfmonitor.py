@@ -107,8 +107,8 @@ def test_what_makes_workers_is_no_time_of_a_cell(start_kernel):
     kernel = start_kernel()
     kernel.run("%perfmonitor_start 0.02")
     kernel.run(
-        "from holdfast.base import usage\nmoment, said = usage._moment, []\n"
-        "def note(io): said.append(moment(io)); return said[-1]\nusage._moment = note"
+        "from holdfast.worker.ipython import shell\nword, said = shell.word, []\n"
+        "def note(**how): said.append(word(**how)); return said[-1]\nshell.word = note"
     )
     for _ in range(2):
         kernel.run("at = len(said)\n" + BURN.format(0.1))

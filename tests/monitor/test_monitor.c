@@ -248,9 +248,11 @@ cell_by_words(hfi_sampler *sampler, hf_monitor_view *view, int childless) {
                       .peak = 120 << 20,
                       .unused = 1 << 20,
                       .childless = childless};
-    hfi_word ended = began;
-    hfi_sampler_begin_cell(sampler, HF_MONITOR_PLAIN, 3, getpid(), &began, "burn", 4);
-    ended.time_ns += 3000000;
+    hfi_word ended = began, brief = began;
+    brief.io[0] = brief.io[1] = brief.memory = brief.peak = brief.unused = 0;
+    began.time_ns++; /* the code begins */
+    hfi_sampler_begin_cell(sampler, HF_MONITOR_PLAIN, 3, getpid(), &brief, "burn", 4);
+    ended.time_ns += 3000001;
     ended.cpu_ns += 2000000000;
     ended.children_ns += 3000000000;
     ended.io[1] += 500;

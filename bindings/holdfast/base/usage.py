@@ -24,12 +24,10 @@ import threading
 import typing as t
 
 # Imported here by name: if a cell replaces one, we don't call the replacement.
-from builtins import OSError, int, len, max, round
+from builtins import OSError, int, len, max
 from os import close as _close
 from os import open as _open
 from os import read as _read_some
-from time import monotonic_ns as _monotonic_ns
-from time import process_time_ns as _process_time_ns
 
 from holdfast import _store
 
@@ -62,38 +60,16 @@ def of_commit(saved: _Saved) -> reports.CommitCounts:
     }
 
 
-def word(io: bool = True) -> Frame:
-    """The report of this moment for the monitor (Moment). Others see the counters a little later,
-    and the children's time in hundredths of a second. The I/O counters take longest to read."""
-    return _moment(io) | _memory()
-
-
-def first_word() -> Frame:
-    """The same when a cell's code begins. The time to read the memory doesn't count to the code."""
-    memory = _memory()
-    return memory | _moment(io=True)
-
-
-_ANY_CHILD = os.WEXITED | os.WNOHANG | os.WNOWAIT | 0x40000000  # __WALL: those of clone(), too
-
-
-def _is_childless() -> bool:
-    """Whether no child of this process runs, and none has ended that it hasn't waited for."""
-    try:
-        os.waitid(os.P_ALL, 0, _ANY_CHILD)
-    except ChildProcessError:
-        return True
-    return False
-
-
-def _moment(io: bool) -> Frame:
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
-        "time_ns": _monotonic_ns(),
-        "cpu_ns": _process_time_ns(),
-        "children_ns": round((children.ru_utime + children.ru_stime) * 1e9),
-        "io": _read("/proc/self/io") if io else b"",
-    }
+def word(begins: bool = False, brief: bool = False) -> Frame:
+    """The report of this moment for the monitor. Others see the counters a little later, and the
+    children's time in hundredths of a second. The peak is that since the last recorded cell began.
+    The program may read it, too, so it isn't reset before other cells. If a cell's code `begins`, the
+    time to read the counters doesn't count to it. Memory and I/O take longest to read: a `brief` one
+    has neither."""
+    global _looked
+    said, read = _store._moment(_session, begins, brief)
+    _looked += read
+    return said
 
 
 _session: t.Any = None  # this process keeps memory of it for later arrays
@@ -103,22 +79,6 @@ def leave_out_memory_of(session: t.Any) -> None:
     """From now on, don't count the session's memory that this process keeps for later arrays."""
     global _session
     _session = session
-
-
-def _memory() -> Frame:
-    """Resident bytes, and the peak since the last recorded cell began. The program may read the
-    peak, too, so it isn't reset before other cells. Empty if the system doesn't say."""
-    unused = _store._leave_cache(_session) if _session is not None else 0
-    memory = resident() - unused
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - unused
-    if memory <= 0:
-        return {}
-    return {
-        "memory": memory,
-        "peak": max(memory, peak),
-        "unused": unused,
-        "childless": _is_childless(),
-    }
 
 
 _looked = 0  # bytes that _read has read: a cell didn't read these
@@ -231,7 +191,8 @@ class Usage:
 
     def begin(self) -> None:
         """Read the counters before the cell's code."""
-        _memory()  # unmaps memory that is kept, so that it isn't in the peak
+        if _session is not None:
+            _store._leave_cache(_session)  # memory that is kept, so that it isn't in the peak
         _forget_peak()
         self._io = aside.io_of_others()
         self._children = _of_children()

@@ -353,7 +353,7 @@ class Worker:
             with debuggee.lines_kept(self.shell), self.interrupts.cell(frame["id"]):
                 # SIGINT may come from here on
                 self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
-                said = usage.word(io=False)  # it is asked for when the code begins
+                said = usage.word(brief=True)  # the rest is asked for when the code begins
                 self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
                 whole = text if code is None else code
                 with self.absent.deletable(whole, self.names, self.lost):

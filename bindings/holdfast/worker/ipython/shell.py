@@ -47,7 +47,7 @@ from ipykernel.compiler import (
 from IPython.core import interactiveshell, oinspect
 from traitlets import Any, Type, default
 
-from holdfast.base.usage import first_word, word
+from holdfast.base.usage import word
 from holdfast.carry import finalizers
 
 from .. import commands
@@ -300,7 +300,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
             computing.begin()
             self.prepares()
             self._shown_at, self._code_ended = None, None
-            self.span = {"begin": first_word()}
+            self.span = {"begin": word(begins=True)}
             self.began()
         try:
             raised = await super().run_ast_nodes(*args, **kwargs)
