@@ -193,7 +193,7 @@ def test_of_a_librarys_classes(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, module.__name__, module)
     differences = Differences({"hf_library": module})
-    differences.see(ast.parse("import hf_library").body)
+    differences.see(ast.walk(ast.parse("import hf_library")))
     assert keys(differences) == set()
     kind = module.K
 
@@ -227,7 +227,7 @@ def test_of_ipython_what_no_library_has_made(monkeypatch):
     import IPython.core.page as page
 
     differences = Differences({"page": page})
-    differences.see(ast.parse("page").body)
+    differences.see(ast.walk(ast.parse("page")))
     real = page.page
     monkeypatch.setattr(page, "display_page", max)  # a library's, or C's
     assert not differences.find()[0]

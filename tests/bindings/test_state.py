@@ -85,7 +85,7 @@ def test_a_tuple_with_a_function_of_the_notebooks_is_the_notebooks(monkeypatch):
     exec("class Callback:\n    active = set()", vars(library))
     monkeypatch.setitem(sys.modules, "differs_here", library)
     differences = Differences({"library": library})
-    differences.see([ast.parse("library")])
+    differences.see(ast.walk(ast.parse("library")))
     mine = types.FunctionType((lambda: 1).__code__, {"__name__": "__main__"})
     library.Callback.active.add((None, len))
     assert differences.find()[0] == {}
@@ -108,7 +108,7 @@ def library(monkeypatch):
         cls.__module__ = made.__name__
     monkeypatch.setitem(sys.modules, made.__name__, made)
     made.differences = Differences({"library": made})
-    made.differences.see([ast.parse("library")])
+    made.differences.see(ast.walk(ast.parse("library")))
     return made
 
 

@@ -34,15 +34,11 @@ def test_kinds_and_outcomes(kernel):
     assert (found["kind"], found["outcome"]) == ("plain", "ok")
     assert found["source"] == "import time\ntime.sleep(0.02)"
     assert 0.02 <= found["duration"]
-    found = observed(
-        "with open('w', 'wb', 0) as f:\n    for i in range(100): f.write(b'x')"
-    )
+    found = observed("with open('w', 'wb', 0) as f:\n    for i in range(100): f.write(b'x')")
     assert found["summary"]["io_write_count"][3] == pytest.approx(100, rel=0.2)
     assert observed("1/0")["outcome"] == "error"
     assert observed("def f(:")["outcome"] == "error"  # no code of it ran
-    assert (
-        observed("get_ipython().showtraceback()\ntime.sleep(0.02)")["duration"] >= 0.02
-    )
+    assert observed("get_ipython().showtraceback()\ntime.sleep(0.02)")["duration"] >= 0.02
     found = observed("%%isolated\nimport os\nos.kill(os.getpid(), 9)")
     assert (found["kind"], found["outcome"]) == ("isolated", "died")
     found = observed("%%execute_with_scorep --run=isolated\nx = 1")
@@ -111,11 +107,7 @@ def test_cells_of_a_burst_have_what_they_and_their_programs_used(kernel):
         assert used[number] == pytest.approx(own[number], abs=6e-3), (number, used, own)
     assert used[1] >= 0.02 and used[2] >= 0.03
     assert figures[2][1] >= 5e6 / 2**20 > figures[1][1]  # what the program wrote
-    assert (
-        used[7] > 0.05 > used[6]
-    )  # a program that runs counts, though nobody has waited for it
+    assert used[7] > 0.05 > used[6]  # a program that runs counts, though nobody has waited for it
     several = (5, 6, 7, 8)
-    assert sum(map(used.get, several)) == pytest.approx(
-        sum(map(own.get, several)), rel=0.1
-    )
+    assert sum(map(used.get, several)) == pytest.approx(sum(map(own.get, several)), rel=0.1)
     assert all(0.01 < memory < 4 for *_, memory in figures.values())

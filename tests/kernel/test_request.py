@@ -1,5 +1,9 @@
 """What a worker is asked, and the cost in the reply's metadata."""
 
+import json
+
+import pytest
+
 CELL = "%%execute_with_scorep\n"
 
 
@@ -34,3 +38,22 @@ def test_buffers_reach_the_worker(plain_kernel):
     message = session.msg("comm_open", {"comm_id": "c", "target_name": "t", "data": {}})
     session.send(kernel.client.shell_channel.socket, message, buffers=[b"\0\1", b""])
     assert kernel.run("1").status == "ok"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{}", ' {"a": 1}', '{"a": [1, {"b": null}]}\n', '{"a": "\\ud800é"}', "[1]", "", "{", "{} {}"],
+)
+def test_parts_of_a_message_are_read_as_by_json(text):
+    """In one call, if nothing is around the object."""
+    from holdfast.worker.requests import _loads
+
+    try:
+        expected = json.loads(text) if text else {}
+    except ValueError:
+        expected = None
+    if isinstance(expected, dict):
+        assert _loads(text.encode()) == expected
+    else:
+        with pytest.raises((TypeError, ValueError)):
+            _loads(text.encode())

@@ -138,10 +138,10 @@ class Patches:
 
     def see(self, nodes: t.Iterable[ast.AST]) -> None:
         """A cell with these statements is about to run: note the attributes that they set."""
-        nodes = list(nodes)
+        everything = _all_nodes(nodes)
         if self._differences is not None:
-            self._differences.see(nodes)
-        found = {chain for node in nodes for chain in _targets(node)}
+            self._differences.see(everything)
+        found = set(_targets(everything))
         self._pending.update(chain for chain in found if chain[0] not in _NOT)
         self.resolve()
 
@@ -416,9 +416,22 @@ def find_original(key: str) -> t.Any:
 # ---- what code sets
 
 
-def _targets(node: ast.AST) -> t.Iterator[Chain]:
+def _all_nodes(trees: t.Iterable[ast.AST]) -> list[ast.AST]:
+    """These and all below them, as ast.walk has them: that calls three functions for each."""
+    found = list(trees)
+    for node in found:  # which grows
+        for name in node._fields:
+            part = getattr(node, name, None)
+            if isinstance(part, ast.AST):
+                found.append(part)
+            elif isinstance(part, list):
+                found.extend([one for one in part if isinstance(one, ast.AST)])
+    return found
+
+
+def _targets(nodes: t.Iterable[ast.AST]) -> t.Iterator[Chain]:
     """The attributes that the code sets or deletes: a name and the attributes from there."""
-    for one in ast.walk(node):
+    for one in nodes:
         chain = None
         if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load):
             chain = chain_of(one)

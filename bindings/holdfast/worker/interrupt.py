@@ -71,19 +71,19 @@ class Interrupts:
         """Take SIGINT for this process."""
         _signal.signal(signal.SIGINT, self._handle)
 
-    @contextlib.contextmanager
-    def cell(self, number: int) -> t.Iterator[None]:
-        """While this runs, SIGINT belongs to the cell, which is request `number`."""
+    def begin_cell(self, number: int) -> None:
+        """From here on SIGINT belongs to the cell, which is request `number`. None is raised before
+        its code begins."""
         self._number = number
         self.install()
         self.cancelled = self._pending = False
         self._last = self._asked = 0.0
         self._phase = _Phase.PREPARING
-        try:
-            yield
-        finally:
-            self._phase = _Phase.IDLE
-            self.install()
+
+    def end_cell(self) -> None:
+        """The end of that."""
+        self._phase = _Phase.IDLE
+        self.install()
 
     def begin_code(self) -> None:
         """The cell's own code begins now; raises what came while it was prepared."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import contextvars
 import functools
 import json
@@ -21,7 +22,7 @@ import sys
 import traceback
 import typing as t
 
-from ipykernel.jsonutil import json_clean
+from jupyter_client.jsonutil import json_default
 
 from holdfast.base import usage
 from holdfast.base.after_import import watch_imports
@@ -49,6 +50,7 @@ from .subshells import SubshellThread
 if t.TYPE_CHECKING:
     from .reports import ErrorContent, Message
 
+_NOTHING = contextlib.nullcontext()
 _COMMS = {"comm_open", "comm_msg", "comm_close"}
 
 
@@ -345,28 +347,36 @@ class Worker:
         }
 
     async def execute(self, frame: Frame, message: Message) -> Frame:
-        """Run a cell; the reply's fields."""
+        """Run a cell; the reply's fields. What is seldom needed isn't entered."""
         code, text = frame.get("code"), message["content"].get("code", "")
         self.shell.compile.written = (text if code is None else code, text)
         self._running_async = True
+        whole = text if code is None else code
+        args, absent, debugged = (whole, self.names, self.lost), self.absent, debuggee.attached()
         try:
-            with debuggee.lines_kept(self.shell), self.interrupts.cell(frame["id"]):
-                # SIGINT may come from here on
-                self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
-                said = usage.word(brief=True)  # the rest is asked for when the code begins
-                self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
-                whole = text if code is None else code
-                with self.absent.deletable(whole, self.names, self.lost):
-                    reply = await self._run_cell(frame, message)
-                if self.channel.open:  # not in a child that the cell forked
-                    span = self.shell.span
-                    if "end" not in span:  # no code ran, or it was interrupted
-                        span["end"] = usage.word()
-                    tell = self.channel.keep if self.replies_at_once(frame) else self.channel.send
-                    tell("ended", id=frame["id"], **span)
-                return reply
+            with debuggee.lines_kept(self.shell) if debugged else _NOTHING:
+                self.interrupts.begin_cell(frame["id"])
+                try:
+                    with absent.deletable(*args) if absent.reasons else _NOTHING:
+                        return await self._run_watched(frame, message)
+                finally:
+                    self.interrupts.end_cell()
         finally:
             self._running_async = False
+
+    async def _run_watched(self, frame: Frame, message: Message) -> Frame:
+        """Run a cell, and say when it begins and ends. SIGINT may come from here on."""
+        self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
+        said = usage.word(brief=True)  # the rest is asked for when the code begins
+        self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
+        reply = await self._run_cell(frame, message)
+        if self.channel.open:  # not in a child that the cell forked
+            span = self.shell.span
+            if "end" not in span:  # no code ran, or it was interrupted
+                span["end"] = usage.word()
+            tell = self.channel.keep if self.replies_at_once(frame) else self.channel.send
+            tell("ended", id=frame["id"], **span)
+        return reply
 
     def replies_at_once(self, _frame: Frame) -> bool:
         """Whether nothing is left to be done for a cell once its code has ended."""
@@ -393,10 +403,14 @@ class Worker:
             cell_id=message["metadata"].get("cellId"),
         )
         self._flush()
-        reply = json_clean(reply)
         metadata = kernel.finish_metadata(message, metadata, reply)
-        pack = self.app.session.pack
-        return {"content": pack(reply), "metadata": pack(json_clean(metadata))}
+        return {"content": self._pack(reply), "metadata": self._pack(metadata)}
+
+    def _pack(self, content: dict[str, t.Any]) -> bytes:
+        try:
+            return _encode(content).encode("utf-8", "surrogateescape")  # as the session does
+        except (TypeError, ValueError):
+            return self.app.session.pack(content)  # which cleans it
 
     def _end_child(self) -> None:
         """In a child that a cell forked, and that came to the end of the cell: the process ends.
@@ -422,9 +436,12 @@ class Worker:
         return results.hidden_names(self.shell)
 
     def _flush(self) -> None:
-        for stream in self.app.streams:
+        out, err = streams = self.app.streams
+        for stream in streams:
             stream.flush()
         for file in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            if file is out or file is err:
+                continue
             try:
                 file.flush()  # type: ignore[union-attr]
             except Exception:  # the user's own stream
@@ -444,8 +461,20 @@ def _message(frame: Frame) -> Message:
     }
 
 
+_encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
+_scan = json.JSONDecoder().scan_once
+
+
 def _loads(data: bytes | None) -> dict[str, t.Any]:
-    found = json.loads(data) if data else {}
+    if not data or data == b"{}":
+        return {}
+    text = data.decode("utf-8", "surrogatepass")
+    try:
+        found, end = _scan(text, 0)  # as json.loads, in one call
+    except StopIteration:
+        end = -1
+    if end != len(text):
+        found = json.loads(data)
     if not isinstance(found, dict):
         raise TypeError(f"a part of the message is a {type(found).__name__}, not an object")
     return found

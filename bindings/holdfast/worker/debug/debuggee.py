@@ -117,9 +117,6 @@ def attached() -> bool:
 def lines_kept(shell: t.Any) -> t.Iterator[None]:
     """While somebody debugs, IPython keeps a cell's empty first lines: breakpoints are counted
     from the first line that the client shows."""
-    if not attached():
-        yield
-        return
     from IPython.core.inputtransformer2 import leading_empty_lines
 
     transforms = shell.input_transformer_manager.cleanup_transforms

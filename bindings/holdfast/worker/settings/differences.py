@@ -117,20 +117,17 @@ class Differences:
     # ---- which modules
 
     def see(self, nodes: t.Iterable[ast.AST]) -> None:
-        """A cell of these statements is about to run."""
-        for node in nodes:
-            for one in ast.walk(node):
-                if isinstance(one, ast.Name):
-                    self._names.add(one.id)
-                elif isinstance(one, (ast.Import, ast.ImportFrom)):
-                    self._names.update(
-                        part.asname or part.name.partition(".")[0] for part in one.names
-                    )
-                    self._modules.update(_imported_by(one))
-                elif isinstance(one, ast.Attribute) and (chain := chain_of(one)):
-                    self._chains.add(chain)
-                elif isinstance(one, ast.Call):
-                    self._expect_patched(one)
+        """A cell is about to run, of which these are all nodes."""
+        for one in nodes:
+            if isinstance(one, ast.Name):
+                self._names.add(one.id)
+            elif isinstance(one, (ast.Import, ast.ImportFrom)):
+                self._names.update(part.asname or part.name.partition(".")[0] for part in one.names)
+                self._modules.update(_imported_by(one))
+            elif isinstance(one, ast.Attribute) and (chain := chain_of(one)):
+                self._chains.add(chain)
+            elif isinstance(one, ast.Call):
+                self._expect_patched(one)
         self.resolve()
 
     def _expect_patched(self, call: ast.Call) -> None:
