@@ -462,7 +462,7 @@ def _message(frame: Frame) -> Message:
 
 
 _encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
-_scan = json.JSONDecoder().scan_once
+_scan = t.cast(t.Any, json.JSONDecoder()).scan_once
 
 
 def _loads(data: bytes | None) -> dict[str, t.Any]:
