@@ -322,7 +322,9 @@ def test_cells_find_what_lies_beside_the_notebook(directory, tmp_path):
     assert len(list((tmp_path / "out").glob("scorep-*/traces.otf2"))) == 1
 
 
-@pytest.mark.parametrize(("record", "kinds"), [("all", "IIp"), ("none", "ppp")])
+@pytest.mark.parametrize(
+    ("record", "kinds"), core([("all", "IIp"), ("none", "ppp")], [("all", "IIp")])
+)
 def test_each_cell_is_recorded_or_none_is(directory, tmp_path, record, kinds):
     (tmp_path / "prefix").symlink_to(directory / "prefix")
     cells = ["def f(): pass\nf()", RECORDED + "f()", "%holdfast last"]

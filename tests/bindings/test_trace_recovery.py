@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 
+import effort
 import pytest
 from trace_reader import AVAILABLE, Trace, profiled
 
@@ -108,7 +109,7 @@ def test_threads_and_full_logs(start, tmp_path):
     assert flushes
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", effort.core(range(6), [0, 1]))
 def test_a_kill_at_any_time(start, tmp_path, seed):
     """While threads record, while a log is followed by the next, while all is written."""
     program = start(

@@ -1,8 +1,8 @@
-"""One server for all tests here, and one browser for each module, in which JupyterLab is loaded once.
+"""One server and one browser for all tests here; in its first page JupyterLab is loaded once.
 
-A test opens its notebook there, with a kernel of its own. The browser ends with each module: playwright runs an
-event loop, beside which no other test could have one. A test that fails leaves a picture of what was seen,
-`NAME.png` in the server's directory, and the next one has another page. Where there is no JupyterLab, playwright
+A test opens its notebook there, with a kernel of its own. The browser ends with the last test of this directory:
+playwright runs an event loop, beside which no test elsewhere could have one. A test that fails leaves a picture of
+what was seen, `NAME.png` in the server's directory, and the next one has another page. Where there is no JupyterLab, playwright
 or Chromium, the tests are skipped.
 """
 
@@ -26,7 +26,7 @@ def server(tmp_path_factory):
     server.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory):
     pytest.importorskip("playwright.sync_api")
     if not lab.chromium_program():
@@ -35,7 +35,7 @@ def browser(tmp_path_factory):
         yield context
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def pages():
     """The page of each kind that the next test goes on with."""
     return {}

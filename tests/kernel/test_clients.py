@@ -277,6 +277,6 @@ def test_a_short_soak(place):
         del sys.path[0]
     from jupyter_client.manager import KernelManager
 
-    rounds = 200 if effort.IS_LONG else 6
+    rounds = 200 if effort.IS_LONG else 2
     counts = soak.soak(KernelManager(kernel_name="holdfast"), 1, rounds)
     assert counts["rounds"] == rounds

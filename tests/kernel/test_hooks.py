@@ -1,5 +1,6 @@
 """Hooks of the process that the notebook sets, and the ones that were there before."""
 
+import effort
 import pytest
 
 HEADS = {run: f"%%execute_with_scorep --run={run}\n" for run in ("forked", "isolated")}
@@ -24,8 +25,7 @@ HOOKS = {
 }
 
 
-@pytest.mark.parametrize("run", HEADS)
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize(("hook", "run"), effort.in_turn(HOOKS, HEADS))
 def test_what_a_hook_changes_is_seen(shared_kernel, hook, run):
     make, call = HOOKS[hook]
     for code in (
@@ -38,8 +38,7 @@ def test_what_a_hook_changes_is_seen(shared_kernel, hook, run):
     assert shared_kernel.run("seen, len(shown)").result == "((1, True), 1)"
 
 
-@pytest.mark.parametrize("run", HEADS)
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@pytest.mark.parametrize(("name", "run"), effort.in_turn(["stdout", "stderr"], HEADS))
 def test_a_stream_that_was_replaced_comes_back(shared_kernel, name, run):
     code = f"import io, sys; old = sys.{name}; sys.{name} = io.StringIO(); saved = {{}}"
     assert shared_kernel.run(HEADS[run] + code).status == "ok"

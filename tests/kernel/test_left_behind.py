@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import effort
 import pytest
 
 from waiting import until
@@ -27,8 +28,7 @@ def test_shared_memory_is_removed_when_the_notebook_ends(start_kernel, maker):
     assert not Path("/dev/shm", name).exists()
 
 
-@pytest.mark.parametrize("run", HEADS)
-@pytest.mark.parametrize("what", SEMAPHORES)
+@pytest.mark.parametrize(("what", "run"), effort.in_turn(SEMAPHORES, HEADS))
 def test_a_cell_leaves_no_semaphores(shared_kernel, what, run):
     if what == "loky":
         pytest.importorskip("joblib")
@@ -66,8 +66,7 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("run", HEADS)
-@pytest.mark.parametrize("what", LEFT)
+@pytest.mark.parametrize(("what", "run"), effort.in_turn(LEFT, HEADS))
 def test_a_cell_leaves_no_worker_of_an_executor_and_no_daemon(shared_kernel, what, run):
     before, code = LEFT[what]
     if run == "isolated":

@@ -1,5 +1,6 @@
 """`%reset` and its like in a cell that runs in another process: the notebook forgets what the cell has."""
 
+import effort
 import pytest
 
 HEADS = {run: f"%%execute_with_scorep --run={run}\n" for run in ("forked", "isolated")}
@@ -16,8 +17,7 @@ WHAT = {
 }
 
 
-@pytest.mark.parametrize("run", HEADS)
-@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize(("what", "run"), effort.in_turn(WHAT, HEADS))
 def test_the_notebook_forgets_it(shared_kernel, run, what):
     code, question, result = WHAT[what]
     number = shared_kernel.run("x = 1; [x]").content["execution_count"]

@@ -14,7 +14,7 @@ from jupyter_client.restarter import KernelRestarter
 from processes import kill
 from waiting import until
 
-KILLS = 14 if effort.IS_LONG else 5
+KILLS = 14 if effort.IS_LONG else 3
 STATE = """
 import os, time
 class Slow:

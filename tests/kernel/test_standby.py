@@ -103,7 +103,7 @@ def lazy(tmp_path):
 
 def lazy_kernel(start_plain, lazy, number, **env):
     let_fail(lazy, number)
-    env |= {"HOLDFAST_READY_SECONDS": "2", "PLAIN_WORKER_LAZY": str(lazy)}
+    env |= {"HOLDFAST_READY_SECONDS": "1", "PLAIN_WORKER_LAZY": str(lazy)}
     return start_plain(env=env)
 
 
@@ -119,7 +119,7 @@ def test_two_that_never_get_ready_are_an_error(start_plain, lazy):
     kernel = lazy_kernel(start_plain, lazy, 1000)
     outcome = kernel.run(CELL + "role")
     assert outcome.content["ename"] == "CellDied"
-    assert "not ready within 2 seconds" in outcome.content["evalue"]
+    assert "not ready within 1 seconds" in outcome.content["evalue"]
     assert kernel.run("role").result == "'main'"
     let_fail(lazy, 0)
     outcome = kernel.run(CELL + "role")
