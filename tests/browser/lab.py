@@ -274,10 +274,10 @@ class Notebook:
         from playwright.sync_api import TimeoutError
 
         pressed = self.page.locator(".jp-DebuggerBugButton[aria-pressed='true']").first
-        for _ in range(6):
+        for _ in range(12):
             self.page.locator(".jp-DebuggerBugButton").first.click()
             with contextlib.suppress(TimeoutError):
-                pressed.wait_for(state="attached", timeout=10_000)
+                pressed.wait_for(state="attached", timeout=5_000)
                 return
         raise AssertionError("the debugger isn't turned on")
 

@@ -170,16 +170,6 @@ def test_a_main_worker_that_dies_before_its_bytes_are_written_names_them(lend_gp
     assert "to-host" not in log.words()
 
 
-def test_forks_come_before_cuda(kernel):
-    """Neither the fork server nor a standby starts CUDA by importing PyTorch or waiting."""
-    kernel.run("import torch; import time; time.sleep(0.5)")
-    kernel.run("torch.nn.Linear(3, 3)")
-    asked = "torch.cuda.is_initialized(), torch.cuda._is_in_bad_fork()"
-    for _ in range(2):
-        assert kernel.run(CELL + asked).result == "(False, False)"
-    assert kernel.run(asked).result == "(False, False)"
-
-
 def test_on_a_gpu(kernel):
     a_gpu_is_needed()
     kernel.run(

@@ -58,6 +58,25 @@ def test_torch(kernel):
     assert outcome.stream().startswith("True True\n")
 
 
+def test_an_autograd_graph(kernel):
+    needed("torch")
+    check(kernel.run("import torch; w = torch.ones(2, requires_grad=True); loss = (w * w).sum()"))
+    outcome = check(kernel.run(INSTRUMENTED + "loss.backward(); w.grad"))
+    assert outcome.result == "tensor([2., 2.])"
+
+
+def test_forks_come_before_cuda(kernel):
+    """Neither the fork server nor a standby starts CUDA by importing PyTorch or waiting."""
+    needed("torch")
+    kernel.run("import torch; import time; time.sleep(0.5)")
+    kernel.run("torch.nn.Linear(3, 3)")
+    asked = "torch.cuda.is_initialized(), torch.cuda._is_in_bad_fork()"
+    for _ in range(2):
+        clean = kernel.run("%%execute_with_scorep --run=isolated\n" + asked, timeout=120)
+        assert clean.result == "(False, False)"
+    assert kernel.run(asked).result == "(False, False)"
+
+
 TENSORFLOW = """
 import tensorflow as tf, keras, numpy as np
 keras.utils.set_random_seed(1)

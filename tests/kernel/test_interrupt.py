@@ -64,7 +64,14 @@ def test_the_traceback_ends_where_the_code_was(kernel, head):
     assert "time.sleep" in lines and "interrupt.py" not in lines
 
 
-@pytest.mark.parametrize(("head", "way"), effort.in_turn(HEADS, ["message", "signal"]))
+@pytest.mark.parametrize(
+    ("head", "way"),
+    # The rollback of a cell in the main worker: test_rollback.py.
+    effort.core(
+        [(head, way) for head in HEADS for way in ("message", "signal")],
+        [("plain", "message"), ("isolated", "signal"), ("forked", "signal")],
+    ),
+)
 def test_code_that_cannot_be_interrupted_is_ended(short, head, way):
     short.run("kept = [5]")
     short.settle()

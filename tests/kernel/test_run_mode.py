@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from needed import needed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bindings"))
 from trace_reader import AVAILABLE, Trace  # noqa: E402
@@ -84,13 +83,6 @@ def test_what_could_not_be_handed_over_is_reported(isolated_kernel):
     assert "--run" not in isolated_kernel.run("nobody_made_this").content["evalue"]
     assert ok(isolated_kernel, make.replace(CELL, IN_PROCESS)).stream("stderr") == ""
     assert ok(isolated_kernel, "next(made)").result == "0"
-
-
-def test_an_autograd_graph(kernel):
-    needed("torch")
-    ok(kernel, "import torch; w = torch.ones(2, requires_grad=True); loss = (w * w).sum()")
-    outcome = ok(kernel, CELL + "loss.backward(); w.grad")
-    assert outcome.result == "tensor([2., 2.])"
 
 
 def test_a_clean_process_is_asked_for(kernel):
