@@ -35,6 +35,7 @@ MODULES = (
 )
 HEADERS = (
     "shm_store/include/holdfast/store.h",
+    "shm_store/include/holdfast/array.h",
     "shm_store/include/holdfast/save.h",
     "shm_store/include/holdfast/status.h",
     "shm_store/include/holdfast/error.h",

@@ -64,14 +64,18 @@ def flags(prefix, *options):
     return run("pkg-config", moved, *options, env=variables).split()
 
 
-def compile_and_run(prefix, tmp_path, source, *extra):
+COMPILERS = {".c": ("cc", "-std=c11"), ".cc": ("c++", "-std=c++17")}
+
+
+def compile_and_run(prefix, tmp_path, source, *words):
     program = tmp_path / "program"
     cflags = flags(prefix, "--cflags", "holdfast")
-    libs = flags(prefix, "--libs", *extra, "holdfast")
-    run("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *cflags,
+    libs = flags(prefix, "--libs", "holdfast")
+    run(*COMPILERS[source.suffix], "-Wall", "-Wextra", "-Wpedantic", "-Werror", *cflags,
         str(source), "-o", str(program), *libs)  # fmt: skip
     directory = next(flag[2:] for flag in libs if flag.startswith("-L"))
-    return run(str(program), env=os.environ | {"LD_LIBRARY_PATH": directory}, cwd=tmp_path)
+    environment = os.environ | {"LD_LIBRARY_PATH": directory}
+    return run(str(program), *words, env=environment, cwd=tmp_path)
 
 
 def test_ten_lines_of_c(prefix, tmp_path):
@@ -84,12 +88,32 @@ def test_example_store(prefix, tmp_path):
     assert compile_and_run(prefix, tmp_path, ROOT / "examples/store.c")
 
 
+@pytest.mark.parametrize("suffix", [".c", ".cc"])
+def test_example_readers(prefix, tmp_path, suffix):
+    """As they are installed, beside the page that they are written from."""
+    numpy, store = pytest.importorskip("numpy"), pytest.importorskip("holdfast.store")
+    if shutil.which(COMPILERS[suffix][0]) is None:
+        pytest.skip("no compiler")
+    destination, _ = prefix
+    folder = next(destination.rglob("share/doc/holdfast"))
+    assert (folder / "formats.md").exists()
+    with store.Session.create() as session:
+        session["x"] = numpy.arange(6000.0).reshape(1000, 6)
+        session["rows"] = session["x"][::-2]
+        session.commit()
+        words = session.name, "rows"
+        said = compile_and_run(prefix, tmp_path, folder / f"examples/array_reader{suffix}", *words)
+        session.destroy()
+    whole = "3000 values from 6 to 5999, mean 3002.5\n"
+    assert said == (whole if suffix == ".c" else "5994 5995 5996 5997 5998 5999\n")
+
+
 def test_headers_stand_alone(prefix, tmp_path):
     # Each public header compiles by itself, as C and as C++.
     destination, _ = prefix
     headers = sorted(destination.rglob("include/holdfast/*.h"))
     names = {header.name for header in headers}
-    assert {"store.h", "codec.h", "kernel.h", "status.h", "error.h"} <= names
+    assert {"store.h", "array.h", "codec.h", "kernel.h", "status.h", "error.h"} <= names
     for header in headers:
         text = f"#include <holdfast/{header.name}>\nint main(void) {{ return 0; }}\n"
         for compiler, suffix in (("cc", "c"), ("c++", "cc")):

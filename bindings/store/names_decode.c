@@ -22,6 +22,7 @@
 #include "array.h"
 #include "codec_call.h"
 #include "graph.h"
+#include "member_meta.h"
 #include "names_format.h"
 #include "names_type.h"
 
@@ -426,22 +427,44 @@ take_own_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t 
                   : 0;
 }
 
-/* Of the names of a group: each one's entry says only its group and type. */
+/* What the entry of each name of a group says. The places are those in the stored
+ * entry, as in a save. A dict: name -> meta. */
+static PyObject *
+member_metas(hfi_decoding *at, const hfi_entry_sink *sink, PyObject *group,
+             PyObject *values) {
+    hf_entry stored = {.struct_size = sizeof stored};
+    PyObject *metas = find_entry(at, group, &stored) < 0 ? NULL : PyDict_New();
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    hfi_places places;
+    hfi_places_init(&places, sink, stored.payload, stored.payload_size);
+    while (metas && PyDict_Next(values, &position, &name, &value)) {
+        Py_INCREF(name);
+        PyObject *meta = hfi_member_meta(&places, value, group);
+        if (!meta || PyDict_SetItem(metas, name, meta) < 0)
+            Py_CLEAR(metas);
+        Py_XDECREF(meta);
+        Py_DECREF(name);
+    }
+    hfi_places_fini(&places);
+    return metas;
+}
+
+/* Of the names of a group, whose encoding the sink has. */
 static int
 take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
                       PyObject *values) {
-    PyObject *name, *value;
+    PyObject *metas = member_metas(at, sink, group, values), *name, *meta;
     Py_ssize_t position = 0;
-    int failed = 0;
-    while (!failed && PyDict_Next(values, &position, &name, &value)) {
+    int failed = !metas;
+    while (!failed && PyDict_Next(metas, &position, &name, &meta)) {
         hfi_record *record = decoded_record(at, name);
         if (!record || !hfi_record_group(record))
             continue;
-        Py_INCREF(name);
-        failed = hfi_member_encode(at->state, sink, value, group) < 0 ||
+        failed = hfi_member_encode(at->state, sink, meta) < 0 ||
                  take_own_digest(at, sink, name, HF_CODEC_MEMBER) < 0;
-        Py_DECREF(name);
     }
+    Py_XDECREF(metas);
     return failed ? -1 : 0;
 }
 

@@ -29,6 +29,7 @@
 
 #include "codec_call.h"
 #include "graph.h"
+#include "member_meta.h"
 #include "names_format.h"
 
 int
@@ -196,7 +197,7 @@ save_single(hfi_encoder *at, hfi_member *one) {
 static int
 save_member(hfi_encoder *at, hfi_member *one) {
     if (accept_member(at, one) < 0 ||
-        hfi_member_encode(at->changes->state, &at->sink, one->value, one->group) < 0)
+        hfi_member_encode(at->changes->state, &at->sink, one->meta) < 0)
         return -1;
     hfi_record *record;
     int changed = put_encoding(at, one->key, HF_CODEC_MEMBER, one->group, &record);
@@ -290,6 +291,31 @@ member_values(hfi_member *const *list, size_t count) {
     return values;
 }
 
+/* Note the group's key in its members, and what their own entries say. The places of
+ * memory are those in the entry that holds: the sink's, or the stored one if that is
+ * the same. */
+static int
+note_group(hfi_encoder *at, hfi_member **list, size_t count, PyObject *key,
+           int changed) {
+    hf_entry stored = {.struct_size = sizeof stored};
+    hfi_names *names = at->changes->names;
+    int found = changed ? 0 : hfi_names_find(at->changes->state, names, key, &stored);
+    if (found < 0)
+        return -1;
+    hfi_places places;
+    hfi_places_init(&places, &at->sink, changed ? at->sink.payload : stored.payload,
+                    changed ? at->sink.payload_size : stored.payload_size);
+    int failed = 0;
+    for (size_t i = 0; !failed && i < count; i++) {
+        list[i]->group = Py_NewRef(key);
+        list[i]->is_saved = (uint8_t)changed;
+        list[i]->meta = hfi_member_meta(&places, list[i]->value, key);
+        failed = !list[i]->meta;
+    }
+    hfi_places_fini(&places);
+    return failed ? -1 : 0;
+}
+
 /* Put the values of a group under one key, and note it in its members. A name that is
  * alone is put later, in the order of names. */
 static int
@@ -307,11 +333,7 @@ save_group(hfi_encoder *at, hfi_member **list, size_t count) {
         return save_apart(at, list, count);
     PyObject *key = status == HF_OK ? group_key(at, list, count) : NULL;
     int changed = key ? put_encoding(at, key, codec, NULL, NULL) : -1;
-    int failed = changed < 0;
-    for (size_t i = 0; !failed && i < count; i++) {
-        list[i]->group = Py_NewRef(key);
-        list[i]->is_saved = changed > 0;
-    }
+    int failed = changed < 0 || note_group(at, list, count, key, changed > 0) < 0;
     Py_XDECREF(key);
     return failed ? -1 : 0;
 }

@@ -95,24 +95,3 @@ hfi_sink_classes(const hfi_entry_sink *sink, uint32_t codec) {
     return codec == HF_CODEC_PICKLE ? classes_in(sink->meta, sink->meta_size)
                                     : PyTuple_New(0);
 }
-
-int
-hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
-                  PyObject *group) {
-    const char *type = Py_TYPE(value)->tp_name;
-    Py_ssize_t size = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(group, &size);
-    if (!text)
-        return -1;
-    hfi_meta_writer meta;
-    hf_error error = HF_ERROR_INIT;
-    hfi_meta_writer_init(&meta, 2);
-    hfi_meta_put_text(&meta, "type", type, strlen(type));
-    hfi_meta_put_text(&meta, "group", text, (size_t)size);
-    hfi_entry_sink_clear(sink);
-    hf_status status = hfi_meta_writer_finish(&meta, &sink->base, &error);
-    if (status == HF_OK)
-        return 0;
-    hfi_raise(state, status, &error);
-    return -1;
-}

@@ -68,9 +68,4 @@ PyObject *hfi_entry_classes(const hf_entry *entry);
 /* The same of the encoding in a sink. */
 PyObject *hfi_sink_classes(const hfi_entry_sink *sink, uint32_t codec);
 
-/* Encode "the value of this name is in that group" into the sink, which is emptied
- * first. -1 with an exception. */
-int hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
-                      PyObject *group);
-
 #endif

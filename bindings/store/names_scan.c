@@ -248,6 +248,7 @@ hfi_scan_fini(hfi_scan *scan) {
         Py_DECREF(scan->members[i].key);
         Py_DECREF(scan->members[i].value);
         Py_XDECREF(scan->members[i].group);
+        Py_XDECREF(scan->members[i].meta);
     }
     for (size_t i = 0; i < scan->other_count; i++)
         Py_DECREF(scan->others[i]);

@@ -38,6 +38,7 @@ typedef struct hfi_member {
     PyObject *key;             /* owned */
     PyObject *value;           /* owned */
     PyObject *group;           /* owned: key of the group that has the value; or NULL */
+    PyObject *meta;            /* owned: with `group`, of the member's own entry */
     Py_ssize_t namespace_refs; /* that functions behind it hold */
     uint8_t is_class;
     uint8_t is_untouched; /* looked at for its group's sake, perhaps */

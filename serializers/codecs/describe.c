@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/unpacker.h"
 #include "plain_format.h"
-#include "unpacker.h"
 
 enum {
     TEXT_SHOWN = 32, /* bytes of a str that are shown */

@@ -9,9 +9,7 @@
  * of objects are no memory in this sense, and views of a memmap stay views of its file;
  * pickle carries them.
  *
- * The dtype is NumPy's type string where that says everything, else ("descr") the
- * pickle of the dtype: structured ones, with titles, offsets or metadata. A restored
- * array has the region as its base, so ndarray.resize() in place isn't possible on it;
+ * Dtype, shape and strides are in the meta (array_meta.c). A restored array has the region as its base, so ndarray.resize() in place isn't possible on it;
  * NumPy allows that only to arrays that own malloc'ed memory.
  *
  * bytes, bytearray and array.array of HFI_BUFFER_BYTES_MIN or more are buffers as well,
@@ -21,13 +19,12 @@
  *
  * The meta is untrusted: every element's address is checked against the buffer.
  */
-#include "array.h"
+#include "array_meta.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "python_codecs.h"
-#include "meta.h"
 #include "python_error.h"
 
 typedef enum kind {
@@ -82,86 +79,22 @@ buffer_accepts(const hf_codec *codec, void *value) {
 
 /* ---- encoding ------------------------------------------------------------------- */
 
-/* The type string, or the type's letter if another type has the same string: `long
- * long` and `long` are two types of the same size. NULL with an exception. */
-static PyObject *
-simple_text(PyObject *dtype) {
-    PyObject *letter = PyObject_GetAttrString(dtype, "char");
-    PyObject *builtin = letter ? PyObject_GetAttrString(dtype, "isbuiltin") : NULL;
-    if (builtin && PyObject_IsTrue(builtin) == 1 &&
-        (PyUnicode_CompareWithASCIIString(letter, "q") == 0 ||
-         PyUnicode_CompareWithASCIIString(letter, "Q") == 0)) {
-        Py_DECREF(builtin);
-        return letter;
-    }
-    Py_XDECREF(letter);
-    if (!builtin)
-        return NULL;
-    Py_DECREF(builtin);
-    return PyObject_GetAttrString(dtype, "str");
-}
-
-/* The dtype's text, and its pickle if the text doesn't say everything (else Py_None).
- * New references. -1 with an exception. */
-static int
-dtype_texts(PyObject *array, PyObject **ret_text, PyObject **ret_pickle) {
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
-    PyObject *fields = dtype ? PyObject_GetAttrString(dtype, "names") : NULL;
-    PyObject *metadata = fields ? PyObject_GetAttrString(dtype, "metadata") : NULL;
-    PyObject *text = NULL, *pickle = NULL;
-    if (metadata && fields == Py_None && metadata == Py_None) {
-        text = simple_text(dtype);
-        pickle = Py_NewRef(Py_None);
-    } else if (metadata) {
-        PyObject *module = PyImport_ImportModule("pickle");
-        text = PyObject_Str(dtype);
-        pickle = module ? PyObject_CallMethod(module, "dumps", "Oi", dtype, 5) : NULL;
-        Py_XDECREF(module);
-    }
-    Py_XDECREF(dtype);
-    Py_XDECREF(fields);
-    Py_XDECREF(metadata);
-    if (!text || !pickle) {
-        Py_XDECREF(text);
-        Py_XDECREF(pickle);
-        return -1;
-    }
-    *ret_text = text;
-    *ret_pickle = pickle;
-    return 0;
-}
-
-static void
-put_numbers(hfi_meta_writer *meta, const char *key, const Py_ssize_t *numbers,
-            int count) {
-    hfi_meta_put_key(meta, key);
-    msgpack_pack_array(&meta->packer, (size_t)count);
-    for (int i = 0; i < count; i++)
-        msgpack_pack_int64(&meta->packer, numbers[i]);
-}
-
 static hf_status
-array_set_meta(const hfi_array_view *view, uint64_t offset, int is_own, PyObject *text,
-               PyObject *pickle, hf_sink *sink, hf_error *reterr) {
-    Py_ssize_t text_size = 0;
-    const char *words = PyUnicode_AsUTF8AndSize(text, &text_size);
-    if (!words)
-        return hfi_error_from_python(HF_DECLINED, reterr);
+array_set_meta(const hfi_array_view *view, uint64_t offset, int is_own,
+               const hfi_array_type *type, hf_sink *sink, hf_error *reterr) {
     hfi_meta_writer meta;
-    hfi_meta_writer_init(&meta, (pickle == Py_None ? 7u : 8u) + (unsigned)is_own);
+    hfi_meta_writer_init(&meta, hfi_array_meta_pairs(type) + 3u +
+                                    (type->descr != NULL) + (unsigned)is_own);
     hfi_meta_put_text(&meta, "type", kind_names[KIND_ARRAY],
                       strlen(kind_names[KIND_ARRAY]));
-    hfi_meta_put_text(&meta, "dtype", words, (size_t)text_size);
-    put_numbers(&meta, "shape", view->shape, view->dimensions);
-    put_numbers(&meta, "strides", view->strides, view->dimensions);
-    hfi_meta_put_number(&meta, "offset", offset);
+    hfi_array_meta_put(&meta, view, type, offset);
     hfi_meta_put_number(&meta, "writeable", (uint64_t)view->writeable);
     hfi_meta_put_number(&meta, "bytes", view->size);
     if (is_own)
         hfi_meta_put_number(&meta, "own", 1);
-    if (pickle != Py_None)
-        hfi_meta_put_bytes(&meta, "descr", PyBytes_AS_STRING(pickle),
-                           (size_t)PyBytes_GET_SIZE(pickle));
+    if (type->descr)
+        hfi_meta_put_bytes(&meta, "descr", PyBytes_AS_STRING(type->descr),
+                           (size_t)PyBytes_GET_SIZE(type->descr));
     return hfi_meta_writer_finish(&meta, sink, reterr);
 }
 
@@ -187,9 +120,9 @@ array_put_memory(hfi_array_view *view, hf_sink *sink, uint64_t *ret_offset,
 static hf_status
 array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
     hfi_array_view view;
-    PyObject *text, *pickle;
+    hfi_array_type type;
     /* First, since pickling the type runs Python code, which may resize the array. */
-    if (dtype_texts(array, &text, &pickle) < 0)
+    if (hfi_array_type_init(&type, array, 1) < 0)
         return hfi_error_from_python(HF_DECLINED, reterr);
     hf_status status;
     uint64_t offset = 0;
@@ -205,12 +138,11 @@ array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
         status = array_put_memory(&view, sink, &offset, reterr);
         int is_own = view.owner == array && view.low_size < HFI_ARRAY_INLINE_MAX;
         if (status == HF_OK)
-            status = array_set_meta(&view, offset, is_own, text, pickle, sink, reterr);
+            status = array_set_meta(&view, offset, is_own, &type, sink, reterr);
     }
     hfi_array_view_fini(&view);
 out:
-    Py_DECREF(text);
-    Py_DECREF(pickle);
+    hfi_array_type_fini(&type);
     return status;
 }
 

@@ -11,7 +11,7 @@
  */
 #include "meta.h"
 
-#include "codecs/unpacker.h"
+#include "base/unpacker.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #define HOLDFAST_PLAIN_DECODER_H
 
 #include "codecs/plain_format.h"
-#include "codecs/unpacker.h"
+#include "base/unpacker.h"
 #include "plain.h"
 
 typedef struct hfi_decoder_frame {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "codecs/describe.h"
-#include "codecs/unpacker.h"
+#include "base/unpacker.h"
 #include "driver.h"
 #include "support/check.h"
 

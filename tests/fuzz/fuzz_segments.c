@@ -2,9 +2,10 @@
  *
  * An input is a list of patches to a good object, and what is to be done about
  * checksums and the writer lock. The object is listed, opened, described, walked,
- * verified, scrubbed, published to, committed to, reaped and closed. Each of these
- * gives a status of its own or an answer; none crashes, hangs, or reads outside of the
- * object (what lies outside isn't mapped, or beyond the end of the file).
+ * verified, scrubbed, published to, committed to, reaped and closed, and its arrays are
+ * read. Each of these gives a status of its own or an answer; none crashes, hangs, or
+ * reads outside of the object (what lies outside isn't mapped, or beyond the end of the
+ * file).
  *
  *   byte 0    1: checksums of nodes, entries, root and manifest are put right, as a
  *                forger would, so that what they protect is reached
@@ -39,6 +40,7 @@
 
 #include "../shm_store/store_fixture.h"
 #include "driver.h"
+#include "arrays/array_layout.h"
 #include "base/checksum.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
@@ -110,6 +112,34 @@ note_object(void *context, const hfi_ref *ref, const hfi_entry_record *record,
     return HF_OK;
 }
 
+/* An array of 400 bytes, one in a region, and one in the memory of the second. */
+static void
+put_arrays(hf_commit *commit, hf_region *region) {
+    static const char more[] = "\xd9\5group\xd9\3far\xd9\6buffer\0";
+    hf_array array = {.struct_size = sizeof array,
+                      .kind = 'f',
+                      .byte_order = '<',
+                      .itemsize = 8,
+                      .dimensions = 2,
+                      .shape = {5, 10},
+                      .strides = {-80, 8}};
+    unsigned char meta[HFI_ARRAY_META_MAX];
+    array.data = (char *)hf_region_address(region) + 400;
+    OK(hf_array_put(commit, "near", 4, &array, NULL));
+    array.region = region;
+    OK(hf_array_put(commit, "far", 3, &array, NULL));
+    size_t size = hfi_array_layout_write(&array, 480, meta);
+    meta[0] += 2;
+    memcpy(meta + size, more, sizeof more - 1);
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "member",
+                      .key_size = 6,
+                      .codec = HFI_CODEC_MEMBER,
+                      .meta = meta,
+                      .meta_size = size + sizeof more - 1};
+    OK(hf_commit_put(commit, &value, NULL));
+}
+
 static void
 fill_session(hf_session *session) {
     static char large[LARGE];
@@ -119,6 +149,11 @@ fill_session(hf_session *session) {
     OK(hf_region_reserve(session, 3 * 4096, 1, &region, NULL, NULL));
     memset(hf_region_address(region), 'b', 3 * 4096);
     commit_value(session, "buffer", "buffer", 6, region);
+    hf_region_release(region);
+    OK(hf_region_reserve(session, 2 * 4096, 1, &region, NULL, NULL));
+    OK(hf_commit_begin(session, &commit, NULL));
+    put_arrays(commit, region);
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
     hf_region_release(region);
     commit_value(session, "large", large, sizeof large, NULL);
     commit_value(session, "gone", "gone", 4, NULL);
@@ -341,7 +376,7 @@ read_entry(void *context, const hf_entry *entry) {
     read_bytes(entry->key, entry->key_size + 1);
     read_bytes(entry->meta, entry->meta_size);
     read_bytes(entry->payload, entry->payload_size);
-    if (is_exact && entry->payload_size <= HFI_INLINE_MAX)
+    if (is_exact && entry->codec == 1 && entry->payload_size <= HFI_INLINE_MAX)
         CHECK(strlen(entry->key) == entry->payload_size &&
               memcmp(entry->key, entry->payload, entry->payload_size) == 0);
     for (uint32_t i = 0; i < entry->buffer_count && i < 4; i++) {
@@ -368,16 +403,30 @@ read_difference(void *context, const hf_entry *before, const hf_entry *after) {
 static int
 went_well(hf_status status, const hf_error *error) {
     CHECK(status == HF_OK || status == HF_NOT_FOUND || status == HF_CONFLICT ||
-          status < 0);
+          status == HF_DECLINED || status < 0);
     CHECK(status >= 0 || error->message[0]);
     return status == HF_OK;
 }
 
 #define TRY(call) (error = (hf_error)HF_ERROR_INIT, went_well(call, &error))
 
+/* All bytes that an array says it has can be read. */
+static void
+read_array(hf_snapshot *snapshot, const char *key) {
+    hf_array array = {.struct_size = sizeof array};
+    hf_error error;
+    uint64_t before, size;
+    if (!TRY(hf_array_of(snapshot, key, strlen(key), &array, &error)))
+        return;
+    CHECK(hfi_array_span(&array, &before, &size) == 0);
+    read_bytes((char *)array.data - before, size);
+    hf_array_release(&array);
+}
+
 static void
 read_snapshot(hf_session *session, hf_snapshot *snapshot) {
-    static const char *const keys[] = {"k0", "k7", "k39", "large", "buffer", "gone"};
+    static const char *const keys[] = {"k0",   "k7",   "k39", "large", "buffer",
+                                       "gone", "near", "far", "member"};
     hf_error error;
     hf_entry entry = {.struct_size = sizeof entry};
     (void)TRY(hf_snapshot_each(snapshot, read_entry, snapshot, &error));
@@ -387,6 +436,7 @@ read_snapshot(hf_session *session, hf_snapshot *snapshot) {
         if (TRY(hf_snapshot_find(snapshot, keys[i], strlen(keys[i]), &entry, &error))) {
             read_entry(snapshot, &entry);
             (void)hf_session_quarantined(session, &entry);
+            read_array(snapshot, keys[i]);
         }
 }
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [
     "serializers/codecs/describe.c",
     "serializers/codecs/packer.c",
-    "serializers/codecs/unpacker.c",
+    "shm_store/base/unpacker.c",
     "serializers/python/plain.c",
     "serializers/python/plain_atoms.c",
     "serializers/python/plain_decoder.c",

@@ -6,7 +6,7 @@
  */
 #include "codecs/packer.h"
 
-#include "codecs/unpacker.h"
+#include "base/unpacker.h"
 #include "support/check.h"
 
 static void

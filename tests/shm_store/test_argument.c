@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/argument.h"
+#include "holdfast/array.h"
 #include "holdfast/save.h"
 #include "store_fixture.h"
 
@@ -124,6 +125,22 @@ try_snapshots(void) {
     CHECK(!hf_snapshot_holds(NULL, &entry, 0, "x", 1));
     CHECK(!hf_snapshot_holds(snapshot, NULL, 0, "x", 1));
     CHECK(!hf_snapshot_holds(snapshot, &entry, 0, NULL, 1));
+}
+
+static void
+try_arrays(void) {
+    hf_array array = {.struct_size = sizeof array, .kind = 'b', .byte_order = '|'};
+    hf_commit *commit;
+    array.itemsize = 1;
+    NEEDS("snapshot", hf_array_of(NULL, "x", 1, &array, &error));
+    NEEDS("key", hf_array_of(snapshot, NULL, 1, &array, &error));
+    NEEDS("ret_array", hf_array_of(snapshot, "x", 1, NULL, &error));
+    OK(hf_commit_begin(session, &commit, NULL));
+    NEEDS("commit", hf_array_put(NULL, "x", 1, &array, &error));
+    NEEDS("key", hf_array_put(commit, NULL, 1, &array, &error));
+    NEEDS("array", hf_array_put(commit, "x", 1, NULL, &error));
+    hf_commit_abort(commit);
+    hf_array_release(NULL);
 }
 
 static void
@@ -271,6 +288,7 @@ main(void) {
     OK(hf_snapshot_find(snapshot, "x", 1, &entry, NULL));
     try_sessions();
     try_snapshots();
+    try_arrays();
     try_regions();
     try_turns();
     try_commits();

@@ -1,7 +1,7 @@
 /* test_unpacker.c - heads one by one, cuts, lies and depth. */
-#include "codecs/unpacker.h"
+#include "base/unpacker.h"
 
-#include "support/check.h"
+#include "../support/check.h"
 
 static hf_status
 skip(const char *bytes, size_t size, unsigned depth, size_t *ret_taken) {

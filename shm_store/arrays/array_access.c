@@ -1,0 +1,233 @@
+/* array_access.c - arrays by a public header: hf_array_of, hf_array_release, hf_array_put.
+ *
+ * An array is in an entry of its own, or it shares memory with other variables. Then
+ * its entry names the group that has the memory, and says where in it the array is. In
+ * both cases one buffer of the store is mapped, or a part of the payload is copied.
+ *
+ * A reader's array holds its region, which pins the extents. So it outlives the
+ * snapshot, and the next commits of others.
+ */
+#include "holdfast/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array_layout.h"
+#include "base/argument.h"
+#include "base/struct_size.h"
+
+/* hf_array.internal */
+typedef struct memory {
+    hf_region *region; /* or NULL */
+    void *copy;        /* or NULL */
+} memory;
+
+/* ---- reading --------------------------------------------------------------------- */
+
+static hf_status
+decline_value(const hf_entry *entry, const hfi_item *type, const char *why,
+              hf_error *reterr) {
+    if (type->kind != HFI_ITEM_STR)
+        return hf_error_set(reterr, HF_DECLINED, "it is no array but %s of codec %u%s",
+                            entry->codec == HFI_CODEC_PLAIN ? "plain data" : "a value",
+                            entry->codec, why);
+    return hf_error_set(reterr, HF_DECLINED, "it is no array but a %.*s%s",
+                        (int)(type->size < 200 ? type->size : 200),
+                        (const char *)type->data, why);
+}
+
+/* Where the memory begins, and its size: a mapping that `ret_memory` holds, or the
+ * payload. */
+static hf_status
+find_memory(hf_snapshot *snapshot, const hf_entry *entry, uint64_t buffer,
+            memory *ret_memory, char **ret_data, uint64_t *ret_size, hf_error *reterr) {
+    if (buffer == UINT64_MAX) {
+        *ret_data = (char *)(uintptr_t)entry->payload;
+        *ret_size = entry->payload_size;
+        return HF_OK;
+    }
+    if (buffer >= entry->buffer_count)
+        return hf_error_set(reterr, HF_E_CORRUPT, "an array without its buffer");
+    hf_status status =
+        hf_region_map(snapshot, entry, (uint32_t)buffer, &ret_memory->region, reterr);
+    if (status == HF_OK) {
+        *ret_data = hf_region_address(ret_memory->region);
+        *ret_size = hf_region_size(ret_memory->region);
+    }
+    return status;
+}
+
+/* A copy of the array's bytes, which may be none. */
+static hf_status
+copy_inline(memory *own, char **data, uint64_t before, uint64_t size,
+            hf_error *reterr) {
+    own->copy = malloc((size_t)size + 1);
+    if (!own->copy)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for %zu bytes",
+                            (size_t)size);
+    if (size)
+        memcpy(own->copy, *data - before, (size_t)size);
+    *data = (char *)own->copy + before;
+    return HF_OK;
+}
+
+/* The array that `layout` describes, whose memory is in `entry`. */
+static hf_status
+open_array(hf_snapshot *snapshot, const hf_entry *entry, hfi_array_layout *layout,
+           hf_array *ret_array, hf_error *reterr) {
+    uint64_t before, size, room = 0;
+    char *data = NULL;
+    memory *own = calloc(1, sizeof *own);
+    if (!own)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for an array");
+    hf_status status =
+        find_memory(snapshot, entry, layout->buffer, own, &data, &room, reterr);
+    if (status == HF_OK &&
+        (hfi_array_span(&layout->array, &before, &size) < 0 || layout->offset > room ||
+         before > layout->offset || size - before > room - layout->offset))
+        status = hf_error_set(reterr, HF_E_CORRUPT,
+                              "an array reaches out of its memory of %llu bytes",
+                              (unsigned long long)room);
+    if (status == HF_OK) {
+        data = room ? data + layout->offset : NULL;
+        if (!own->region)
+            status = copy_inline(own, &data, before, size, reterr);
+    }
+    if (status != HF_OK) {
+        hf_region_release(own->region);
+        free(own);
+        return status;
+    }
+    layout->array.data = data;
+    layout->array.region = own->region;
+    layout->array.internal = own;
+    hfi_struct_write(ret_array, &layout->array, sizeof layout->array);
+    return HF_OK;
+}
+
+/* The entry that has the memory of a member of a group. */
+static hf_status
+find_group(hf_snapshot *snapshot, const hfi_array_layout *layout, hf_entry *ret_entry,
+           hf_error *reterr) {
+    hf_status status = HF_NOT_FOUND;
+    if (layout->group.kind == HFI_ITEM_STR)
+        status = hf_snapshot_find(snapshot, (const char *)layout->group.data,
+                                  layout->group.size, ret_entry, reterr);
+    if (status == HF_NOT_FOUND)
+        return hf_error_set(reterr, HF_E_CORRUPT, "an array without its group");
+    return status;
+}
+
+hf_status
+hf_array_of(hf_snapshot *snapshot, const char *key, size_t key_size,
+            hf_array *ret_array, hf_error *reterr) {
+    HFI_NEED(reterr, snapshot, key, ret_array);
+    hf_entry entry = {.struct_size = sizeof entry};
+    hfi_array_layout layout;
+    hf_status status = HFI_STRUCT_CHECK_OUTPUT(ret_array, hf_array, internal, reterr);
+    if (status == HF_OK)
+        status = hf_snapshot_find(snapshot, key, key_size, &entry, reterr);
+    if (status != HF_OK)
+        return status;
+    int is_ours = entry.codec == HFI_CODEC_BUFFER || entry.codec == HFI_CODEC_MEMBER;
+    status = hfi_array_layout_read(entry.meta, entry.meta_size, &layout,
+                                   is_ours ? reterr : NULL);
+    if (!is_ours)
+        return decline_value(&entry, &layout.type, "", reterr);
+    if (status != HF_OK)
+        return status;
+    if (entry.codec == HFI_CODEC_BUFFER) {
+        if (!layout.is_array)
+            return decline_value(&entry, &layout.type, "", reterr);
+        if (layout.buffer == UINT64_MAX && entry.buffer_count)
+            layout.buffer = 0;
+    } else {
+        if (!layout.is_array)
+            return decline_value(&entry, &layout.type,
+                                 " (or where it is wasn't written)", reterr);
+        status = find_group(snapshot, &layout, &entry, reterr);
+        if (status != HF_OK)
+            return status;
+    }
+    return open_array(snapshot, &entry, &layout, ret_array, reterr);
+}
+
+void
+hf_array_release(hf_array *array) {
+    if (!array || array->struct_size < HFI_STRUCT_LEAST(hf_array, internal))
+        return;
+    memory *own = array->internal;
+    if (own) {
+        hf_region_release(own->region);
+        free(own->copy);
+        free(own);
+    }
+    array->data = array->internal = NULL;
+    array->valid = NULL;
+    array->region = NULL;
+}
+
+/* ---- writing --------------------------------------------------------------------- */
+
+/* Where the array's memory begins, and its size: the region, or what the elements
+ * span. */
+static hf_status
+choose_memory(const hf_array *array, hf_buffer *ret_buffer, uint64_t *ret_offset,
+              hf_error *reterr) {
+    uint64_t before, size;
+    if (array->valid || array->internal || !hfi_array_type_is_valid(array) ||
+        hfi_array_span(array, &before, &size) < 0)
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "no array: its kind, byte order, unit, itemsize and shape "
+                            "don't go together, or `valid` or `internal` is set");
+    if (!array->data && size)
+        return hf_error_set(reterr, HF_E_INVALID, "an array without `data`");
+    *ret_buffer = (hf_buffer){.struct_size = sizeof *ret_buffer};
+    ret_buffer->data = size ? (const char *)array->data - before : NULL;
+    ret_buffer->size = (size_t)size;
+    *ret_offset = before;
+    if (array->region && size) {
+        uintptr_t start = (uintptr_t)hf_region_address(array->region);
+        uintptr_t low = (uintptr_t)ret_buffer->data;
+        size_t room = hf_region_size(array->region);
+        if (low < start || low - start > room || size > room - (low - start))
+            return hf_error_set(reterr, HF_E_INVALID,
+                                "the array reaches out of its region of %zu bytes",
+                                room);
+        ret_buffer->region = array->region;
+        ret_buffer->data = NULL;
+        ret_buffer->size = 0;
+        *ret_offset += low - start;
+    }
+    return HF_OK;
+}
+
+hf_status
+hf_array_put(hf_commit *commit, const char *key, size_t key_size, const hf_array *array,
+             hf_error *reterr) {
+    HFI_NEED(reterr, commit, key, array);
+    hf_array own;
+    hf_buffer buffer;
+    uint64_t offset = 0;
+    unsigned char meta[HFI_ARRAY_META_MAX];
+    hf_status status = HFI_STRUCT_READ(&own, array, hf_array, internal, reterr);
+    if (status == HF_OK)
+        status = choose_memory(&own, &buffer, &offset, reterr);
+    if (status != HF_OK)
+        return status;
+    int is_inline = !buffer.region && buffer.size < HFI_ARRAY_INLINE_SIZE;
+    hf_value value = {.struct_size = sizeof value,
+                      .key = key,
+                      .key_size = key_size,
+                      .codec = HFI_CODEC_BUFFER,
+                      .meta = meta,
+                      .meta_size = hfi_array_layout_write(&own, offset, meta)};
+    if (is_inline) {
+        value.payload = buffer.data;
+        value.payload_size = buffer.size;
+    } else {
+        value.buffers = &buffer;
+        value.buffer_count = 1;
+    }
+    return hf_commit_put(commit, &value, reterr);
+}

@@ -1,0 +1,73 @@
+/* holdfast/array.h - arrays in a session, for programs of any language.
+ *
+ * An array is mapped, not copied, in both directions: a program reads an array of a
+ * notebook, and a notebook reads an array of a program. `docs/formats.md` says how
+ * arrays are kept in entries.
+ *
+ * Memory: what hf_array_of gives is a private mapping. Reading it copies nothing, and a
+ * write to it touches a page that only this process sees. It stays what it is while the
+ * notebook goes on, also after the snapshot was released and the session destroyed.
+ * Arrays of less than 16 KiB are copied. An address may be anything that the strides
+ * make it: nothing is aligned but the beginning of a buffer.
+ *
+ * Threads: hf_array_release may be called from any thread. Otherwise as the handles
+ * that are passed.
+ */
+#ifndef HOLDFAST_ARRAY_H
+#define HOLDFAST_ARRAY_H
+
+#include "store.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HF_ARRAY_DIMENSIONS_MAX 64
+
+/* Elements are `itemsize` bytes each. `kind` is NumPy's: 'b' a bool of one byte, 'i' and
+ * 'u' integers, 'f' a float, 'c' two floats, 'S' bytes and 'U' UTF-32, both padded with
+ * zeros, 'M' a time since 1970 and 'm' a duration, both int64 with the lowest value for
+ * "none", 'V' other bytes, such as structures. */
+typedef struct hf_array {
+    size_t struct_size; /* sizeof(hf_array) */
+    char kind;
+    char byte_order; /* '<' little-endian, '>' big-endian, '|' if it has none */
+    char unit[8];    /* of 'M' and 'm': "ns", "25us", "" without one; else "" */
+    uint32_t itemsize;
+    uint32_t dimensions; /* 0: one element */
+    int64_t shape[HF_ARRAY_DIMENSIONS_MAX];
+    int64_t strides[HF_ARRAY_DIMENSIONS_MAX]; /* bytes; may be 0 or negative */
+    void *data;                               /* the first element */
+    const unsigned char *valid; /* a bit for each element, the lowest first, 1 where
+                                 * there is a value; NULL: everywhere */
+    hf_region *region;          /* put: the region that `data` lies in, to publish it by
+                        * reference, or NULL. of: borrowed; NULL if it was copied */
+    void *internal;             /* the library's */
+} hf_array;
+
+/* The array under a key, also one that shares memory with other variables. Release it
+ * before the session is closed; the snapshot may be released first. HF_NOT_FOUND
+ * (without a message); HF_DECLINED: it is no array, and the message has its type, or an
+ * older version saved it together with others and didn't write where it is;
+ * HF_E_CORRUPT, HF_E_NOMEM, HF_E_SYSTEM; HF_E_INVALID: ret_array->struct_size is
+ * wrong. */
+HF_EXPORT HF_CHECK hf_status hf_array_of(hf_snapshot *snapshot, const char *key,
+                                         size_t key_size, hf_array *ret_array,
+                                         hf_error *reterr);
+
+/* Give back what hf_array_of filled, and empty it. NULL and an empty one are fine. */
+HF_EXPORT void hf_array_release(hf_array *array);
+
+/* Put an array into a commit, which Python reads as a numpy.ndarray. With `region` its
+ * memory is published by reference, as hf_buffer says; otherwise all bytes from the
+ * lowest element to the highest are copied. `valid` and `internal` must be NULL.
+ * HF_E_INVALID: kind, byte order, unit and itemsize don't go together, or elements lie
+ * outside of the region; and as hf_commit_put. */
+HF_EXPORT HF_CHECK hf_status hf_array_put(hf_commit *commit, const char *key,
+                                          size_t key_size, const hf_array *array,
+                                          hf_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
