@@ -178,7 +178,8 @@ TESTED_BY = {
     "tests/bindings/test_control.py": "bindings/store/channel_type.c",
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_array_reader.py": """
-        bindings/store/member_meta.c serializers/python/array_meta.c""",
+        bindings/store/member_meta.c
+        bindings/store/table_meta.c serializers/python/array_meta.c""",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_session_mapping.py": "serializers/python/foreign.c",

@@ -171,6 +171,25 @@ class Codec:
         """
         return None
 
+    def table(self, value: t.Any) -> tuple[int, list[str], list[tuple[t.Any, ...]]] | None:
+        """Say what the columns of a table are, for programs in other languages.
+
+        Parameters
+        ----------
+        value : object
+            A value of one of the types.
+
+        Returns
+        -------
+        tuple or None
+            The number of rows, the names of the columns, and parts. Each column is in one part: a
+            tuple of the places of its columns; an array whose last axis are the rows, of one column
+            or with one axis more for several, or None if there is none; None, or an array of bytes
+            whose bits, the lowest first, say which rows have a value; and words for what the columns
+            are. None if it is no table, or one whose columns can't be named.
+        """
+        return None
+
 
 _by_name: dict[str, Codec] = {}
 _by_type: dict[type, Codec | None] = {}
@@ -250,6 +269,49 @@ def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | Non
     if codec is None or type(codec).shares is Codec.shares:
         return None
     return codec.shares
+
+
+def table_of(value: t.Any) -> tuple[int, list[str], list[tuple[t.Any, ...]]] | None:
+    """Describe a value if it is a table, as `Codec.table` does.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    tuple or None
+        None if it is no table, or one that can't be described.
+    """
+    codec = find(type(value))
+    try:
+        return None if codec is None else codec.table(value)
+    except Exception:  # a library's inner parts changed: the table is carried all the same
+        return None
+
+
+def names_of_columns(labels: t.Iterable[t.Any]) -> list[str] | None:
+    """Name the columns of a table by their labels.
+
+    Parameters
+    ----------
+    labels : iterable
+        The labels: texts, and whole numbers, which are written in digits.
+
+    Returns
+    -------
+    list of str or None
+        None if there are other labels, texts that UTF-8 can't write, or two with one name.
+    """
+    names = [label if type(label) is str else str(label) for label in labels]
+    if not all(type(label) in (str, int) for label in labels) or len(set(names)) < len(names):
+        return None
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        return None
+    return names
 
 
 def entry_points(group: str = GROUP) -> dict[str, t.Any]:

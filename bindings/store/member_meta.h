@@ -6,22 +6,7 @@
 #ifndef HFI_MEMBER_META_H
 #define HFI_MEMBER_META_H
 
-#include "entry.h"
-#include "pointer_map.h"
-
-/* Where the memory of a group's arrays is in its entry. All borrowed. */
-typedef struct hfi_places {
-    const hfi_entry_sink *sink; /* has the group's buffers */
-    const char *payload;        /* as it is in the store */
-    size_t payload_size;
-    size_t at;             /* of the last memory that was found */
-    size_t searched;       /* bytes */
-    hfi_pointer_map known; /* memory -> its place in the payload, plus one */
-} hfi_places;
-
-void hfi_places_init(hfi_places *ret_places, const hfi_entry_sink *sink,
-                     const void *payload, size_t payload_size);
-void hfi_places_fini(hfi_places *places);
+#include "array_place.h"
 
 /* "The value of this name is in that group", and where, if it is an array. New
  * reference to bytes; NULL with an exception. */

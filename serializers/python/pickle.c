@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "base/unpacker.h"
 #include "imported.h"
 #include "meta.h"
 #include "python_codecs.h"
@@ -31,6 +32,8 @@ enum {
     HOOKED_MAGIC = 0x324b4850, /* "PHK2": reading it runs code of the user's own */
     LENT_MAGIC = 0x334b4850, /* "PHK3": reading it copies what another process lends */
 };
+
+enum { OWN_PAIRS = 2 }; /* of the meta, before what it says of a table */
 
 typedef struct part {
     uint64_t index;
@@ -82,7 +85,7 @@ set_meta(PyObject *value, PyObject *classes, hf_sink *sink, hf_error *reterr) {
     const char *type = Py_TYPE(value)->tp_name;
     hf_status status = HF_OK;
     hfi_meta_writer meta;
-    hfi_meta_writer_init(&meta, 2);
+    hfi_meta_writer_init(&meta, OWN_PAIRS);
     hfi_meta_put_text(&meta, "type", type, strlen(type));
     hfi_meta_put_key(&meta, "classes");
     msgpack_pack_array(&meta.packer, (size_t)PyTuple_GET_SIZE(classes));
@@ -220,6 +223,30 @@ pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     Py_XDECREF(bytes);
     Py_XDECREF(parts);
     return status;
+}
+
+/* How many bytes the first pairs of a map have, behind its head: those that every
+ * pickle's meta has. 0 if it is none. */
+static size_t
+own_pairs(const unsigned char *meta, size_t size) {
+    hfi_unpacker at;
+    hfi_item map;
+    hfi_unpacker_init(&at, meta, size);
+    if (hfi_unpacker_next(&at, &map) != HF_OK || map.kind != HFI_ITEM_MAP ||
+        map.size < OWN_PAIRS || at.at != meta + 1)
+        return 0;
+    for (int i = 0; i < 2 * OWN_PAIRS; i++)
+        if (hfi_unpacker_skip(&at, 2) != HF_OK)
+            return 0;
+    return (size_t)(at.at - meta) - 1;
+}
+
+int
+hfi_pickle_meta_same(const void *one, size_t one_size, const void *other,
+                     size_t other_size) {
+    size_t mine = own_pairs(one, one_size), others = own_pairs(other, other_size);
+    return mine && mine == others &&
+           memcmp((const char *)one + 1, (const char *)other + 1, mine) == 0;
 }
 
 int

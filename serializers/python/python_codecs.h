@@ -21,6 +21,9 @@ extern const hf_codec hfi_codec_msgpack;
 
 /* The functions below are about payloads of the pickle codec, and need no GIL. */
 
+/* 1 if two metas say the same, whatever they say of a table. */
+int hfi_pickle_meta_same(const void *one, size_t one_size, const void *other,
+                         size_t other_size);
 /* 1 if two payloads are of equal values. */
 int hfi_pickle_payload_same(const void *one, size_t one_size, const void *other,
                             size_t other_size);

@@ -12,109 +12,122 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array_layout.h"
+#include "array_access.h"
 #include "base/argument.h"
 #include "base/struct_size.h"
 
-/* hf_array.internal */
+/* hf_array.internal; each may be NULL */
 typedef struct memory {
-    hf_region *region; /* or NULL */
-    void *copy;        /* or NULL */
+    hf_region *region;
+    hf_region *valid;
+    void *copy;
+    void *valid_copy;
 } memory;
 
 /* ---- reading --------------------------------------------------------------------- */
 
 static hf_status
-decline_value(const hf_entry *entry, const hfi_item *type, const char *why,
+decline_value(const hf_entry *entry, const hfi_array_layout *layout, const char *why,
               hf_error *reterr) {
+    const hfi_item *type = &layout->type;
+    int size = (int)(type->size < 200 ? type->size : 200);
+    if (layout->table.kind == HFI_ITEM_BIN)
+        return hf_error_set(reterr, HF_DECLINED, "it is a table: read its columns");
     if (type->kind != HFI_ITEM_STR)
         return hf_error_set(reterr, HF_DECLINED, "it is no array but %s of codec %u%s",
                             entry->codec == HFI_CODEC_PLAIN ? "plain data" : "a value",
                             entry->codec, why);
-    return hf_error_set(reterr, HF_DECLINED, "it is no array but a %.*s%s",
-                        (int)(type->size < 200 ? type->size : 200),
+    return hf_error_set(reterr, HF_DECLINED, "it is no array but a %.*s%s", size,
                         (const char *)type->data, why);
 }
 
-/* Where the memory begins, and its size: a mapping that `ret_memory` holds, or the
- * payload. */
-static hf_status
-find_memory(hf_snapshot *snapshot, const hf_entry *entry, uint64_t buffer,
-            memory *ret_memory, char **ret_data, uint64_t *ret_size, hf_error *reterr) {
-    if (buffer == UINT64_MAX) {
-        *ret_data = (char *)(uintptr_t)entry->payload;
-        *ret_size = entry->payload_size;
-        return HF_OK;
-    }
-    if (buffer >= entry->buffer_count)
-        return hf_error_set(reterr, HF_E_CORRUPT, "an array without its buffer");
-    hf_status status =
-        hf_region_map(snapshot, entry, (uint32_t)buffer, &ret_memory->region, reterr);
-    if (status == HF_OK) {
-        *ret_data = hf_region_address(ret_memory->region);
-        *ret_size = hf_region_size(ret_memory->region);
-    }
-    return status;
+static void
+memory_free(memory *own) {
+    if (!own)
+        return;
+    hf_region_release(own->region);
+    hf_region_release(own->valid);
+    free(own->copy);
+    free(own->valid_copy);
+    free(own);
 }
 
-/* A copy of the array's bytes, which may be none. */
+/* `size` bytes of an entry that begin `before` bytes before `offset`. They are mapped,
+ * or a copy of a part of the payload. `ret_data` is what lies at `offset`. */
 static hf_status
-copy_inline(memory *own, char **data, uint64_t before, uint64_t size,
-            hf_error *reterr) {
-    own->copy = malloc((size_t)size + 1);
-    if (!own->copy)
-        return hf_error_set(reterr, HF_E_NOMEM, "no memory for %zu bytes",
-                            (size_t)size);
+find_memory(hf_snapshot *snapshot, const hf_entry *entry, hfi_memory_place place,
+            uint64_t before, uint64_t size, hf_region **ret_region, void **ret_copy,
+            char **ret_data, hf_error *reterr) {
+    char *data = (char *)(uintptr_t)entry->payload;
+    uint64_t room = entry->payload_size;
+    if (place.buffer != HFI_ARRAY_NO_BUFFER) {
+        if (place.buffer >= entry->buffer_count)
+            return hf_error_set(reterr, HF_E_CORRUPT, "an array without its buffer");
+        hf_status status =
+            hf_region_map(snapshot, entry, (uint32_t)place.buffer, ret_region, reterr);
+        if (status != HF_OK)
+            return status;
+        data = hf_region_address(*ret_region);
+        room = hf_region_size(*ret_region);
+    }
+    if (place.offset > room || before > place.offset ||
+        size - before > room - place.offset)
+        return hf_error_set(reterr, HF_E_CORRUPT,
+                            "an array reaches out of its memory of %llu bytes",
+                            (unsigned long long)room);
+    *ret_data = room ? data + place.offset : NULL;
+    if (*ret_region)
+        return HF_OK;
+    char *copy = malloc((size_t)size + 1);
+    if (!copy)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for an array");
     if (size)
-        memcpy(own->copy, *data - before, (size_t)size);
-    *data = (char *)own->copy + before;
+        memcpy(copy, *ret_data - before, (size_t)size);
+    *ret_copy = copy;
+    *ret_data = copy + before;
     return HF_OK;
 }
 
-/* The array that `layout` describes, whose memory is in `entry`. */
-static hf_status
-open_array(hf_snapshot *snapshot, const hf_entry *entry, hfi_array_layout *layout,
-           hf_array *ret_array, hf_error *reterr) {
-    uint64_t before, size, room = 0;
-    char *data = NULL;
+hf_status
+hfi_array_open(hf_snapshot *snapshot, const hf_entry *entry, hf_array *array,
+               hfi_memory_place place, const hfi_memory_place *valid,
+               hf_array *ret_array, hf_error *reterr) {
+    uint64_t before = 0, size = 0,
+             bits = array->shape[0] > 0 ? (uint64_t)array->shape[0] : 0;
+    char *data = NULL, *first_bits = NULL;
     memory *own = calloc(1, sizeof *own);
     if (!own)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for an array");
-    hf_status status =
-        find_memory(snapshot, entry, layout->buffer, own, &data, &room, reterr);
-    if (status == HF_OK &&
-        (hfi_array_span(&layout->array, &before, &size) < 0 || layout->offset > room ||
-         before > layout->offset || size - before > room - layout->offset))
-        status = hf_error_set(reterr, HF_E_CORRUPT,
-                              "an array reaches out of its memory of %llu bytes",
-                              (unsigned long long)room);
-    if (status == HF_OK) {
-        data = room ? data + layout->offset : NULL;
-        if (!own->region)
-            status = copy_inline(own, &data, before, size, reterr);
-    }
+    hf_status status = HF_OK;
+    if (hfi_array_span(array, &before, &size) < 0)
+        status = hf_error_set(reterr, HF_E_CORRUPT, "an array larger than memory");
+    if (status == HF_OK)
+        status = find_memory(snapshot, entry, place, before, size, &own->region,
+                             &own->copy, &data, reterr);
+    if (status == HF_OK && valid)
+        status = find_memory(snapshot, entry, *valid, 0, bits / 8 + (bits % 8 != 0),
+                             &own->valid, &own->valid_copy, &first_bits, reterr);
     if (status != HF_OK) {
-        hf_region_release(own->region);
-        free(own);
+        memory_free(own);
         return status;
     }
-    layout->array.data = data;
-    layout->array.region = own->region;
-    layout->array.internal = own;
-    hfi_struct_write(ret_array, &layout->array, sizeof layout->array);
+    array->data = data;
+    array->valid = (unsigned char *)first_bits;
+    array->region = own->region;
+    array->internal = own;
+    hfi_struct_write(ret_array, array, sizeof *array);
     return HF_OK;
 }
 
-/* The entry that has the memory of a member of a group. */
-static hf_status
-find_group(hf_snapshot *snapshot, const hfi_array_layout *layout, hf_entry *ret_entry,
-           hf_error *reterr) {
+hf_status
+hfi_array_group(hf_snapshot *snapshot, const hfi_item *group, hf_entry *ret_entry,
+                hf_error *reterr) {
     hf_status status = HF_NOT_FOUND;
-    if (layout->group.kind == HFI_ITEM_STR)
-        status = hf_snapshot_find(snapshot, (const char *)layout->group.data,
-                                  layout->group.size, ret_entry, reterr);
+    if (group->kind == HFI_ITEM_STR)
+        status = hf_snapshot_find(snapshot, (const char *)group->data, group->size,
+                                  ret_entry, reterr);
     if (status == HF_NOT_FOUND)
-        return hf_error_set(reterr, HF_E_CORRUPT, "an array without its group");
+        return hf_error_set(reterr, HF_E_CORRUPT, "a name without its group");
     return status;
 }
 
@@ -133,35 +146,31 @@ hf_array_of(hf_snapshot *snapshot, const char *key, size_t key_size,
     status = hfi_array_layout_read(entry.meta, entry.meta_size, &layout,
                                    is_ours ? reterr : NULL);
     if (!is_ours)
-        return decline_value(&entry, &layout.type, "", reterr);
+        return decline_value(&entry, &layout, "", reterr);
     if (status != HF_OK)
         return status;
     if (entry.codec == HFI_CODEC_BUFFER) {
         if (!layout.is_array)
-            return decline_value(&entry, &layout.type, "", reterr);
-        if (layout.buffer == UINT64_MAX && entry.buffer_count)
-            layout.buffer = 0;
+            return decline_value(&entry, &layout, "", reterr);
+        if (layout.place.buffer == HFI_ARRAY_NO_BUFFER && entry.buffer_count)
+            layout.place.buffer = 0;
     } else {
         if (!layout.is_array)
-            return decline_value(&entry, &layout.type,
-                                 " (or where it is wasn't written)", reterr);
-        status = find_group(snapshot, &layout, &entry, reterr);
+            return decline_value(&entry, &layout, " (or where it is wasn't written)",
+                                 reterr);
+        status = hfi_array_group(snapshot, &layout.group, &entry, reterr);
         if (status != HF_OK)
             return status;
     }
-    return open_array(snapshot, &entry, &layout, ret_array, reterr);
+    return hfi_array_open(snapshot, &entry, &layout.array, layout.place, NULL,
+                          ret_array, reterr);
 }
 
 void
 hf_array_release(hf_array *array) {
     if (!array || array->struct_size < HFI_STRUCT_LEAST(hf_array, internal))
         return;
-    memory *own = array->internal;
-    if (own) {
-        hf_region_release(own->region);
-        free(own->copy);
-        free(own);
-    }
+    memory_free(array->internal);
     array->data = array->internal = NULL;
     array->valid = NULL;
     array->region = NULL;

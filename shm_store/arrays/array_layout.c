@@ -171,8 +171,8 @@ hfi_array_span(const hf_array *array, uint64_t *ret_before, uint64_t *ret_size) 
 /* ---- reading --------------------------------------------------------------------- */
 
 static const char *const keys[] = {"type",    "group",  "dtype",  "simple", "descr",
-                                   "strides", "offset", "buffer", "shape"};
-enum { TYPE, GROUP, DTYPE, SIMPLE, DESCR, STRIDES, OFFSET, BUFFER, SHAPE, KEYS };
+                                   "strides", "offset", "buffer", "shape",  "table"};
+enum { TYPE, GROUP, DTYPE, SIMPLE, DESCR, STRIDES, OFFSET, BUFFER, SHAPE, TABLE, KEYS };
 
 typedef struct reader {
     hfi_item items[KEYS];
@@ -251,8 +251,9 @@ read_array(const reader *at, hfi_array_layout *layout, hf_error *reterr) {
     if (type->kind != HFI_ITEM_STR ||
         read_numbers(at, SHAPE, array->shape, &array->dimensions) < 0 ||
         read_numbers(at, STRIDES, array->strides, &strides) < 0 ||
-        read_number(at, OFFSET, &layout->offset) < 0 ||
-        (at->seen & 1u << BUFFER && read_number(at, BUFFER, &layout->buffer) < 0) ||
+        read_number(at, OFFSET, &layout->place.offset) < 0 ||
+        (at->seen & 1u << BUFFER &&
+         read_number(at, BUFFER, &layout->place.buffer) < 0) ||
         strides != array->dimensions || hfi_array_span(array, &before, &size) < 0)
         return hf_error_set(reterr, HF_E_CORRUPT, "an array's meta is wrong");
     int read = hfi_array_type_read((const char *)type->data, type->size, array);
@@ -273,7 +274,8 @@ hfi_array_layout_read(const void *meta, size_t size, hfi_array_layout *ret_layou
     static const hfi_item none = {.kind = HFI_ITEM_NIL};
     reader at = {.seen = 0};
     hfi_array_layout *layout = ret_layout;
-    *layout = (hfi_array_layout){.buffer = UINT64_MAX, .type = none, .group = none};
+    *layout = (hfi_array_layout){
+        .place = {0, HFI_ARRAY_NO_BUFFER}, .type = none, .group = none, .table = none};
     layout->array.struct_size = sizeof layout->array;
     if (read_map(&at, meta, size) < 0)
         return hf_error_set(reterr, HF_E_CORRUPT, "an entry's meta is no map");
@@ -281,6 +283,8 @@ hfi_array_layout_read(const void *meta, size_t size, hfi_array_layout *ret_layou
         layout->type = at.items[TYPE];
     if (has_kind(&at, GROUP, HFI_ITEM_STR))
         layout->group = at.items[GROUP];
+    if (has_kind(&at, TABLE, HFI_ITEM_BIN))
+        layout->table = at.items[TABLE];
     layout->is_array = (at.seen & 1u << DTYPE) != 0;
     return layout->is_array ? read_array(&at, layout, reterr) : HF_OK;
 }

@@ -9,19 +9,31 @@
 #include "holdfast/array.h"
 
 /* Numbers of codecs, as in holdfast/codec.h. */
-enum { HFI_CODEC_BUFFER = 16, HFI_CODEC_PLAIN = 17, HFI_CODEC_MEMBER = 20 };
+enum {
+    HFI_CODEC_BUFFER = 16,
+    HFI_CODEC_PLAIN = 17,
+    HFI_CODEC_PICKLE = 18,
+    HFI_CODEC_MEMBER = 20
+};
 
 /* Smaller memory lies in the payload. */
 #define HFI_ARRAY_INLINE_SIZE 16384
+
+/* Bytes of an entry: from `offset` on in a buffer, or in the payload. */
+#define HFI_ARRAY_NO_BUFFER UINT64_MAX
+typedef struct hfi_memory_place {
+    uint64_t offset;
+    uint64_t buffer;
+} hfi_memory_place;
 
 /* What the meta says of a value. Texts are borrowed from the meta, and have no data if
  * it lacks them. */
 typedef struct hfi_array_layout {
     hf_array array; /* without its memory; valid if `is_array` */
-    uint64_t offset;
-    uint64_t buffer; /* UINT64_MAX if none is named */
+    hfi_memory_place place;
     hfi_item type;
     hfi_item group; /* key of the entry that has the memory */
+    hfi_item table; /* msgpack bytes: table_layout.h */
     int is_array;
 } hfi_array_layout;
 

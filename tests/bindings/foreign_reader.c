@@ -19,6 +19,10 @@ fail(hf_status status, const hf_error *error) {
 static double
 sum_from(const char *at, uint32_t axis) {
     double sum = 0;
+    int64_t index = array.strides[0] ? (at - (char *)array.data) / array.strides[0] : 0;
+    if (axis == array.dimensions && array.valid &&
+        !(array.valid[index / 8] & 1 << index % 8))
+        return 0;
     if (axis == array.dimensions) {
         double value = 0;
         if (array.kind == 'f' && array.itemsize == 8)
@@ -55,11 +59,38 @@ read_key(const char *key, const char *column) {
         fail(status, &error);
         return;
     }
-    (void)column;
-    status = hf_array_of(snapshot, key, strlen(key), &array, &error);
+    if (column[0])
+        status = hf_array_of_column(snapshot, key, strlen(key), column, strlen(column),
+                                    &array, &error);
+    else
+        status = hf_array_of(snapshot, key, strlen(key), &array, &error);
     hf_snapshot_release(snapshot);
     if (status == HF_OK)
         show();
+    else
+        fail(status, &error);
+}
+
+static int
+show_column(void *context, const char *name, size_t size, const hf_array *head) {
+    int *shown = context;
+    printf("%s%.*s %c%" PRIu32 " %" PRId64, (*shown)++ ? ", " : "", (int)size, name,
+           head->kind, head->itemsize, head->shape[0]);
+    return 0;
+}
+
+static void
+show_table(const char *key) {
+    hf_error error = HF_ERROR_INIT;
+    hf_snapshot *snapshot;
+    int shown = 0;
+    hf_status status = hf_snapshot_acquire(session, &snapshot, &error);
+    if (status == HF_OK) {
+        status = hf_table_each(snapshot, key, strlen(key), show_column, &shown, &error);
+        hf_snapshot_release(snapshot);
+    }
+    if (status == HF_OK)
+        printf("\n");
     else
         fail(status, &error);
 }
@@ -143,6 +174,8 @@ main(void) {
             open_session(key);
         else if (strcmp(word, "of") == 0)
             read_key(key, column);
+        else if (strcmp(word, "table") == 0)
+            show_table(key);
         else if (strcmp(word, "again") == 0)
             show();
         else if (strcmp(word, "private") == 0)

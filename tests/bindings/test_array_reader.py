@@ -194,3 +194,91 @@ def test_an_array_of_a_program_in_c_is_mapped_in_python(program):
         assert kept == 0
         mapping.destroy()
     assert reader.close() == 0
+
+
+def test_columns_of_pandas(mapping, reader):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.arange(30_000.0).reshape(10_000, 3), columns=["a", "b", "c"])
+    frame["n"] = np.arange(10_000)
+    frame["when"] = pandas.to_datetime(np.arange(10_000), unit="s")
+    frame["text"] = ["x"] * 10_000
+    frame["kind"] = pandas.Categorical(frame["text"])
+    frame["zone"] = frame["when"].dt.tz_localize("UTC")
+    frame["some"] = pandas.array([1, None] * 5000, dtype="Int64")
+    mapping["frame"] = frame
+    mapping.commit()
+    unit = np.datetime_data(frame["when"].dtype)[0]
+    assert reader("table", "frame") == (
+        "a f8 10000, b f8 10000, c f8 10000, n i8 10000, when M8 10000, text O0 10000, "
+        "kind O0 10000, zone O0 10000, some O0 10000"
+    )
+    for name in "abc":
+        assert reader("of", "frame", name) == f"<f8[] (10000) {int(frame[name].sum())}"
+        assert reader("private").split()[1] == "0"
+    assert reader("of", "frame", "n") == f"<i8[] (10000) {9999 * 5000}"
+    scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    assert reader("of", "frame", "when") == f"<M8[{unit}] (10000) {9999 * 5000 * scale:.17g}"
+    assert reader("of", "frame", "some") == "HF_DECLINED a column of Int64 can't be mapped"
+    assert reader("of", "frame", "other") == "HF_NOT_FOUND the table has no such column"
+    assert reader("of", "frame") == "HF_DECLINED it is a table: read its columns"
+    assert reader("table", "missing") == "HF_NOT_FOUND"
+    # The frame shares memory with one of its columns.
+    mapping["column"] = frame["b"].to_numpy()
+    mapping.commit()
+    assert reader("of", "frame", "b") == f"<f8[] (10000) {int(frame['b'].sum())}"
+    assert reader("of", "column") == f"<f8[] (10000) {int(frame['b'].sum())}"
+
+
+def test_small_tables_and_labels(mapping, reader):
+    pandas = pytest.importorskip("pandas")
+    mapping["small"] = pandas.DataFrame({"x": [1.0, 2.0], "y": [3, 4]})
+    mapping["numbers"] = pandas.DataFrame(np.ones((3, 2)))
+    mapping["none"] = pandas.DataFrame()
+    mapping["twice"] = pandas.DataFrame(np.ones((3, 2)), columns=["a", "a"])
+    mapping["alike"] = pandas.DataFrame(np.ones((3, 2)), columns=[1, "1"])
+    mapping["pairs"] = pandas.DataFrame(
+        np.ones((3, 2)), columns=pandas.MultiIndex.from_tuples([(1, 2), (1, 3)])
+    )
+    mapping["half"] = pandas.DataFrame([[1.0]], columns=pandas.Index(["\ud800"], dtype=object))
+    mapping["wide"] = pandas.DataFrame(np.ones((2, 1000))).add_prefix("column_")
+    mapping["widest"] = pandas.DataFrame(np.ones((2, 10_000))).add_prefix("column_")
+    mapping.commit()
+    assert reader("of", "small", "x") == "<f8[] (2) 3"
+    assert reader("of", "small", "y") == "<i8[] (2) 7"
+    assert reader("of", "numbers", "1") == "<f8[] (3) 3"
+    assert reader("table", "none") == ""
+    assert reader("of", "wide", "column_999") == "<f8[] (2) 2"
+    for name in ("twice", "alike", "pairs", "half", "widest"):
+        said = "HF_DECLINED it is no table that is described, but a DataFrame"
+        assert reader("table", name) == said
+    # An unchanged table is none of the changes, although another process encodes it anew.
+    with store.Session.open(mapping.name) as other:
+        assert other["small"]["x"].sum() == 3
+        assert other.commit() == mapping.commit()
+
+
+def test_columns_of_arrow_and_polars(mapping, reader):
+    pa = pytest.importorskip("pyarrow")
+    some = [None if i % 3 == 0 else i for i in range(9000)]
+    total = sum(one or 0 for one in some)
+    table = pa.table({"some": pa.array(some), "text": ["a"] * 9000})
+    mapping["table"] = table.append_column("all", pa.array(range(9000)))
+    mapping["slice"] = mapping["table"].slice(8, 80)
+    mapping["crooked"] = pa.table({"some": pa.array(some)}).slice(3, 80)
+    mapping["chunks"] = pa.concat_tables([table, table])
+    mapping["small"] = pa.table({"x": pa.array([1, None, 3], "i2"), "bits": [True, None, False]})
+    mapping.commit()
+    assert reader("table", "table") == "some i8 9000, text O0 9000, all i8 9000"
+    assert reader("of", "table", "some") == f"<i8[] (9000) {total}"
+    assert reader("of", "table", "all") == f"<i8[] (9000) {8999 * 4500}"
+    assert reader("of", "slice", "some") == f"<i8[] (80) {sum(one or 0 for one in some[8:88])}"
+    assert reader("of", "crooked", "some") == "HF_DECLINED a column of int64 can't be mapped"
+    assert reader("of", "chunks", "some") == "HF_DECLINED a column of int64 can't be mapped"
+    assert reader("of", "small", "x") == "<i2[] (3) 4"
+    assert reader("table", "small") == "x i2 3, bits O0 3"
+    pl = pytest.importorskip("polars")
+    mapping["frame"] = pl.DataFrame({"some": some, "words": ["a"] * 9000})
+    mapping.commit()
+    assert reader("table", "frame") == "some i8 9000, words O0 9000"
+    assert reader("of", "frame", "some") == f"<i8[] (9000) {total}"
+    assert reader("private").split()[1] == "0"

@@ -127,6 +127,12 @@ try_snapshots(void) {
     CHECK(!hf_snapshot_holds(snapshot, &entry, 0, NULL, 1));
 }
 
+static int
+visit_column(void *context, const char *name, size_t size, const hf_array *head) {
+    (void)context, (void)name, (void)size, (void)head;
+    return 0;
+}
+
 static void
 try_arrays(void) {
     hf_array array = {.struct_size = sizeof array, .kind = 'b', .byte_order = '|'};
@@ -135,6 +141,13 @@ try_arrays(void) {
     NEEDS("snapshot", hf_array_of(NULL, "x", 1, &array, &error));
     NEEDS("key", hf_array_of(snapshot, NULL, 1, &array, &error));
     NEEDS("ret_array", hf_array_of(snapshot, "x", 1, NULL, &error));
+    NEEDS("snapshot", hf_array_of_column(NULL, "x", 1, "y", 1, &array, &error));
+    NEEDS("key", hf_array_of_column(snapshot, NULL, 1, "y", 1, &array, &error));
+    NEEDS("column", hf_array_of_column(snapshot, "x", 1, NULL, 1, &array, &error));
+    NEEDS("ret_array", hf_array_of_column(snapshot, "x", 1, "y", 1, NULL, &error));
+    NEEDS("snapshot", hf_table_each(NULL, "x", 1, visit_column, NULL, &error));
+    NEEDS("key", hf_table_each(snapshot, NULL, 1, visit_column, NULL, &error));
+    NEEDS("visit", hf_table_each(snapshot, "x", 1, NULL, NULL, &error));
     OK(hf_commit_begin(session, &commit, NULL));
     NEEDS("commit", hf_array_put(NULL, "x", 1, &array, &error));
     NEEDS("key", hf_array_put(commit, NULL, 1, &array, &error));

@@ -67,6 +67,30 @@ HF_EXPORT HF_CHECK hf_status hf_array_put(hf_commit *commit, const char *key,
                                           size_t key_size, const hf_array *array,
                                           hf_error *reterr);
 
+/* ---- tables ---- */
+
+/* A column: its name in UTF-8, and its head: an array of one dimension without memory.
+ * A column that can't be mapped has the kind 'O': of Python objects, texts, categories,
+ * times with a zone, or of a type that a library adds. Return 0, or HF_STOP to end. */
+typedef int (*hf_column_visit)(void *context, const char *name, size_t size,
+                               const hf_array *head);
+
+/* Visit the columns of a table in their order: of a DataFrame of pandas or Polars, or an
+ * Arrow table. Its index is no column. HF_NOT_FOUND (without a message); HF_DECLINED:
+ * it is no table, or one that isn't described: with names that aren't text or numbers,
+ * with two columns of one name, or too many for an entry; HF_E_CORRUPT, HF_E_NOMEM. */
+HF_EXPORT HF_CHECK hf_status hf_table_each(hf_snapshot *snapshot, const char *key,
+                                           size_t key_size, hf_column_visit visit,
+                                           void *context, hf_error *reterr);
+
+/* A column of a table, as hf_array_of gives an array. HF_NOT_FOUND: the key (without a
+ * message) or the column isn't there; HF_DECLINED: it can't be mapped, and the message
+ * has its type; and as both functions. */
+HF_EXPORT HF_CHECK hf_status hf_array_of_column(hf_snapshot *snapshot, const char *key,
+                                                size_t key_size, const char *column,
+                                                size_t column_size, hf_array *ret_array,
+                                                hf_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

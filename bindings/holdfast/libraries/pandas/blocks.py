@@ -24,7 +24,7 @@ from pandas._libs.internals import BlockPlacement, BlockValuesRefs
 from pandas.core.generic import NDFrame
 
 from holdfast.carry import restoring
-from holdfast.codecs import Codec, register
+from holdfast.codecs import Codec, names_of_columns, register
 
 _KEPT = frozenset(("_mgr", "_attrs", "_flags", "_name"))  # the parts of most frames and columns
 
@@ -66,6 +66,13 @@ class Frame(Codec):
             return NotImplemented
         state = value.__getstate__(), _of_these(value, hung)
         return copyreg.__newobj__, (cls,), state, None, None, restoring.fill_and_hang
+
+    def table(self, value):
+        if type(value) is not pd.DataFrame:
+            return None
+        names = names_of_columns(value.columns.tolist())
+        parts = [_part_of(block) for block in value._mgr.blocks]
+        return None if names is None else (len(value), names, parts)
 
 
 class Index(Codec):
@@ -148,6 +155,15 @@ def _declared(cls: type) -> set[str]:
         if base.__module__.partition(".")[0] == "pandas"
         for name in (*vars(base), *vars(base).get("__annotations__", ()))
     }
+
+
+def _part_of(block: t.Any) -> tuple[t.Any, ...]:
+    """The columns of a block, and their memory. Times with a zone are more than their memory."""
+    values = block.values
+    array = values if type(values) is np.ndarray else None
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "mM":
+        array = getattr(values, "_ndarray", values)
+    return block.mgr_locs.as_array.tolist(), array, None, str(values.dtype)
 
 
 def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any) -> t.Any:

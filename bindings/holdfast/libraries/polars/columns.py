@@ -17,7 +17,7 @@ import functools
 import polars as pl
 
 from holdfast.carry import restoring
-from holdfast.codecs import Codec, register
+from holdfast.codecs import Codec, names_of_columns, register
 
 _BY_ARROW = {
     *(pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
@@ -59,6 +59,19 @@ class Frame(Codec):
     def shares(self, value):
         for column in value.get_columns():
             yield from _series.shares(column)
+
+    def table(self, value):
+        from holdfast.libraries.pyarrow.buffers import part_of
+
+        if type(value) is not pl.DataFrame or not _pyarrow():
+            return None
+        parts = []
+        for place, column in enumerate(value.get_columns()):
+            arrow = _as_arrow(column)
+            part = (None, None, str(column.dtype)) if arrow is None else part_of(arrow)
+            parts.append(([place], *part))
+        names = names_of_columns(value.columns)
+        return None if names is None else (value.height, names, parts)
 
 
 class Plan(Codec):

@@ -14,7 +14,7 @@ import typing as t
 
 import pyarrow as pa
 
-from holdfast.codecs import Codec, register
+from holdfast.codecs import Codec, names_of_columns, register
 
 BUFFER_MIN = 16384  # bytes; less is cheaper inside of the pickle, as for arrays
 
@@ -52,6 +52,13 @@ class Columns(Codec):
 
     def shares(self, value):
         return addresses(buffers_of(value))
+
+    def table(self, value):
+        if not isinstance(value, (pa.Table, pa.RecordBatch)):
+            return None
+        names = names_of_columns(value.column_names)
+        parts = [([place], *part_of(one)) for place, one in enumerate(value.columns)]
+        return None if names is None else (value.num_rows, names, parts)
 
     def memory(self, value):
         """The memory that `to_numpy` of an array without nulls, or of a slice of one, looks
@@ -103,6 +110,44 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
         yield from value.buffers()
         if isinstance(value, pa.DictionaryArray):
             yield from buffers_of(value.dictionary)
+
+
+def part_of(column: t.Any) -> tuple[t.Any, t.Any, str]:
+    """A column's values as an array over its memory, the bits of its validity, and its type.
+
+    None for the values if they aren't one block of numbers or times.
+    """
+    words = str(column.type)
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [chunk for chunk in column.chunks if len(chunk)] or column.chunks[:1]
+        if len(chunks) != 1:
+            return None, None, words
+        column = chunks[0]
+    name = _type_string(column.type)
+    begins = column.offset % 8
+    if name is None or (column.null_count and begins):
+        return None, None, words
+    import numpy
+
+    bits, data = column.buffers()
+    end = column.offset + len(column)
+    values = numpy.frombuffer(data or b"", name)[column.offset : end]
+    if not column.null_count:
+        return values, None, words
+    first = column.offset // 8
+    return values, numpy.frombuffer(bits, "u1")[first : first + (len(column) + 7) // 8], words
+
+
+def _type_string(kind: t.Any) -> str | None:
+    """NumPy's type string of an Arrow type; None if elements aren't of one size, or are more than
+    numbers."""
+    if pa.types.is_timestamp(kind):
+        return None if kind.tz else f"M8[{kind.unit}]"
+    if pa.types.is_duration(kind):
+        return f"m8[{kind.unit}]"
+    if pa.types.is_integer(kind):
+        return f"{'u' if str(kind).startswith('u') else 'i'}{kind.bit_width // 8}"
+    return f"f{kind.bit_width // 8}" if pa.types.is_floating(kind) else None
 
 
 def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:

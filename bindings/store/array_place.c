@@ -1,0 +1,104 @@
+/* array_place.c - where the memory of arrays is in an encoding.
+ *
+ * A program without Python can't read a pickle. So the meta of an entry says which of its
+ * bytes are an array's memory. The encoder wrote the memory of an array whole (array.c),
+ * so it is found again by its address among the buffers, and by its bytes in the
+ * payload. The places are those in what the store has: a value that is unchanged may be
+ * encoded differently this time.
+ *
+ * The search in a payload goes on behind the memory that was found last, since a pickle
+ * has the parts of a value in this order, and gives up after some time: then an array
+ * has no place, and readers say so.
+ */
+#include "array_place.h"
+
+#include <string.h>
+
+#define SEARCH_MOST ((size_t)256 << 20)
+
+void
+hfi_places_init(hfi_places *ret_places, const hfi_entry_sink *sink, const void *payload,
+                size_t payload_size) {
+    *ret_places = (hfi_places){
+        .sink = sink, .payload = payload, .payload_size = payload ? payload_size : 0};
+}
+
+void
+hfi_places_fini(hfi_places *places) {
+    hfi_pointer_map_fini(&places->known);
+}
+
+/* ---- where an array's memory is --------------------------------------------------- */
+
+static int
+find_in_buffers(const hfi_places *places, const hfi_array_view *view,
+                uint32_t *ret_index, uint64_t *ret_offset) {
+    uintptr_t low = (uintptr_t)view->low;
+    for (uint32_t i = 0; i < places->sink->buffer_count; i++) {
+        const hf_buffer *buffer = &places->sink->buffers[i];
+        uintptr_t start = (uintptr_t)buffer->data;
+        if (low >= start && low - start <= buffer->size &&
+            view->low_size <= buffer->size - (low - start)) {
+            *ret_index = i;
+            *ret_offset = (uintptr_t)view->data - start;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const char *
+search_payload(hfi_places *places, const hfi_array_view *view, size_t from) {
+    size_t room = places->payload_size - from;
+    if (!places->payload || places->searched > SEARCH_MOST || view->low_size > room)
+        return NULL;
+    const char *found = memmem(places->payload + from, room, view->low, view->low_size);
+    places->searched += found ? (size_t)(found - places->payload) - from : room;
+    return found;
+}
+
+/* The place in the payload of the bytes that the array's memory has now. */
+static int
+find_in_payload(hfi_places *places, const hfi_array_view *view, uint64_t *ret_offset) {
+    int is_new = 0;
+    uint32_t *known = hfi_pointer_map_put(&places->known, view->low, &is_new);
+    if (!known)
+        return 0;
+    if (is_new) {
+        const char *found = search_payload(places, view, places->at);
+        if (!found && places->at)
+            found = search_payload(places, view, 0);
+        size_t at = found ? (size_t)(found - places->payload) : UINT32_MAX;
+        if (at < UINT32_MAX) {
+            *known = (uint32_t)at + 1;
+            places->at = at + view->low_size;
+        }
+    }
+    if (!*known)
+        return 0;
+    *ret_offset = *known - 1u + (uint64_t)((char *)view->data - view->low);
+    return 1;
+}
+
+int
+hfi_array_place_init(hfi_array_place *ret_place, hfi_places *places, PyObject *value) {
+    *ret_place = (hfi_array_place){.offset = 0};
+    if (hfi_array_check(value) != 1)
+        return 0;
+    int found = hfi_array_is_plain(value) == 1 &&
+                hfi_array_type_init(&ret_place->type, value, 0) == 0 &&
+                hfi_array_view_get(value, &ret_place->view) == 0;
+    PyErr_Clear();
+    hfi_array_view *view = &ret_place->view;
+    if (!found || !view->low)
+        return 0;
+    ret_place->is_buffer =
+        find_in_buffers(places, view, &ret_place->buffer, &ret_place->offset);
+    return ret_place->is_buffer || find_in_payload(places, view, &ret_place->offset);
+}
+
+void
+hfi_array_place_fini(hfi_array_place *place) {
+    hfi_array_type_fini(&place->type);
+    hfi_array_view_fini(&place->view);
+}

@@ -1,0 +1,15 @@
+/* table_meta.h - what an entry's meta says of a table. With the interpreter attached. */
+#ifndef HFI_TABLE_META_H
+#define HFI_TABLE_META_H
+
+#include "array_place.h"
+
+/* What the meta of a value says if it is a table (shm_store/arrays/): bytes. None if it
+ * isn't one, or can't be described. New reference; NULL with an exception. Runs code of
+ * the table's library. */
+PyObject *hfi_table_meta(hfi_places *places, PyObject *value);
+
+/* Add it to the meta in the sink, whose encoding is a pickle. -1 with an exception. */
+int hfi_table_meta_add(hfi_entry_sink *sink, PyObject *value);
+
+#endif

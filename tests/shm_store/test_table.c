@@ -1,0 +1,207 @@
+/* test_table.c - tables by the public header: columns of a block, a column with bits for
+ * its missing values, and metadata that lies.
+ */
+#include <stdlib.h>
+
+#include "arrays/table_layout.h"
+#include "store_fixture.h"
+
+typedef struct text {
+    unsigned char bytes[4096];
+    size_t size;
+} text;
+
+static void
+add(text *to, const void *bytes, size_t size) {
+    memcpy(to->bytes + to->size, bytes, size);
+    to->size += size;
+}
+
+/* Msgpack of a table in a short form: [ ] lists of up to nine items, whose number comes
+ * first; numbers of one digit, `+` 300, `-` -8, `*` 2^62, `~` nil, and 'texts'. */
+static text
+packed(const char *form) {
+    text to = {.size = 0};
+    for (const char *at = form; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte == '[') {
+            byte = (unsigned char)(0x90 | (*++at - '0'));
+            add(&to, &byte, 1);
+        } else if (byte >= '0' && byte <= '9') {
+            byte = (unsigned char)(byte - '0');
+            add(&to, &byte, 1);
+        } else if (byte == '+') {
+            add(&to, "\xcd\x01\x2c", 3);
+        } else if (byte == '-') {
+            add(&to, "\xf8", 1);
+        } else if (byte == '*') {
+            add(&to, "\xcf\x40\0\0\0\0\0\0\0", 9);
+        } else if (byte == '~') {
+            add(&to, "\xc0", 1);
+        } else if (byte == '\'') {
+            size_t size = strcspn(at + 1, "'");
+            byte = (unsigned char)(0xa0 | size);
+            add(&to, &byte, 1);
+            add(&to, at + 1, size);
+            at += 1 + size;
+        }
+    }
+    return to;
+}
+
+static double values[6] = {0, 1, 2, 3, 4, 5};
+
+/* A table of three columns: two in a block of rows that lie side by side, and one with
+ * bits. */
+static const char good[] = "[3 3 [3 'a' 'b' 'c'] [2 [6 [2 0 2] '<f8' ~ 0 8 8]"
+                           "[8 [1 1] '<i2' ~ 8 4 0 ~ 1]]]";
+
+static hf_status
+put_table(hf_session *session, const char *form) {
+    text table = packed(form), meta = {.size = 0};
+    unsigned char head[3] = {0xc5, (unsigned char)(table.size >> 8),
+                             (unsigned char)table.size};
+    hf_commit *commit;
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "t",
+                      .key_size = 1,
+                      .codec = 18,
+                      .meta = meta.bytes,
+                      .payload = values,
+                      .payload_size = sizeof values};
+    add(&meta, "\x81\xa5table", 7);
+    add(&meta, head, sizeof head);
+    add(&meta, table.bytes, table.size);
+    value.meta_size = meta.size;
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_commit_put(commit, &value, NULL));
+    return hf_commit_publish_consume(commit, NULL, NULL);
+}
+
+static int
+count_column(void *context, const char *name, size_t size, const hf_array *head) {
+    int *count = context;
+    CHECK(size == 1 && name[0] == 'a' + *count);
+    CHECK(head->dimensions == 1 && head->shape[0] == 3 && !head->data);
+    CHECK(head->kind == (name[0] == 'b' ? 'i' : 'f'));
+    return ++*count == 3 ? HF_STOP : 0;
+}
+
+static hf_status
+each(hf_snapshot *snapshot, int *ret_count) {
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hf_table_each(snapshot, "t", 1, count_column, ret_count, &error);
+    CHECK(status == HF_OK || error.message[0]);
+    return status;
+}
+
+static hf_status
+column(hf_snapshot *snapshot, const char *name, hf_array *ret_array) {
+    hf_error error = HF_ERROR_INIT;
+    *ret_array = (hf_array){.struct_size = sizeof *ret_array};
+    hf_status status =
+        hf_array_of_column(snapshot, "t", 1, name, strlen(name), ret_array, &error);
+    CHECK(status == HF_OK || error.message[0]);
+    return status;
+}
+
+static void
+test_columns(void) {
+    hf_session *session = new_session(0, 0);
+    hf_snapshot *snapshot;
+    hf_array array;
+    int count = 0;
+    OK(put_table(session, good));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    OK(each(snapshot, &count));
+    CHECK(count == 3);
+    OK(column(snapshot, "a", &array));
+    CHECK(*(double *)array.data == 0 && array.strides[0] == 8 && !array.valid);
+    hf_array_release(&array);
+    OK(column(snapshot, "c", &array));
+    CHECK(*(double *)array.data == 1 && array.shape[0] == 3);
+    hf_array_release(&array);
+    OK(column(snapshot, "b", &array));
+    CHECK(array.kind == 'i' && array.itemsize == 2 && array.valid);
+    CHECK(array.valid[0] == ((unsigned char *)values)[1]);
+    hf_array_release(&array);
+    CHECK(!array.valid);
+    CHECK(column(snapshot, "d", &array) == HF_NOT_FOUND);
+    CHECK(column(snapshot, "", &array) == HF_NOT_FOUND);
+    CHECK(hf_array_of(snapshot, "t", 1, &array, NULL) == HF_DECLINED);
+    array.struct_size = 1;
+    CHECK(hf_array_of_column(snapshot, "t", 1, "a", 1, &array, NULL) == HF_E_INVALID);
+    hf_snapshot_release(snapshot);
+    end_session(session);
+}
+
+static void
+test_lies(void) {
+    static const char *const lies[] = {
+        "",
+        "3",
+        "[2 3 [1 'a']]",
+        "[3 3 [1 'a'] [0]]",               /* a column without a part */
+        "[3 - [1 'a'] [1 [2 [1 0] 'x']]]", /* rows */
+        "[3 3 [1 'a'] [1 [2 [1 1] 'x']]]", /* no such column */
+        "[3 3 [1 'a'] [2 [2 [1 0] 'x'] [2 [1 0] 'x']]]",
+        "[3 3 [2 'a' 'a'] [1 [2 [2 0 1] 'x']]]", /* a column twice */
+        "[3 3 [1 '\xff'] [1 [2 [1 0] 'x']]]",    /* no UTF-8 */
+        "[3 3 [1 '\xc0\x80'] [1 [2 [1 0] 'x']]]",
+        "[3 3 [1 '\xed\xa0\x80'] [1 [2 [1 0] 'x']]]",
+        "[3 3 [1 '\xe2\x82'] [1 [2 [1 0] 'x']]]",
+        "[3 3 [1 1] [1 [2 [1 0] 'x']]]",
+        "[3 3 [1 'a'] [1 [3 [1 0] 'x' 1]]]",
+        "[3 3 [1 'a'] [1 [6 [1 0] '<f9' ~ 0 8 0]]]",
+        "[3 3 [1 'a'] [1 [6 [1 0] '<f8' ~ - 8 0]]]",
+        "[3 3 [1 'a'] [1 [6 [1 0] '<f8' - 0 8 0]]]",
+        "[3 3 [1 'a'] [1 [6 [1 0] '<f8' ~ 0 * 0]]]",
+        "[3 3 [2 'a' 'b'] [1 [8 [2 0 1] '<f8' ~ 0 8 8 ~ 0]]]",
+        "[3 3 [1 'a'] [1 [2 [1 0] 'x']] 1]",
+        "[3 3 [1 'a'] [1 [2 [1 0] 'x']]]1",
+    };
+    static const char *const far[] = {
+        "[3 3 [1 'a'] [1 [6 [1 0] '<f8' ~ + 8 0]]]", /* outside of the payload */
+        "[3 7 [1 'a'] [1 [6 [1 0] '<f8' ~ 0 8 0]]]",
+        "[3 3 [1 'a'] [1 [6 [1 0] '<f8' ~ 0 - 0]]]",
+        "[3 3 [1 'a'] [1 [6 [1 0] '<f8' 0 0 8 0]]]", /* no such buffer */
+        "[3 3 [2 'b' 'a'] [1 [6 [2 0 1] '<f8' ~ 0 8 -]]]",
+        "[3 3 [2 'b' 'a'] [1 [6 [2 0 1] '<f8' ~ * 8 *]]]",
+        "[3 3 [1 'a'] [1 [8 [1 0] '<f8' ~ 0 8 0 ~ +]]]",
+        "[3 3 [1 'a'] [1 [8 [1 0] '<f8' ~ 0 8 0 5 0]]]",
+    };
+    hf_session *session = new_session(0, 0);
+    hf_snapshot *snapshot;
+    hf_array array;
+    int count = 0;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        OK(put_table(session, lies[i]));
+        OK(hf_snapshot_acquire(session, &snapshot, NULL));
+        CHECK(each(snapshot, &count) == HF_E_CORRUPT && count == 0);
+        CHECK(column(snapshot, "a", &array) == HF_E_CORRUPT);
+        hf_snapshot_release(snapshot);
+    }
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        OK(put_table(session, far[i]));
+        OK(hf_snapshot_acquire(session, &snapshot, NULL));
+        CHECK(column(snapshot, "a", &array) == HF_E_CORRUPT);
+        hf_snapshot_release(snapshot);
+    }
+    OK(put_table(session, "[3 3 [1 'a'] [1 [2 [1 0] 'objects']]]"));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    CHECK(column(snapshot, "a", &array) == HF_DECLINED);
+    hf_snapshot_release(snapshot);
+    commit_value(session, "t", "text", 4, NULL);
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    CHECK(column(snapshot, "a", &array) == HF_DECLINED);
+    CHECK(each(snapshot, &count) == HF_DECLINED);
+    hf_snapshot_release(snapshot);
+    end_session(session);
+}
+
+int
+main(void) {
+    test_columns();
+    test_lies();
+    return 0;
+}
