@@ -14,7 +14,8 @@
 static void
 check(hf_status status, const hf_error &error) {
     if (status != HF_OK)
-        throw std::runtime_error(std::string(hf_status_name(status)) + ": " + error.message);
+        throw std::runtime_error(std::string(hf_status_name(status)) + ": " +
+                                 error.message);
 }
 
 /* Owns what hf_array_of fills. */
@@ -28,7 +29,10 @@ class Array {
     ~Array() { hf_array_release(&array_); }
     Array(const Array &) = delete;
     Array &operator=(const Array &) = delete;
-    const hf_array *operator->() const { return &array_; }
+    const hf_array *
+    operator->() const {
+        return &array_;
+    }
 
   private:
     hf_array array_{};
@@ -41,11 +45,12 @@ main(int argc, char **argv) try {
     hf_error error = HF_ERROR_INIT;
     hf_session *opened;
     check(hf_session_open(argv[1], &opened, &error), error);
-    std::unique_ptr<hf_session, decltype(&hf_session_close)> session(opened, hf_session_close);
+    std::unique_ptr<hf_session, decltype(&hf_session_close)> session(opened,
+                                                                     hf_session_close);
     hf_snapshot *leased;
     check(hf_snapshot_acquire(session.get(), &leased, &error), error);
-    std::unique_ptr<hf_snapshot, decltype(&hf_snapshot_release)> snapshot(leased,
-                                                                          hf_snapshot_release);
+    std::unique_ptr<hf_snapshot, decltype(&hf_snapshot_release)> snapshot(
+        leased, hf_snapshot_release);
     Array array(snapshot.get(), argv[2]);
     if (array->kind != 'f' || array->itemsize != 8 || array->dimensions != 2 ||
         !array->shape[0])

@@ -185,8 +185,8 @@ class Codec:
             The number of rows, the names of the columns, and parts. Each column is in one part: a
             tuple of the places of its columns; an array whose last axis are the rows, of one column
             or with one axis more for several, or None if there is none; None, or an array of bytes
-            whose bits, the lowest first, say which rows have a value; and words for what the columns
-            are. None if it is no table, or one whose columns can't be named.
+            whose bits, the lowest first, say which rows have a value; and the columns' type, whose text
+            people read. None if it is no table, or one whose columns can't be named.
         """
         return None
 

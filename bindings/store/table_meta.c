@@ -72,11 +72,11 @@ put_array(msgpack_packer *to, PyObject *columns, const hfi_array_place *place,
 }
 
 /* A part that the library described: columns, an array or None, the bits that say
- * which elements are there or None, and what the columns are. */
+ * which elements are there or None, and an object that names the columns' type. */
 static int
 put_part(msgpack_packer *to, hfi_places *places, PyObject *part) {
     PyObject *columns, *array, *bits, *words;
-    if (!PyArg_ParseTuple(part, "O!OOU", &PyList_Type, &columns, &array, &bits, &words))
+    if (!PyArg_ParseTuple(part, "O!OOO", &PyList_Type, &columns, &array, &bits, &words))
         return -1;
     hfi_array_place place, valid;
     int found = hfi_array_place_init(&place, places, array) &&
@@ -88,8 +88,11 @@ put_part(msgpack_packer *to, hfi_places *places, PyObject *part) {
         failed = put_array(to, columns, &place, has_valid ? &valid : NULL) < 0;
     } else {
         msgpack_pack_array(to, 2);
-        failed = put_integers(to, columns) < 0;
-        put_str(to, words);
+        PyObject *text = PyObject_Str(words);
+        failed = put_integers(to, columns) < 0 || !text;
+        if (text)
+            put_str(to, text);
+        Py_XDECREF(text);
     }
     hfi_array_place_fini(&place);
     hfi_array_place_fini(&valid);

@@ -1,55 +1,22 @@
-"""Arrays that a program in C reads and writes by holdfast/array.h (foreign_reader.c).
+"""Arrays and columns that a program in C reads and writes by holdfast/array.h.
 
 HOLDFAST_BUILD names the meson build directory; ./test sets it.
 """
 
 import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from foreign_reader import Reader, build
 from holdfast import store
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = os.environ.get("HOLDFAST_BUILD")
-if not BUILD:
+if not os.environ.get("HOLDFAST_BUILD"):
     pytest.skip("HOLDFAST_BUILD isn't set", allow_module_level=True)
-
-
-class Reader:
-    """The program, which gets a command and answers with a line."""
-
-    def __init__(self, program: Path) -> None:
-        variables = os.environ | {"LD_LIBRARY_PATH": f"{BUILD}/shm_store"}
-        self.process = subprocess.Popen(
-            [program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=variables,
-        )
-
-    def __call__(self, *words: str) -> str:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(" ".join(words) + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-    def close(self) -> int:
-        self.process.communicate()
-        return self.process.returncode
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    built = tmp_path_factory.mktemp("reader") / "reader"
-    source = Path(__file__).with_name("foreign_reader.c")
-    argv = ["cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g"]
-    argv += [f"-I{ROOT}/shm_store/include", source, "-o", built]
-    argv += [f"-L{BUILD}/shm_store", "-lholdfast"]
-    subprocess.run(argv, check=True)
-    return built
+    return build(tmp_path_factory.mktemp("reader"))
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
 /* test_array.c - arrays by the public header: what is put is read, by reference and by
- * copy; the types that there are; and metadata that lies.
+ * copy; the types that there are; while another process commits; metadata that lies.
  */
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "holdfast/array.h"
 #include "store_fixture.h"
@@ -185,6 +188,39 @@ test_strides(void) {
     array = matrix(values, 1, 8);
     array.struct_size = 8;
     put(session, "x", &array, HF_E_INVALID);
+    end_session(session);
+}
+
+/* Another process commits all the while: what is read is one generation, whole. */
+static void
+test_while_another_commits(void) {
+    enum { COUNT = 4000 };
+    static double values[COUNT];
+    hf_session *session = new_session(0, 0);
+    hf_array found, array = matrix(values, COUNT / 10, 10);
+    put(session, "x", &array, HF_OK);
+    pid_t pid = fork();
+    if (pid == 0) {
+        hf_session *own;
+        OK(hf_session_open_fd(hf_session_fd(session), &own, NULL));
+        for (double round = 1;; round++) {
+            for (int i = 0; i < COUNT; i++)
+                values[i] = round;
+            put(own, "x", &array, HF_OK);
+        }
+    }
+    CHECK(pid > 0);
+    double last = 0;
+    for (int i = 0; i < 1000; i++) {
+        OK(read_array(session, "x", &found, NULL));
+        const double *read = found.data;
+        CHECK(read[0] >= last);
+        last = read[0];
+        for (int k = 1; k < COUNT; k++)
+            CHECK(read[k] == last);
+        hf_array_release(&found);
+    }
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
     end_session(session);
 }
 
@@ -392,6 +428,7 @@ main(void) {
     test_types();
     test_by_reference();
     test_strides();
+    test_while_another_commits();
     test_lies();
     test_not_arrays();
     return 0;

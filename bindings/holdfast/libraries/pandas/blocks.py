@@ -163,7 +163,7 @@ def _part_of(block: t.Any) -> tuple[t.Any, ...]:
     array = values if type(values) is np.ndarray else None
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "mM":
         array = getattr(values, "_ndarray", values)
-    return block.mgr_locs.as_array.tolist(), array, None, str(values.dtype)
+    return block.mgr_locs.as_array.tolist(), array, None, values.dtype
 
 
 def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any) -> t.Any:

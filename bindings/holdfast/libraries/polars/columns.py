@@ -68,7 +68,7 @@ class Frame(Codec):
         parts = []
         for place, column in enumerate(value.get_columns()):
             arrow = _as_arrow(column)
-            part = (None, None, str(column.dtype)) if arrow is None else part_of(arrow)
+            part = (None, None, column.dtype) if arrow is None else part_of(arrow)
             parts.append(([place], *part))
         names = names_of_columns(value.columns)
         return None if names is None else (value.height, names, parts)

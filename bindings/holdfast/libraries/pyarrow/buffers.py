@@ -112,30 +112,30 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
             yield from buffers_of(value.dictionary)
 
 
-def part_of(column: t.Any) -> tuple[t.Any, t.Any, str]:
+def part_of(column: t.Any) -> tuple[t.Any, t.Any, t.Any]:
     """A column's values as an array over its memory, the bits of its validity, and its type.
 
     None for the values if they aren't one block of numbers or times.
     """
-    words = str(column.type)
+    kind = column.type
     if isinstance(column, pa.ChunkedArray):
         chunks = [chunk for chunk in column.chunks if len(chunk)] or column.chunks[:1]
         if len(chunks) != 1:
-            return None, None, words
+            return None, None, kind
         column = chunks[0]
-    name = _type_string(column.type)
+    name = _type_string(kind)
     begins = column.offset % 8
     if name is None or (column.null_count and begins):
-        return None, None, words
+        return None, None, kind
     import numpy
 
     bits, data = column.buffers()
     end = column.offset + len(column)
     values = numpy.frombuffer(data or b"", name)[column.offset : end]
     if not column.null_count:
-        return values, None, words
+        return values, None, kind
     first = column.offset // 8
-    return values, numpy.frombuffer(bits, "u1")[first : first + (len(column) + 7) // 8], words
+    return values, numpy.frombuffer(bits, "u1")[first : first + (len(column) + 7) // 8], kind
 
 
 def _type_string(kind: t.Any) -> str | None:
