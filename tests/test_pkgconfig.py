@@ -64,16 +64,19 @@ def flags(prefix, *options):
     return run("pkg-config", moved, *options, env=variables).split()
 
 
-COMPILERS = {".c": ("cc", "-std=c11"), ".cc": ("c++", "-std=c++17")}
+COMPILERS = {".c": ("cc", "-std=c11"), ".cc": ("c++", "-std=c++17"), ".rs": ("rustc", "-O")}
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 
 def compile_and_run(prefix, tmp_path, source, *words):
     program = tmp_path / "program"
     cflags = flags(prefix, "--cflags", "holdfast")
     libs = flags(prefix, "--libs", "holdfast")
-    run(*COMPILERS[source.suffix], "-Wall", "-Wextra", "-Wpedantic", "-Werror", *cflags,
-        str(source), "-o", str(program), *libs)  # fmt: skip
     directory = next(flag[2:] for flag in libs if flag.startswith("-L"))
+    options = [*STRICT, *cflags, *libs]
+    if source.suffix == ".rs":
+        options = ["-L", f"native={directory}", "-l", "holdfast"]
+    run(*COMPILERS[source.suffix], str(source), "-o", str(program), *options)
     environment = os.environ | {"LD_LIBRARY_PATH": directory}
     return run(str(program), *words, env=environment, cwd=tmp_path)
 
@@ -88,7 +91,7 @@ def test_example_store(prefix, tmp_path):
     assert compile_and_run(prefix, tmp_path, ROOT / "examples/store.c")
 
 
-@pytest.mark.parametrize("suffix", [".c", ".cc"])
+@pytest.mark.parametrize("suffix", COMPILERS)
 def test_example_readers(prefix, tmp_path, suffix):
     """As they are installed, beside the page that they are written from."""
     numpy, store = pytest.importorskip("numpy"), pytest.importorskip("holdfast.store")
@@ -104,8 +107,14 @@ def test_example_readers(prefix, tmp_path, suffix):
         words = session.name, "rows"
         said = compile_and_run(prefix, tmp_path, folder / f"examples/array_reader{suffix}", *words)
         session.destroy()
-    whole = "3000 values from 6 to 5999, mean 3002.5\n"
-    assert said == (whole if suffix == ".c" else "5994 5995 5996 5997 5998 5999\n")
+    assert (
+        said
+        == {
+            ".c": "3000 values from 6 to 5999, mean 3002.5\n",
+            ".cc": "5994 5995 5996 5997 5998 5999\n",
+            ".rs": "3000 values, mean 3002.5\n",
+        }[suffix]
+    )
 
 
 def test_headers_stand_alone(prefix, tmp_path):
