@@ -90,8 +90,8 @@ typedef struct hfi_incoming {
 
 void hfi_incoming_free(hfi_incoming *incoming);
 
-/* Read what has come; doesn't wait. At the end of the channel hfi_channel_has_ended is
- * true. HF_E_GONE if this end is closed, HF_E_PROTOCOL, HF_E_NOMEM, HF_E_SYSTEM. */
+/* Read what has come; doesn't wait. After the call that finds the end of the channel,
+ * which is one of its own, hfi_channel_has_ended is true. HF_E_GONE if this end is closed, HF_E_PROTOCOL, HF_E_NOMEM, HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_channel_fill(hfi_channel *channel, hf_error *reterr);
 /* The oldest frame that was read and not given yet, of this kind only if `op` isn't NULL:
  * others keep their order. The caller's; NULL: there is none. */

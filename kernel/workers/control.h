@@ -54,8 +54,8 @@ HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
  * peer exits, and we read the end of the channel as if it had died. */
 void hfi_control_end(hfi_control *control);
 
-/* Read a bounded number of the waiting bytes. HF_E_GONE at the end of the stream;
- * hfi_control_next still returns the frames that came before it. */
+/* Read a bounded number of the waiting bytes. HF_E_GONE at the end of the stream, by the
+ * call after the one that read the last bytes; hfi_control_next still returns the frames that came before it. */
 HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
 /* Free the read buffer if it is empty. Otherwise it keeps the size of the largest
  * frame. */

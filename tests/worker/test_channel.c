@@ -195,6 +195,7 @@ test_the_end(void) {
     give_frame(HFI_FRAME_BARE(to_main_rest));
     hfi_control_close(frontend);
     frontend = NULL;
+    CHECK(hfi_channel_fill(channel, NULL) == HF_OK);
     CHECK(hfi_channel_fill(channel, NULL) == HF_OK && hfi_channel_has_ended(channel));
     hfi_incoming *incoming = hfi_channel_next(channel, NULL);
     CHECK(incoming && hfi_part_is(hfi_received_op(&incoming->received), "rest"));
