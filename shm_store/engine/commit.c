@@ -31,13 +31,16 @@ hf_status
 hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
     HFI_NEED(reterr, session, ret_commit);
     static _Atomic uint64_t numbers = 1;
+    hf_status status = hfi_session_check_writable(session, reterr);
+    if (status)
+        return status;
     if (session->prepared->committing)
         return hf_error_set(reterr, HF_BUSY, "this process is committing already");
     hfi_prepared_settle(session, 1);
     hf_commit *commit = calloc(1, sizeof *commit);
     if (!commit)
         return hfi_no_memory(reterr);
-    hf_status status = hf_snapshot_acquire(session, &commit->base, reterr);
+    status = hf_snapshot_acquire(session, &commit->base, reterr);
     if (status) {
         free(commit);
         return status;

@@ -30,15 +30,20 @@
 
 /* 1 or 0; negative if fstat() of an open descriptor fails. */
 static int
-is_same(int fd, const hfi_identity *identity) {
-    struct stat st;
+look_at(int fd, const hfi_identity *identity, struct stat *ret_stat) {
     if (fd < 0)
         return 0;
-    for (int attempt = 0; fstat(fd, &st) != 0; attempt++)
+    for (int attempt = 0; fstat(fd, ret_stat) != 0; attempt++)
         if (errno == EBADF || attempt == 2)
             return errno == EBADF ? 0 : -1;
-    return (uint64_t)st.st_dev == identity->device &&
-           (uint64_t)st.st_ino == identity->inode;
+    return (uint64_t)ret_stat->st_dev == identity->device &&
+           (uint64_t)ret_stat->st_ino == identity->inode;
+}
+
+static int
+is_same(int fd, const hfi_identity *identity) {
+    struct stat st;
+    return look_at(fd, identity, &st);
 }
 
 int
@@ -111,6 +116,14 @@ hfi_session_fd(hf_session *session) {
         return again;
     close(again); /* another thread was first */
     return fd;
+}
+
+uint64_t
+hfi_session_size(hf_session *session) {
+    struct stat st;
+    if (look_at(atomic_load(&session->fd), &session->object, &st) == 1)
+        return (uint64_t)st.st_size;
+    return hfi_object_size(hfi_session_fd(session));
 }
 
 void

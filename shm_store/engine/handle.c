@@ -30,6 +30,16 @@ hfi_session_check(const hf_session *session, hf_error *reterr) {
     return hf_error_set(reterr, HF_E_GONE, "the session was destroyed");
 }
 
+hf_status
+hfi_session_check_writable(const hf_session *session, hf_error *reterr) {
+    if (!session->readonly)
+        return HF_OK;
+    return hf_error_set(reterr, HF_E_ACCESS,
+                        "the session was opened for reading only: open it by "
+                        "hf_session_open (in Python, without readonly=True) to change "
+                        "it");
+}
+
 int
 hf_session_fd(hf_session *session) {
     if (!session)
@@ -66,7 +76,7 @@ object_reaches(hf_session *session, uint64_t end) {
     if (end <= atomic_load_explicit(&session->file_size, memory_order_relaxed))
         return 1;
     uint64_t size =
-        hfi_round_up(hfi_object_size(hfi_session_fd(session)), session->page);
+        hfi_round_up(hfi_session_size(session), session->page);
     if (size)
         atomic_store_explicit(&session->file_size, size, memory_order_relaxed);
     return end <= size;

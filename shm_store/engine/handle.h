@@ -42,6 +42,7 @@ struct hf_session {
     _Atomic uint64_t file_size; /* the size as it was last looked up: hfi_window_at */
     size_t page;
     int is_copy;   /* super, slots and extents are copies: hfi_session_peek */
+    int readonly;  /* hf_session_open_readonly */
     int inherited; /* the handle of a process that forked this one (inherit.h) */
     char name[HF_SESSION_NAME_SIZE]; /* "": a memfd has none */
 
@@ -74,6 +75,9 @@ hfi_round_up(uint64_t value, uint64_t unit) {
 
 /* HF_E_GONE if the session was destroyed, or is a parent's. Any thread, no lock. */
 hf_status hfi_session_check(const hf_session *session, hf_error *reterr) HF_CHECK;
+/* HF_E_ACCESS if it was opened by hf_session_open_readonly. Any thread, no lock. */
+hf_status hfi_session_check_writable(const hf_session *session,
+                                     hf_error *reterr) HF_CHECK;
 
 /* Set and return HF_E_NOSPACE if `err` says that memory is short, else HF_E_SYSTEM. */
 hf_status hfi_space_error(hf_error *reterr, int err, const char *what);
@@ -95,6 +99,9 @@ int hfi_identity_of(int fd, hfi_identity *ret_identity);
 /* The object's descriptor, checked to be the object's. -1 if it was closed and can't be
  * opened again. Call this for each use. Any thread, no lock. */
 int hfi_session_fd(hf_session *session);
+/* The object's bytes, with one system call if its descriptor is open; 0 if it can't be
+ * looked at. Any thread, no lock. */
+uint64_t hfi_session_size(hf_session *session);
 /* The same of this process's page map, which is opened at the first use. Takes the
  * mutex. */
 int hfi_session_pagemap(hf_session *session);

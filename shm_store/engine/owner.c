@@ -51,6 +51,9 @@ hfi_owner_check(const hf_session *session, hf_error *reterr) {
     const hfi_superblock *super = session->super;
     hfi_process owner = recorded_owner(super),
                 self = hfi_slot_process(session, session->slot);
+    hf_status status = hfi_session_check_writable(session, reterr);
+    if (status)
+        return status;
     if (!(super->flags & HFI_OWNER_PUBLISHES) || hfi_process_is_same(&owner, &self))
         return HF_OK;
     if (hfi_process_alive(&owner) == 0)

@@ -24,6 +24,7 @@
 #include "engine/region.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
+#include "engine/wait.h"
 
 /* ---- publishing ---- */
 
@@ -119,6 +120,8 @@ hf_session_publish(hf_session *session, const hf_prepared *prepared,
     hfi_root_privatize(&root);
     super->roots[generation % 2] = root;
     hfi_step("publish:root-written");
+    hfi_wait_announce(session);
+    hfi_step("publish:announced");
     atomic_store(&super->generation, generation);
     hfi_step("publish:generation-stored");
     hfi_extent_reclaim(session);

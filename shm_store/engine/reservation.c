@@ -312,7 +312,7 @@ hfi_extent_give_back(hf_session *session, uint32_t index) {
 /* Whether the object reaches so far. A touch beyond its end is a SIGBUS. */
 static int
 is_in_object(hf_session *session, const hfi_extent *extent) {
-    uint64_t size = hfi_object_size(hfi_session_fd(session));
+    uint64_t size = hfi_session_size(session);
     return extent->offset <= size && extent->size <= size - extent->offset;
 }
 
@@ -320,8 +320,8 @@ static hf_status
 reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
              hf_error *reterr) {
     uint32_t index;
-    hf_status status = hfi_lock(session, reterr);
-    if (status)
+    hf_status status = hfi_session_check_writable(session, reterr);
+    if (status || (status = hfi_lock(session, reterr)))
         return status;
     status = take_extent(session, size, flags, &index, reterr);
     hfi_unlock(session);

@@ -94,8 +94,8 @@ hf_session_scrub(hf_session *session, uint64_t budget_bytes, uint64_t *ret_bytes
     HFI_NEED(reterr, session);
     hf_snapshot *snapshot;
     uint64_t left = budget_bytes;
-    hf_status status = hf_snapshot_acquire(session, &snapshot, reterr);
-    if (status)
+    hf_status status = hfi_session_check_writable(session, reterr);
+    if (status || (status = hf_snapshot_acquire(session, &snapshot, reterr)))
         return status;
     while (left && !status) {
         hfi_extent extent;

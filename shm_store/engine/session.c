@@ -50,6 +50,7 @@
 #include "engine/reservation.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
+#include "engine/wait.h"
 #include "platform/limit.h"
 #include "platform/object.h"
 #include "tuning/tuning.h"
@@ -456,6 +457,15 @@ hf_session_open(const char *name, hf_session **ret_session, hf_error *reterr) {
 }
 
 hf_status
+hf_session_open_readonly(const char *name, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, name, ret_session);
+    hf_status status = open_name(name, 0, ret_session, reterr);
+    if (!status)
+        (*ret_session)->readonly = 1;
+    return status;
+}
+
+hf_status
 hfi_session_peek(const char *name, hf_session **ret_session, hf_error *reterr) {
     return open_name(name, 1, ret_session, reterr);
 }
@@ -502,10 +512,12 @@ hf_status
 hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
                 hf_error *reterr) {
     HFI_NEED(reterr, session);
+    hf_status status = hfi_session_check_writable(session, reterr);
+    if (status)
+        return status;
     if (trim)
         hfi_cache_flush(session);
-    hf_status status = hfi_lock(session, reterr);
-    if (status)
+    if ((status = hfi_lock(session, reterr)))
         return status;
     hfi_step("reap:begin");
     uint32_t processes = hfi_slot_reap(session);
@@ -522,11 +534,13 @@ hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
 hf_status
 hf_session_destroy(hf_session *session, hf_error *reterr) {
     HFI_NEED(reterr, session);
-    if (hfi_owner_alive(session->super) != 0) {
-        hf_status status = hfi_owner_check(session, reterr);
-        if (status)
-            return status;
-    }
+    hf_status status = hfi_session_check_writable(session, reterr);
+    if (!status && hfi_owner_alive(session->super) != 0)
+        status = hfi_owner_check(session, reterr);
+    if (status)
+        return status;
+    hfi_wait_announce_end(session);
+    hfi_step("destroy:announced");
     atomic_store(&session->super->gone, 1);
     atomic_store(&session->super->magic, 0);
     hfi_step("destroy:marked");

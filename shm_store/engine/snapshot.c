@@ -234,7 +234,7 @@ hf_snapshot_each_in_order(hf_snapshot *snapshot, hf_entry_visit visit, void *con
                           hf_error *reterr) {
     HFI_NEED(reterr, snapshot, visit);
     const hfi_root *root = &snapshot->root;
-    uint64_t object = hfi_object_size(hfi_session_fd(snapshot->session));
+    uint64_t object = hfi_session_size(snapshot->session);
     if (root->entry_count > object / sizeof(hfi_entry_record))
         return hf_error_set(reterr, HF_E_CORRUPT,
                             "the root counts more entries than there is room for");

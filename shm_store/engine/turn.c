@@ -193,6 +193,8 @@ hf_session_quarantine(hf_session *session, const hf_turn *turn, uint32_t cause,
     hfi_quarantine_area *quarantine = quarantine_of(session);
     hf_turn known;
     hf_status status = HFI_STRUCT_READ(&known, turn, hf_turn, label, reterr);
+    if (!status)
+        status = hfi_session_check_writable(session, reterr);
     if (status != HF_OK)
         return status;
     turn = &known;
@@ -230,7 +232,7 @@ hf_session_quarantined(hf_session *session, const hf_entry *entry) {
 
 void
 hf_session_readmit(hf_session *session, const hf_entry *entry) {
-    if (!session || !entry || !entry->key)
+    if (!session || session->readonly || !entry || !entry->key)
         return;
     hfi_quarantined *record;
     while (

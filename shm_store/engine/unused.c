@@ -113,6 +113,8 @@ hf_session_give_back(hf_session *session, uint32_t unused_ms, uint64_t budget_by
                      uint64_t *ret_bytes, int *ret_waits, hf_error *reterr) {
     HFI_NEED(reterr, session);
     hf_status status = hfi_session_check(session, reterr);
+    if (!status)
+        status = hfi_session_check_writable(session, reterr);
     if (status)
         return status;
     uint32_t now = hfi_idle_now(), count = hfi_extent_count(session);

@@ -270,7 +270,7 @@ typedef struct hfi_superblock {
     uint64_t flags;                         /* HFI_OWNER_PUBLISHES */
     uint64_t spare_bytes;                   /* of the reserved ones: SPARE */
     uint32_t taken_ms;                      /* when pages were taken last */
-    uint32_t padding;
+    _Atomic uint32_t changes;               /* what a wait sleeps on: wait.c */
 } hfi_superblock;
 _Static_assert(sizeof(hfi_superblock) <= HFI_SLOTS_OFFSET, "one page");
 /* By these a library of any version tells a session of another one from what is to be

@@ -3,8 +3,8 @@
  * For the workers of this source tree (bindings/store/preparation.c), which know what
  * the last cells took and have time between cells. It isn't a part of the library's
  * interface: what is worth preparing, and how, changes with the engine. engine/block.c,
- * engine/preallocate.c, engine/prefill.c, engine/aside.c, engine/unshare.c and
- * engine/session.c implement it.
+ * engine/preallocate.c, engine/prefill.c, engine/aside.c, engine/unshare.c,
+ * engine/wait.c and engine/session.c implement it.
  */
 #ifndef HFI_TUNING_H
 #define HFI_TUNING_H
@@ -60,5 +60,15 @@ void hfi_session_prefill_end(hf_session *session);
  * PAGEMAP_SCAN, 2 by a word of /proc/self/pagemap for each, 3 by comparing their bytes.
  * Any thread. */
 void hfi_session_means(hf_session *session, uint64_t *ret_huge_size, int *ret_way);
+
+/* ---- waiting, for a language whose threads end a wait ---- */
+
+/* hf_session_wait until a time of the monotonic clock, which hfi_session_wait_deadline
+ * gives, and HF_AGAIN (without a message) if hfi_session_wake woke it. */
+HF_CHECK hf_status hfi_session_wait_once(hf_session *session, uint64_t generation,
+                                         int64_t deadline_ns, hf_error *reterr);
+int64_t hfi_session_wait_deadline(int64_t timeout_ms);
+/* Wake all waits of all processes; those of hf_session_wait sleep again. Any thread. */
+void hfi_session_wake(hf_session *session);
 
 #endif

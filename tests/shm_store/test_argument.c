@@ -64,7 +64,10 @@ try_sessions(void) {
     NEEDS("ret_session", hf_session_create(NULL, NULL, &error));
     NEEDS("name", hf_session_open(NULL, &other, &error));
     NEEDS("ret_session", hf_session_open("x", NULL, &error));
+    NEEDS("name", hf_session_open_readonly(NULL, &other, &error));
+    NEEDS("ret_session", hf_session_open_readonly("x", NULL, &error));
     NEEDS("ret_session", hf_session_open_fd(0, NULL, &error));
+    NEEDS("session", hf_session_wait(NULL, 0, 0, &error));
     NEEDS("session", hf_session_destroy(NULL, &error));
     NEEDS("session", hf_session_describe(NULL, &info, &error));
     NEEDS("ret_info", hf_session_describe(session, NULL, &error));

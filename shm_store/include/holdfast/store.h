@@ -87,6 +87,16 @@ HF_EXPORT HF_CHECK hf_status hf_session_create(const hf_session_options *options
 HF_EXPORT HF_CHECK hf_status hf_session_open(const char *name, hf_session **ret_session,
                                              hf_error *reterr);
 
+/* The same, to read only. What would change the session is HF_E_ACCESS, and the message
+ * says what to do: hf_region_reserve, hf_region_unshare, hf_commit_begin, and of
+ * hf_session_: publish, destroy, keep, reap, give_back, scrub, quarantine; a note and
+ * hf_session_readmit are ignored. Writing to a mapped region changes this process's
+ * memory, as ever. The process has a slot, leases and pins, which keep what it reads.
+ * Statuses as hf_session_open. */
+HF_EXPORT HF_CHECK hf_status hf_session_open_readonly(const char *name,
+                                                      hf_session **ret_session,
+                                                      hf_error *reterr);
+
 /* Attach by a descriptor of the object, which is duplicated. Statuses as
  * hf_session_open, but never HF_NOT_FOUND. */
 HF_EXPORT HF_CHECK hf_status hf_session_open_fd(int fd, hf_session **ret_session,
@@ -140,6 +150,17 @@ HF_EXPORT HF_CHECK hf_status hf_session_describe(hf_session *session,
 
 /* Current generation: one atomic load. */
 HF_EXPORT uint64_t hf_session_generation(const hf_session *session);
+
+/* Sleep until the current generation isn't `generation` any more (which it may not be at
+ * once), for `timeout_ms` at most; negative: without limit. The commit wakes it; nothing
+ * is looked at in between, no lock is taken and nothing is written to the session. If
+ * generations follow each other quickly, one may be passed over: ask
+ * hf_session_generation, or acquire a snapshot. HF_BUSY (without a message): it is still
+ * that one, after the time or after a signal handler has run in this thread; HF_E_GONE:
+ * the session was destroyed; HF_E_SYSTEM (not Linux). Any thread, beside one that uses
+ * the handle otherwise; who closes the handle waits for the call's end. */
+HF_EXPORT HF_CHECK hf_status hf_session_wait(hf_session *session, uint64_t generation,
+                                             int64_t timeout_ms, hf_error *reterr);
 
 /* Free what dead processes left: their lock, leases, pins and uncommitted extents.
  * With `trim` also give free space back to the file system, and this process's cache of
