@@ -10,6 +10,11 @@ A `Session` is a mapping whose content other processes see from one commit to th
     with Session.open(name) as session:     # in another process
         table = session["table"]            # mapped, not copied
 
+    with Session.open(name, readonly=True) as session:
+        while session.wait():               # sleeps until the next commit
+            for changed in session.refresh():
+                print(changed, session.get(changed))
+
 Arrays are mapped copy-on-write: reading them costs nothing, and writing to one touches private pages
 that no other process sees before the next commit. Names that share objects or memory still share them in
 the process that opens the session.
@@ -25,6 +30,7 @@ from __future__ import annotations
 
 import collections.abc
 import os
+import threading
 import typing as t
 
 from holdfast.carry.patches import is_kept, is_patch
@@ -48,6 +54,9 @@ from ._store import (
     groups,
     sessions,
 )
+
+if t.TYPE_CHECKING:
+    import asyncio
 
 __all__ = [
     "AccessError",
@@ -76,6 +85,9 @@ _INTERNAL = ("\0", "\1")  # the first characters of keys that are no names
 _NOT_THE_OWNER = (
     "only process {}, which owns this session, can publish or destroy it: prepare a commit and hand its token to"
     " that process, or use a session of your own"
+)
+_OPENED_READONLY = (
+    "the session was opened for reading only: open it without readonly=True to change it, or copy what it has"
 )
 _STATE = "\1"  # that of a process's state, which only a notebook's session has
 
@@ -118,6 +130,7 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
     _stored: dict[str, None]  # the session's names, in its order; without those deleted here
     _deleted: set[str]  # since the last commit
     _is_notebook: bool
+    _watch: _Watch | None = None
 
     def _loaded(self) -> dict[str, t.Any]:
         _ = self.name  # a closed session says so
@@ -148,12 +161,18 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
             raise TypeError(f"a name is a str, not {type(name).__name__}")
         if not is_kept(name):
             raise ValueError(f"{name!r:.40} is no name of a session: 1 to 1024 bytes of UTF-8 are")
+        self._check_writable()
         self._loaded()[name] = value
         self._deleted.discard(name)
+
+    def _check_writable(self) -> None:
+        if self.readonly:
+            raise AccessError(_OPENED_READONLY)
 
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
+        self._check_writable()
         self._loaded().pop(name, None)
         self._stored.pop(name, None)
         self._deleted.add(name)
@@ -204,10 +223,12 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
         ConflictError
             Another process committed since this one loaded the values. `refresh` takes over its commit.
         AccessError
-            Only its owner publishes the session: a notebook's is its kernel's.
+            Only its owner publishes the session: a notebook's is its kernel's. Or it was opened with
+            ``readonly=True``.
         NoSpaceError
             The session can't grow. Nothing is published.
         """
+        self._check_writable()
         values = self._loaded()
         before = self.generation
         names = self._names
@@ -248,3 +269,109 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
         self._deleted -= changed
         self._list()
         return sorted(changed | before - set(self._stored))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep until another process has committed since this one loaded the values.
+
+        The commit wakes it; nothing is looked at in between. `refresh` takes over what was committed. Ctrl-C ends
+        the wait, and so does `close` in another thread.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds at most; None: without limit.
+
+        Returns
+        -------
+        bool
+            True if there is another generation; False after the time.
+
+        Raises
+        ------
+        GoneError
+            The session was destroyed.
+        ValueError
+            The timeout is negative, or the session is closed.
+
+        See Also
+        --------
+        wait_async : The same for a coroutine.
+        """
+        self._loaded()
+        return self._wait(self._names.generation, timeout)
+
+    async def wait_async(self, timeout: float | None = None) -> bool:
+        """Wait as `wait` does, while other tasks of the event loop run.
+
+        All waits of a session share one thread. A wait that is cancelled leaves it asleep until the next commit or
+        `close`.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds at most; None: without limit.
+
+        Returns
+        -------
+        bool
+            True if there is another generation; False after the time.
+
+        Raises
+        ------
+        GoneError
+            The session was destroyed.
+        ValueError
+            The session is closed.
+        """
+        import asyncio  # a program that waits has it, and no other one pays for it
+
+        self._loaded()
+        if self._watch is None:
+            self._watch = _Watch()
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._wait(self._names.generation, 0):
+                    await self._watch.next(self)
+        except TimeoutError:
+            return False
+        return True
+
+
+class _Watch:
+    """A thread that sleeps until the session changes, while a coroutine waits for that."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waits: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._is_running = False
+
+    def next(self, session: Session) -> asyncio.Future[None]:
+        """Return a future that is done after the next change, or when the session can't be waited for."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        with self._lock:
+            self._waits.append((loop, future))
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(
+                    target=self._run, args=(session, session._names.generation), name="holdfast-wait", daemon=True
+                ).start()
+        return future
+
+    def _run(self, session: Session, generation: int) -> None:
+        try:
+            session._wait(generation)
+        except (Error, ValueError, OSError):
+            pass  # whoever waits looks again, and gets it
+        with self._lock:
+            waits, self._waits, self._is_running = self._waits, [], False
+        for loop, future in waits:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_finish, future)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -20,6 +20,7 @@
 typedef struct hfi_attachment {
     hf_session *session;
     atomic_size_t uses;
+    size_t waits; /* threads in a wait. With the interpreter attached */
 } hfi_attachment;
 
 /* Any thread, with or without the interpreter. Acquire returns its argument. */

@@ -16,8 +16,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "module_functions.h"
+#include "tuning/tuning.h"
 
 hfi_attachment *
 hfi_attachment_acquire(hfi_attachment *attachment) {
@@ -36,6 +38,7 @@ hfi_attachment_release(hfi_attachment *attachment) {
 
 typedef struct session_object {
     PyObject_HEAD hfi_attachment *attachment; /* NULL once closed */
+    char readonly;
 } session_object;
 
 static session_object *
@@ -79,6 +82,7 @@ session_wrap(PyTypeObject *type, hf_session *session) {
     }
     attachment->session = session;
     atomic_init(&attachment->uses, 1);
+    attachment->waits = 0;
     as_session(self)->attachment = attachment;
     return self;
 }
@@ -151,19 +155,26 @@ session_create(PyObject *cls, PyObject *args, PyObject *kwargs) {
 }
 
 static PyObject *
-session_open(PyObject *cls, PyObject *name) {
+session_open(PyObject *cls, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"", "readonly", NULL};
     const char *text;
-    if (!PyArg_Parse(name, "s:open", &text))
+    int readonly = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$p:open", names, &text,
+                                     &readonly))
         return NULL;
     hf_session *session = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = hf_session_open(text, &session, &error);
+    status = (readonly ? hf_session_open_readonly : hf_session_open)(text, &session,
+                                                                     &error);
     Py_END_ALLOW_THREADS
     if (status != HF_OK)
         return hfi_raise(hfi_state_of((PyTypeObject *)cls), status, &error);
-    return session_wrap((PyTypeObject *)cls, session);
+    PyObject *self = session_wrap((PyTypeObject *)cls, session);
+    if (self)
+        as_session(self)->readonly = (char)readonly;
+    return self;
 }
 
 static PyObject *
@@ -182,10 +193,24 @@ session_from_fd(PyObject *cls, PyObject *number) {
     return session_wrap((PyTypeObject *)cls, session);
 }
 
+/* Waits of other threads end, each with an error. A wake-up can come too early, when the
+ * other thread is about to sleep: so it is repeated. */
+static void
+end_waits(hfi_attachment *attachment) {
+    while (attachment && attachment->waits) {
+        const struct timespec nap = {0, 1000000};
+        Py_BEGIN_ALLOW_THREADS
+        hfi_session_wake(attachment->session);
+        nanosleep(&nap, NULL);
+        Py_END_ALLOW_THREADS
+    }
+}
+
 static PyObject *
 session_close(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     hfi_attachment *attachment = as_session(self)->attachment;
     as_session(self)->attachment = NULL;
+    end_waits(attachment);
     Py_BEGIN_ALLOW_THREADS
     hfi_attachment_release(attachment);
     Py_END_ALLOW_THREADS
@@ -322,6 +347,59 @@ session_info(PyObject *self, PyObject *Py_UNUSED(ignored)) {
         "extent_count", info.extent_count);
 }
 
+/* One wait, until it ends, or something wakes it: a signal, or close(). Negative with an
+ * exception; 1: another generation; 0: still the same one. */
+static int
+wait_once(PyObject *self, uint64_t generation, int64_t deadline_ns) {
+    hf_session *session = handle_of(self);
+    if (!session)
+        return -1;
+    hfi_attachment *attachment =
+        hfi_attachment_acquire(as_session(self)->attachment);
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    attachment->waits++;
+    Py_BEGIN_ALLOW_THREADS
+    status = hfi_session_wait_once(session, generation, deadline_ns, &error);
+    Py_END_ALLOW_THREADS
+    attachment->waits--;
+    hfi_attachment_release(attachment);
+    if (PyErr_CheckSignals() < 0)
+        return -1;
+    if (status < 0) {
+        hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
+        return -1;
+    }
+    return status == HF_OK;
+}
+
+static PyObject *
+session_wait(PyObject *self, PyObject *args) {
+    unsigned long long generation;
+    PyObject *timeout = Py_None;
+    if (!PyArg_ParseTuple(args, "K|O:_wait", &generation, &timeout))
+        return NULL;
+    double seconds = timeout == Py_None ? -1 : PyFloat_AsDouble(timeout);
+    if (PyErr_Occurred())
+        return NULL;
+    if (timeout != Py_None && !(seconds >= 0)) {
+        PyErr_SetString(PyExc_ValueError, "a timeout is 0 or more seconds, or None");
+        return NULL;
+    }
+    int64_t ms = seconds < 0 || seconds > 1e12 ? -1 : (int64_t)(seconds * 1000);
+    int64_t deadline_ns = hfi_session_wait_deadline(ms);
+    int changed;
+    do
+        changed = wait_once(self, generation, deadline_ns);
+    while (!changed && (ms < 0 || hfi_session_wait_deadline(0) < deadline_ns));
+    return changed < 0 ? NULL : PyBool_FromLong(changed);
+}
+
+static PyObject *
+session_readonly(PyObject *self, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(as_session(self)->readonly);
+}
+
 static PyObject *
 session_name(PyObject *self, void *Py_UNUSED(closure)) {
     hf_session *session = handle_of(self);
@@ -358,13 +436,18 @@ session_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-PyDoc_STRVAR(open_doc, "open($type, name, /)\n"
+PyDoc_STRVAR(open_doc, "open($type, name, /, *, readonly=False)\n"
                        "--\n\n"
                        "Attach to a session by its name.\n\n"
                        "Parameters\n"
                        "----------\n"
                        "name : str\n"
-                       "    The session's `name`.\n\n"
+                       "    The session's `name`.\n"
+                       "readonly : bool\n"
+                       "    Whether what would change the session is an `AccessError`. "
+                       "Its arrays can be\n"
+                       "    written to all the same, which changes this process's "
+                       "copies only.\n\n"
                        "Returns\n"
                        "-------\n"
                        "Session\n"
@@ -506,10 +589,35 @@ PyDoc_STRVAR(
     "GoneError\n"
     "    The session was destroyed.");
 
+PyDoc_STRVAR(wait_doc,
+             "_wait($self, generation, timeout=None, /)\n"
+             "--\n\n"
+             "Sleep until the current generation is another one.\n\n"
+             "`close` in another thread ends it.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "generation : int\n"
+             "    The generation that is known.\n"
+             "timeout : float or None\n"
+             "    Seconds; None: without limit.\n\n"
+             "Returns\n"
+             "-------\n"
+             "bool\n"
+             "    Whether it is another one; False after the time.\n\n"
+             "Raises\n"
+             "------\n"
+             "GoneError\n"
+             "    The session was destroyed.\n"
+             "ValueError\n"
+             "    The timeout is negative, or the session is closed.\n"
+             "OSError\n"
+             "    This system can't wait.");
+
 static PyMethodDef session_methods[] = {
     {"create", HFI_METHOD(session_create), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      create_doc},
-    {"open", session_open, METH_O | METH_CLASS, open_doc},
+    {"open", HFI_METHOD(session_open), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     open_doc},
     {"from_fd", session_from_fd, METH_O | METH_CLASS, from_fd_doc},
     {"close", session_close, METH_NOARGS, close_doc},
     {"destroy", session_destroy, METH_NOARGS, destroy_doc},
@@ -519,6 +627,7 @@ static PyMethodDef session_methods[] = {
     {"privatize", HFI_METHOD(session_privatize), METH_VARARGS | METH_KEYWORDS,
      privatize_doc},
     {"publish", session_publish, METH_O, publish_doc},
+    {"_wait", session_wait, METH_VARARGS, wait_doc},
     {"__enter__", session_enter, METH_NOARGS, NULL},
     {"__exit__", session_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
@@ -526,6 +635,8 @@ static PyMethodDef session_methods[] = {
 static PyGetSetDef session_properties[] = {
     {"name", session_name, NULL, "Name to open it by; '' without one.", NULL},
     {"fd", session_fd, NULL, "Descriptor of the object, owned by the session.", NULL},
+    {"readonly", session_readonly, NULL, "Whether it was opened for reading only.",
+     NULL},
     {"generation", session_generation, NULL, "Current generation; 0 is empty.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
