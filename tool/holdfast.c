@@ -265,6 +265,34 @@ open_session(const char *name, const char *key) {
     return session;
 }
 
+/* Entries of a process's state, which only a notebook's session has. */
+static int
+note_state(void *context, const hf_entry *entry) {
+    int *is_notebook = context;
+    *is_notebook |= entry->key[0] == '\1';
+    return *is_notebook ? HF_STOP : 0;
+}
+
+/* What a notebook has that its generation hasn't. */
+static void
+print_since(hf_session *session) {
+    hf_snapshot *snapshot;
+    int is_notebook = 0;
+    unsigned long long cells = hf_session_noted(session, HF_NOTE_UNCOMMITTED);
+    unsigned long long running = hf_session_noted(session, HF_NOTE_RUNNING);
+    if (hf_snapshot_acquire(session, &snapshot, NULL))
+        return;
+    if (!hf_snapshot_each(snapshot, note_state, &is_notebook, NULL) && is_notebook) {
+        printf("since then   ");
+        if (cells)
+            printf("%llu cell%s", cells, cells == 1 ? " has run" : "s have run");
+        if (running)
+            printf("%scell [%llu] is running", cells ? ", " : "", running);
+        printf("%s\n", cells || running ? "" : "no cell has run");
+    }
+    hf_snapshot_release(snapshot);
+}
+
 static int
 command_info(const char *name) {
     hf_error error = HF_ERROR_INIT;
@@ -273,9 +301,10 @@ command_info(const char *name) {
         return 1;
     hf_session_info info = {.struct_size = sizeof info};
     hf_status status = hf_session_describe(session, &info, &error);
-    hf_session_close(session);
-    if (status)
+    if (status) {
+        hf_session_close(session);
         return report_failure(&error, "info");
+    }
     time_t created = (time_t)(info.created_unix_ns / 1000000000);
     struct tm when;
     char date[32] = "";
@@ -287,9 +316,11 @@ command_info(const char *name) {
            alive_text(info.owner_alive),
            info.owner_publishes ? ", only it publishes" : "", date);
     printf("processes    %u\n", info.process_count ? info.process_count - 1 : 0);
-    printf("generation   %llu\nnames        %llu\nextents      %u\n",
-           (unsigned long long)info.generation, (unsigned long long)info.entry_count,
-           info.extent_count);
+    printf("generation   %llu\n", (unsigned long long)info.generation);
+    print_since(session);
+    hf_session_close(session);
+    printf("names        %llu\nextents      %u\n",
+           (unsigned long long)info.entry_count, info.extent_count);
     print_bytes("capacity", info.capacity_bytes);
     print_bytes("allocated", info.allocated_bytes);
     print_bytes("committed", info.committed_bytes);

@@ -2,7 +2,7 @@
 
 `holdfast.store` has sessions and names; `dump`, `load`, `dumps`, `loads`, `dump_module` and
 `load_module` make the package a marshaller in the manner of pickle, for programs that take
-one by its name.
+one by its name. `publish` saves a notebook's variables now.
 """
 
 import os as _os
@@ -12,6 +12,7 @@ from .errors import *  # noqa: F403
 
 TYPE_CHECKING = False  # a checker believes otherwise; `typing` takes 5 ms
 if TYPE_CHECKING:
+    from .commands.history import publish
     from .marshal import dump, dump_module, dumps, load, load_module, loads
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "load",
     "load_module",
     "loads",
+    "publish",
 ]
 
 
@@ -67,6 +69,10 @@ def unload_ipython_extension(shell):
 
 def __getattr__(name):
     """Import the marshaller when it is first used: a recorded script starts 40 ms earlier without."""
+    if name == "publish":
+        from .commands.history import publish
+
+        return publish
     if name in __all__:
         from . import marshal
 

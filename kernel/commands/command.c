@@ -46,6 +46,7 @@ static const hfi_viewer vampir = {"Vampir", "vampir", "traces.otf2"};
 
 static const struct command command_table[] = {
     {"%holdfast", hfi_mode_history, ANYWHERE, true, true, true},
+    {"holdfast.publish()", hfi_mode_publish, ANYWHERE, true, true, true},
     {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, true, true, true},
     {"%%isolated", hfi_mode_isolated, ANYWHERE, true, true, true},
     {"%%scorep_env", hfi_setting_environment, IN_DEFAULT | IN_WRITEFILE, false, true,
@@ -135,7 +136,8 @@ static void
 choose_recording(hfi_outcome *outcome) {
     const char *chosen = getenv("HOLDFAST_RECORD");
     bool asks = hfi_part_is(outcome->head.name, "%holdfast") ||
-                hfi_part_is(outcome->head.name, "%trace");
+                hfi_part_is(outcome->head.name, "%trace") ||
+                outcome->history.kind != HFI_HISTORY_NONE;
 
     if (!chosen)
         return;

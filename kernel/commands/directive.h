@@ -26,6 +26,7 @@ typedef enum hfi_history_kind {
     HFI_HISTORY_CHECKOUT, /* checkout N */
     HFI_HISTORY_DIFF,     /* diff [N [M]] */
     HFI_HISTORY_SAVE,     /* save FILE */
+    HFI_HISTORY_PUBLISH,  /* publish */
     HFI_HISTORY_LOAD,     /* load FILE */
     HFI_HISTORY_LIMIT,    /* history LIMIT */
 } hfi_history_kind;

@@ -76,6 +76,9 @@ hfi_history_parse(hfi_part words) {
     case HFI_HISTORY_LOAD:
         good = one.size > 0;
         break;
+    case HFI_HISTORY_PUBLISH:
+        good = one.size == 0;
+        break;
     case HFI_HISTORY_LIMIT:
         if (one.size == 0)
             history.kind = HFI_HISTORY_SHOW;

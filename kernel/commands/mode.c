@@ -210,13 +210,27 @@ run_marked(hfi_outcome *outcome) {
         run_in_fresh_process(outcome);
 }
 
-/* This is a line magic. If it stands alone, the frontend has a part in it, too. */
-void
-hfi_mode_history(hfi_outcome *outcome) {
+/* This is a plain cell. If the line stands alone, the frontend has a part in it, too. */
+static void
+run_history(hfi_outcome *outcome, hfi_part words) {
     hfi_mode_plain(outcome);
     if (outcome->state.mode == HFI_MODE_DEFAULT &&
         !hfi_cellhead_has_code(outcome->head.body))
-        outcome->history = hfi_history_parse(outcome->head.argument);
+        outcome->history = hfi_history_parse(words);
+}
+
+void
+hfi_mode_history(hfi_outcome *outcome) {
+    run_history(outcome, outcome->head.argument);
+}
+
+/* The function's call, which does what the magic does. */
+void
+hfi_mode_publish(hfi_outcome *outcome) {
+    if (hfi_cellhead_has_code(outcome->head.argument))
+        hfi_mode_plain(outcome);
+    else
+        run_history(outcome, hfi_part_text(hfi_history_name(HFI_HISTORY_PUBLISH)));
 }
 
 void

@@ -85,6 +85,7 @@ void hfi_mode_start_writefile(hfi_outcome *outcome);
 void hfi_mode_end_writefile(hfi_outcome *outcome);
 void hfi_mode_abort_writefile(hfi_outcome *outcome);
 void hfi_mode_history(hfi_outcome *outcome);
+void hfi_mode_publish(hfi_outcome *outcome);
 
 /* setting.c */
 void hfi_setting_environment(hfi_outcome *outcome);

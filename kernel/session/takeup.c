@@ -51,8 +51,6 @@ fini_takeup(hf_kernel *kernel) {
 const hfi_owner hfi_takeup_owner = {offsetof(hf_kernel, takeup),
                                     sizeof(struct hfi_takeup), NULL, fini_takeup};
 
-enum { NOTE_COUNT, NOTE_UNCOMMITTED, NOTE_RUNNING };
-
 static long long
 keep_ns(void) {
     return hfi_limit_ns("HOLDFAST_KEEP_SECONDS", KEEP_SECONDS);
@@ -121,8 +119,8 @@ hfi_takeup_hear(hf_kernel *kernel, const hfi_event *event) {
 static void
 write_notice(hf_kernel *kernel) {
     hfi_textbuf *text = &kernel->takeup->notice;
-    long long running = (long long)hf_session_noted(kernel->store, NOTE_RUNNING);
-    long long lost = (long long)hf_session_noted(kernel->store, NOTE_UNCOMMITTED);
+    long long running = (long long)hf_session_noted(kernel->store, HF_NOTE_RUNNING);
+    long long lost = (long long)hf_session_noted(kernel->store, HF_NOTE_UNCOMMITTED);
     hfi_textbuf_format(
         text, "holdfast: the kernel's process was killed, and has been started "
               "again. The variables are those of the last commit");
@@ -159,7 +157,7 @@ take_up(hf_kernel *kernel, const hf_claim *claim) {
         kernel->store = NULL;
         return 0;
     }
-    kernel->count = (long long)hf_session_noted(kernel->store, NOTE_COUNT);
+    kernel->count = (long long)hf_session_noted(kernel->store, HF_NOTE_CELL);
     if (hf_session_generation(kernel->store) == 0)
         return 1; /* it has no content */
     write_notice(kernel);
@@ -194,10 +192,10 @@ hfi_takeup_note(hf_kernel *kernel) {
         hfi_cell_is_execution(&kernel->cell) &&
         (hfi_cell_is_in_main(&kernel->cell) || hfi_cell_is_in_worker(&kernel->cell) ||
          hfi_cell_waits_for_commit(&kernel->cell));
-    hf_session_note(kernel->store, NOTE_COUNT, (uint64_t)kernel->count);
-    hf_session_note(kernel->store, NOTE_UNCOMMITTED,
+    hf_session_note(kernel->store, HF_NOTE_CELL, (uint64_t)kernel->count);
+    hf_session_note(kernel->store, HF_NOTE_UNCOMMITTED,
                     (uint64_t)hfi_commits_missing(kernel));
-    hf_session_note(kernel->store, NOTE_RUNNING,
+    hf_session_note(kernel->store, HF_NOTE_RUNNING,
                     runs ? (uint64_t)kernel->cell.number : 0);
 }
 

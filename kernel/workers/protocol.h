@@ -308,7 +308,7 @@
       HAS(unserializable, texts) HAS(pending, str) HAS(kept_bytes, int)                \
       HAS(limit_bytes, int) HAS(dropped, int) HAS(steps, steps),                       \
       "A line of %holdfast for which the frontend has done its part. `kind` is "       \
-      "show, undo, checkout, diff, save, load or limit; `from` and `to` are "          \
+      "show, undo, checkout, diff, save, publish, load or limit; `from` and `to` are " \
       "generations, or -1; `target` is the step that was returned to, or 0; "          \
       "`undone` and `pending` list numbers of cells. The steps are in order, oldest "  \
       "first, and stay leased until the reply.")                                       \

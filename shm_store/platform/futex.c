@@ -1,6 +1,10 @@
 /* futex.c - the system calls of futex.h, which the C library doesn't offer.
  *
- * The deadline is absolute. So a sleep that is begun anew after a signal isn't longer.
+ * The system names a word by its file and the place there, so the processes' addresses
+ * don't matter, and a mapping that can't be written to is enough to sleep. It compares
+ * the word and puts the sleeper on its list in one step: a wake-up that follows a change
+ * of the word is never missed. The deadline is absolute. So a sleep that is begun anew
+ * after a signal isn't longer.
  */
 #include "futex.h"
 

@@ -32,6 +32,8 @@ static const struct {
     {"diff 3 4 5", HFI_HISTORY_NONE, -1, -1, 0},
     {"save", HFI_HISTORY_NONE, -1, -1, 0},
     {"save a file", HFI_HISTORY_SAVE, -1, -1, 0},
+    {"publish", HFI_HISTORY_PUBLISH, -1, -1, 0},
+    {"publish x", HFI_HISTORY_NONE, -1, -1, 0},
     {"load x", HFI_HISTORY_LOAD, -1, -1, 0},
     {"history 0", HFI_HISTORY_LIMIT, -1, -1, 0},
     {"history 17", HFI_HISTORY_LIMIT, -1, -1, 17},
@@ -79,6 +81,12 @@ test_cells(void) {
     CHECK(kind_in(commands, "x\n%holdfast undo") == HFI_HISTORY_NONE);
     CHECK(kind_in(commands, "%holdfastundo") == HFI_HISTORY_NONE);
     CHECK(kind_in(commands, "%holdfast") == HFI_HISTORY_SHOW);
+    CHECK(kind_in(commands, "%holdfast publish") == HFI_HISTORY_PUBLISH);
+    CHECK(kind_in(commands, "# now\nholdfast.publish()") == HFI_HISTORY_PUBLISH);
+    CHECK(kind_in(commands, "holdfast.publish()\nx") == HFI_HISTORY_NONE);
+    CHECK(kind_in(commands, "holdfast.publish()  # now") == HFI_HISTORY_PUBLISH);
+    CHECK(kind_in(commands, "holdfast.publish() or x") == HFI_HISTORY_NONE);
+    CHECK(kind_in(commands, "holdfast.publish(x)") == HFI_HISTORY_NONE);
     hfi_directive directive = feed_cell(commands, "%%enable_multicellmode", "/");
     hfi_directive_fini(&directive);
     CHECK(kind_in(commands, "%holdfast undo") == HFI_HISTORY_NONE); /* only marked */

@@ -1,4 +1,4 @@
-"""Formats the output of %holdfast undo, checkout, diff, history, save and load.
+"""Formats the output of %holdfast undo, checkout, diff, history, save, load and publish.
 
 The frontend keeps the old generations and publishes them anew, before the cell runs. The cell must have only this
 line. The frontend's result, and the steps that it keeps, come with the request (kernel/session/generations.c). This
@@ -27,9 +27,10 @@ USAGE = """%holdfast undo       the variables as before the last cell that chang
 %holdfast checkout N  the variables of step N
 %holdfast diff N M   the differences between two steps; diff N, or diff alone: up to now
 %holdfast save FILE  write all variables to a file
-%holdfast load FILE  replace all variables by those of a file; only of one that you trust"""
+%holdfast load FILE  replace all variables by those of a file; only of one that you trust
+%holdfast publish    save now, and show how other programs open the variables"""
 
-COMMANDS = ("undo", "checkout", "diff", "history", "save", "load")
+COMMANDS = ("undo", "checkout", "diff", "history", "save", "load", "publish")
 
 OWN_PREFIX = "_holdfast_"  # of names that aren't the notebook's: its widgets' models
 _VALUE_MOST = 256  # bytes of an encoding that is shown
@@ -66,7 +67,8 @@ def run(line: str, worker: t.Any) -> str:
         raise UsageError("usage:\n" + "\n".join(usage))
     history = getattr(worker, "history", None)
     if history is None:
-        raise UsageError(f"%holdfast {word} must be the only line of a plain cell")
+        also = " (or holdfast.publish())" if word == "publish" else ""
+        raise UsageError(f"%holdfast {word}{also} must be the only line of a plain cell")
     from holdfast import _store
 
     try:
@@ -369,6 +371,46 @@ def _load(history: History, rest: str, worker: t.Any) -> str:
     )
 
 
+# ---- other programs
+
+
+def _publish(history: History, rest: str, worker: t.Any) -> str:
+    name, generation = worker.session.name, worker.names.generation
+    in_c = f'hf_session_open_readonly("{name}", &session, &error)'
+    in_python = f'holdfast.store.Session.open("{name}", readonly=True)'
+    if not name:  # /dev/shm is too small
+        path = f"/proc/{os.getpid()}/fd/{worker.session.fd}"
+        in_c = f'hf_session_open_fd(open("{path}", O_RDWR), &session, &error)'
+        in_python = f'holdfast.store.Session.from_fd(open("{path}", "r+b"))'
+    lines = [
+        f"Saved: generation {generation} of the session {name or '(which has no name)'}.",
+        f"C:       {in_c}",
+        f"Python:  {in_python}",
+    ]
+    return "\n".join(lines + _with_reasons("isn't in it", worker.names.reasons))
+
+
+def publish() -> None:
+    """Save the notebook's variables now, and show how other programs open them.
+
+    It must be the only line of a plain cell, as ``%holdfast publish``, which does the same: the kernel saves before it
+    runs the cell. The output has the session's name, its generation, and the lines of C and Python that open it.
+
+    Raises
+    ------
+    RuntimeError
+        This program isn't a notebook of Holdfast's.
+    IPython.core.error.UsageError
+        It isn't the only line of the cell.
+    """
+    from IPython import get_ipython
+
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    if shell is None or shell.find_line_magic("holdfast") is None:
+        raise RuntimeError("only a notebook of Holdfast's has variables to publish; a program commits a Session of its own")
+    shell.run_line_magic("holdfast", "publish")
+
+
 def _path(rest: str) -> str:
     quoted = len(rest) > 1 and rest[0] == rest[-1] and rest[0] in "'\""
     return os.path.expanduser(rest[1:-1] if quoted else rest)
@@ -391,6 +433,7 @@ _FORMS: dict[str, t.Callable[[list[str]], bool]] = {
     ),
     "save": lambda arguments: bool(arguments),
     "load": lambda arguments: bool(arguments),
+    "publish": lambda arguments: not arguments,
 }
 _ACTIONS: dict[str, t.Callable[[History, str, t.Any], str]] = {
     "undo": _undo,
@@ -399,4 +442,5 @@ _ACTIONS: dict[str, t.Callable[[History, str, t.Any], str]] = {
     "history": _history,
     "save": _save,
     "load": _load,
+    "publish": _publish,
 }

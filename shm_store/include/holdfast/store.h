@@ -243,6 +243,13 @@ HF_EXPORT HF_CHECK hf_status hf_session_free_orphan(const char *name, hf_error *
  * first they are 0. An index out of range is ignored, and reads as 0; so is a note of
  * another process where only the owner publishes. Any thread. */
 #define HF_NOTE_COUNT 4
+/* What a notebook's kernel notes. */
+enum {
+    HF_NOTE_CELL,        /* number of the last cell */
+    HF_NOTE_UNCOMMITTED, /* cells since the current generation, which may have changed
+                          * variables */
+    HF_NOTE_RUNNING,     /* number of the cell that runs; 0: none */
+};
 HF_EXPORT void hf_session_note(hf_session *session, uint32_t index, uint64_t value);
 HF_EXPORT uint64_t hf_session_noted(const hf_session *session, uint32_t index);
 

@@ -1,0 +1,100 @@
+"""%holdfast publish, and what other programs see of a notebook that runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LINE = re.compile(r"Saved: generation (\d+) of the session (/holdfast-\S+)\.\nC: +(.+)\nPython: +(.+)\n")
+
+
+def publish(kernel, code="%holdfast publish"):
+    outcome = kernel.run(code)
+    assert outcome.status == "ok", outcome.content
+    found = LINE.match(outcome.stream())
+    assert found, outcome.stream()
+    generation, name, in_c, in_python = found.groups()
+    assert in_c == f'hf_session_open_readonly("{name}", &session, &error)'
+    return int(generation), name, in_python
+
+
+def elsewhere(opened, code):
+    program = f"import holdfast.store\nwith {opened} as s:\n    {code}"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def since(kernel, name):
+    tool = Path(kernel.manager.kernel_spec.argv[0]).with_name("holdfast")
+    said = subprocess.run([tool, "info", name], capture_output=True, text=True, check=True).stdout
+    return re.search(r"^since then +(.*)$", said, re.M)[1]
+
+
+@pytest.mark.parametrize("code", ["%holdfast publish", "# now\nholdfast.publish()\n"])
+def test_other_programs_open_what_was_published(kernel, code):
+    kernel.run("import holdfast, numpy as np; mine = np.arange(3.0)")
+    generation, _, opened = publish(kernel, code)
+    assert elsewhere(opened, "print(s.generation, s['mine'].sum())") == f"{generation} 3.0"
+    kernel.run("mine += 1; lost = (i for i in ())")
+    again, _, opened = publish(kernel, code)
+    assert again > generation
+    assert elsewhere(opened, "print(s['mine'].sum(), 'lost' in s)") == "6.0 False"
+    outcome = kernel.run(code)
+    assert "lost isn't in it:" in outcome.stream()
+    kernel.run("del lost, mine")
+
+
+def test_published_where_it_can_not_be(kernel):
+    kernel.run("import holdfast")
+    for code in "x = 1\nholdfast.publish()", "x = 1\n%holdfast publish", "%%isolated\nholdfast.publish()":
+        outcome = kernel.run(code)
+        assert outcome.status == "error"
+        assert "only" in outcome.content["evalue"], outcome.content
+    assert kernel.run("%holdfast publish now").status == "error"
+    assert kernel.run("%holdfast publish").status == "ok"
+
+
+def test_info_shows_whether_cells_have_run_since(kernel, tmp_path):
+    _, name, _ = publish(kernel)
+    assert since(kernel, name) == "no cell has run"
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    first = kernel.client.execute("y = 1")
+    code = f"import pathlib\npathlib.Path({str(begun)!r}).touch()\nwhile not pathlib.Path({str(go)!r}).exists(): pass"
+    sent = kernel.client.execute(code)
+    while not begun.exists():
+        pass
+    number = kernel.finish(first).content["execution_count"] + 1
+    assert since(kernel, name) == f"1 cell has run, cell [{number}] is running"
+    go.touch()
+    kernel.finish(sent)
+    assert since(kernel, publish(kernel)[1]) == "no cell has run"
+
+
+def test_a_save_wakes_readers(kernel):
+    kernel.run("mine = 1")
+    _, _, opened = publish(kernel)
+    program = (
+        f"import holdfast.store\nwith {opened} as s:\n"
+        "    print(s['mine'], flush=True)\n"
+        "    while s['mine'] != 3:\n"
+        "        assert s.wait()\n"
+        "        s.refresh()\n"
+        "    print(s['mine'], flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout.readline() == "1\n"
+        kernel.run("mine = 2")
+        publish(kernel)
+        kernel.run("mine = 3")  # saved when the notebook is idle
+        assert reader.stdout.readline() == "3\n"
+        assert reader.wait() == 0
+    kernel.run("del mine")
+
+
+def test_other_programs_than_notebooks_say_what_to_do():
+    code = "import holdfast\nholdfast.publish()"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "RuntimeError: only a notebook of Holdfast's" in ran.stderr
