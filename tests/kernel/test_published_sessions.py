@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-LINE = re.compile(r"Saved: generation (\d+) of the session (/holdfast-\S+)\.\nC: +(.+)\nPython: +(.+)\n")
+LINE = re.compile(
+    r"Saved: generation (\d+) of the session (/holdfast-\S+)\.\nC: +(.+)\nPython: +(.+)\n"
+)
 
 
 def publish(kernel, code="%holdfast publish"):
@@ -22,14 +24,18 @@ def publish(kernel, code="%holdfast publish"):
 
 def elsewhere(opened, code):
     program = f"import holdfast.store\nwith {opened} as s:\n    {code}"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
 
 
 def since(kernel, name):
     tool = Path(kernel.manager.kernel_spec.argv[0]).with_name("holdfast")
-    said = subprocess.run([tool, "info", name], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [tool, "info", name], capture_output=True, text=True, check=True
+    ).stdout
     return re.search(r"^since then +(.*)$", said, re.M)[1]
 
 
@@ -37,7 +43,9 @@ def since(kernel, name):
 def test_other_programs_open_what_was_published(kernel, code):
     kernel.run("import holdfast, numpy as np; mine = np.arange(3.0)")
     generation, _, opened = publish(kernel, code)
-    assert elsewhere(opened, "print(s.generation, s['mine'].sum())") == f"{generation} 3.0"
+    assert (
+        elsewhere(opened, "print(s.generation, s['mine'].sum())") == f"{generation} 3.0"
+    )
     kernel.run("mine += 1; lost = (i for i in ())")
     again, _, opened = publish(kernel, code)
     assert again > generation
@@ -49,7 +57,11 @@ def test_other_programs_open_what_was_published(kernel, code):
 
 def test_published_where_it_can_not_be(kernel):
     kernel.run("import holdfast")
-    for code in "x = 1\nholdfast.publish()", "x = 1\n%holdfast publish", "%%isolated\nholdfast.publish()":
+    for code in (
+        "x = 1\nholdfast.publish()",
+        "x = 1\n%holdfast publish",
+        "%%isolated\nholdfast.publish()",
+    ):
         outcome = kernel.run(code)
         assert outcome.status == "error"
         assert "only" in outcome.content["evalue"], outcome.content
@@ -84,7 +96,9 @@ def test_a_save_wakes_readers(kernel):
         "        s.refresh()\n"
         "    print(s['mine'], flush=True)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as reader:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as reader:
         assert reader.stdout.readline() == "1\n"
         kernel.run("mine = 2")
         publish(kernel)
@@ -98,3 +112,57 @@ def test_other_programs_than_notebooks_say_what_to_do():
     code = "import holdfast\nholdfast.publish()"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "RuntimeError: only a notebook of Holdfast's" in ran.stderr
+
+
+TABLES = """
+import numpy as np, pandas as pd, polars as pl, pyarrow as pa
+numbers = np.arange(100_000.0)
+frame = pd.DataFrame({"a": numbers, "b": np.arange(100_000) % 7})
+shared = frame["a"].to_numpy()
+polar = pl.DataFrame({"a": numbers, "b": np.arange(100_000) % 7})
+arrow = pa.table({"a": numbers, "b": np.arange(100_000) % 7})
+"""
+CHANGE = """
+frame["a"] += 1
+polar = polar.with_columns(pl.col("a") + 1)
+arrow = pa.table({"a": numbers + 1, "b": arrow["b"]})
+"""
+
+
+def test_duckdb_queries_the_tables_of_a_notebook_that_runs(kernel):
+    for library in "duckdb", "pandas", "polars", "pyarrow":
+        pytest.importorskip(library)
+    assert kernel.run(TABLES).status == "ok"
+    _, _, opened = publish(kernel)
+    program = f"""
+import sys
+import duckdb, holdfast.store
+with {opened} as s:
+    while True:
+        for name in "frame", "polar", "arrow":
+            table_of = s[name]
+            assert hasattr(table_of, "__arrow_c_stream__"), name
+            print(name, *duckdb.sql("select count(*), sum(a), max(b) from table_of").fetchall()[0], flush=True)
+        if not sys.stdin.readline():
+            break
+        s.wait()
+        s.refresh()
+"""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=pipe, stdout=pipe, text=True
+    ) as reader:
+
+        def rows(total):
+            for name in "frame", "polar", "arrow":
+                assert reader.stdout.readline() == f"{name} 100000 {total} 6\n"
+
+        rows(4999950000.0)
+        assert kernel.run(CHANGE).status == "ok"
+        publish(kernel)
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        rows(5000050000.0)
+        reader.stdin.close()
+        assert reader.wait() == 0
+    kernel.run("del numbers, frame, shared, polar, arrow")
