@@ -17,7 +17,7 @@ A `Session` is a mapping whose content other processes see from one commit to th
 
 Arrays are mapped copy-on-write: reading them costs nothing, and writing to one touches private pages
 that no other process sees before the next commit. Names that share objects or memory still share them in
-the process that opens the session.
+the process that opens the session. Without NumPy an array is a read-only memoryview with its format and shape.
 
 A session lives until `destroy`, or until nothing uses it and `holdfast gc` removes it; `close` detaches this
 process only. Arrays of a closed session stay valid.
@@ -29,6 +29,7 @@ globals of a notebook.
 from __future__ import annotations
 
 import collections.abc
+import importlib.util
 import os
 import threading
 import typing as t
@@ -153,8 +154,15 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
         if name not in values and name in self._stored:
             absent = self._names.bind(values, names=(name,), budget=-1)["absent"]
             if name not in values:
-                raise Error(f"{name}: {absent.get(name, 'it was not decoded')}")
+                return self._without_library(name, absent.get(name, "it was not decoded"))
         return values[name]
+
+    def _without_library(self, name: str, why: str) -> t.Any:
+        """Look at an array where NumPy isn't installed. A commit leaves it as it is."""
+        view = self._names.view(name) if importlib.util.find_spec("numpy") is None else None
+        if view is None:
+            raise Error(f"{name}: {why}")
+        return view
 
     def __setitem__(self, name: str, value: t.Any) -> None:
         if not isinstance(name, str):

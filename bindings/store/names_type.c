@@ -20,6 +20,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "array_view.h"
 #include "codec_call.h"
 #include "names.h"
 #include "names_format.h"
@@ -488,6 +489,26 @@ PyDoc_STRVAR(names_listing_doc,
              "value, or None)\n"
              "    and `in_arena` (whether this process's value lies in the arena).");
 
+PyDoc_STRVAR(names_view_doc,
+             "view($self, name, /)\n"
+             "--\n\n"
+             "Look at an array of the known generation without NumPy.\n\n"
+             "Nothing is copied if it has 16 KiB or more.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "name : str\n"
+             "    The name.\n\n"
+             "Returns\n"
+             "-------\n"
+             "memoryview or None\n"
+             "    Read-only, with format, shape and strides. None if there is no "
+             "numeric array or array of\n"
+             "    texts under this name.\n\n"
+             "Raises\n"
+             "------\n"
+             "CorruptError\n"
+             "    The array's description is damaged.");
+
 PyDoc_STRVAR(names_keys_doc,
              "keys($self, /)\n"
              "--\n\n"
@@ -558,6 +579,7 @@ static PyMethodDef names_methods[] = {
     {"populate", HFI_METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
      names_populate_doc},
     {"discard", names_discard, METH_O, names_discard_doc},
+    {"view", hfi_names_view, METH_O, names_view_doc},
     {"readmit", names_readmit, METH_O, names_readmit_doc},
     {"_load_class", hfi_names_load_class, METH_O, "For holdfast.carry.restoring."},
     {NULL, NULL, 0, NULL}};

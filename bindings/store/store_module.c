@@ -11,6 +11,7 @@
 #include "finalizers.h"
 #include "addresses.h"
 #include "graph.h"
+#include "array_view.h"
 #include "attachment.h"
 #include "control_frames.h"
 #include "module_functions.h"
@@ -209,6 +210,7 @@ store_exec(PyObject *module) {
     if (add_type(module, &hfi_session_spec, &state->session_type) < 0 ||
         add_type(module, &hfi_region_spec, &state->region_type) < 0 ||
         add_type(module, &hfi_memory_spec, &state->memory_type) < 0 ||
+        add_type(module, &hfi_array_object_spec, &state->array_type) < 0 ||
         add_type(module, &hfi_names_spec, &state->names_type) < 0 ||
         add_type(module, &hfi_channel_spec, &state->channel_type) < 0 ||
         hfi_state_add_errors(module, state) < 0 || add_codecs(state) < 0 ||
