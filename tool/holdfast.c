@@ -319,8 +319,8 @@ command_info(const char *name) {
     printf("generation   %llu\n", (unsigned long long)info.generation);
     print_since(session);
     hf_session_close(session);
-    printf("names        %llu\nextents      %u\n",
-           (unsigned long long)info.entry_count, info.extent_count);
+    printf("names        %llu\nextents      %u\n", (unsigned long long)info.entry_count,
+           info.extent_count);
     print_bytes("capacity", info.capacity_bytes);
     print_bytes("allocated", info.allocated_bytes);
     print_bytes("committed", info.committed_bytes);

@@ -87,9 +87,7 @@ _NOT_THE_OWNER = (
     "only process {}, which owns this session, can publish or destroy it: prepare a commit and hand its token to"
     " that process, or use a session of your own"
 )
-_OPENED_READONLY = (
-    "the session was opened for reading only: open it without readonly=True to change it, or copy what it has"
-)
+_OPENED_READONLY = "the session was opened for reading only: open it without readonly=True to change it, or copy what it has"
 _STATE = "\1"  # that of a process's state, which only a notebook's session has
 
 
@@ -364,7 +362,10 @@ class _Watch:
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(
-                    target=self._run, args=(session, session._names.generation), name="holdfast-wait", daemon=True
+                    target=self._run,
+                    args=(session, session._names.generation),
+                    name="holdfast-wait",
+                    daemon=True,
                 ).start()
         return future
 

@@ -20,7 +20,8 @@
 #include "names.h"
 #include "names_type.h"
 
-_Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are handed on as they are");
+_Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t),
+               "shapes are handed on as they are");
 
 typedef struct array_object {
     PyObject_HEAD hfi_attachment *attachment;
@@ -43,8 +44,8 @@ number_format(char kind, uint32_t itemsize) {
         uint32_t itemsize;
         const char *format;
     } known[] = {
-        {'b', 1, "?"}, {'i', 1, "b"}, {'i', 2, "h"}, {'i', 4, "i"},   {'i', 8, "q"},
-        {'u', 1, "B"}, {'u', 2, "H"}, {'u', 4, "I"}, {'u', 8, "Q"},   {'f', 2, "e"},
+        {'b', 1, "?"}, {'i', 1, "b"}, {'i', 2, "h"},  {'i', 4, "i"},   {'i', 8, "q"},
+        {'u', 1, "B"}, {'u', 2, "H"}, {'u', 4, "I"},  {'u', 8, "Q"},   {'f', 2, "e"},
         {'f', 4, "f"}, {'f', 8, "d"}, {'c', 8, "Zf"}, {'c', 16, "Zd"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -166,8 +166,8 @@ session_open(PyObject *cls, PyObject *args, PyObject *kwargs) {
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = (readonly ? hf_session_open_readonly : hf_session_open)(text, &session,
-                                                                     &error);
+    status =
+        (readonly ? hf_session_open_readonly : hf_session_open)(text, &session, &error);
     Py_END_ALLOW_THREADS
     if (status != HF_OK)
         return hfi_raise(hfi_state_of((PyTypeObject *)cls), status, &error);
@@ -354,8 +354,7 @@ wait_once(PyObject *self, uint64_t generation, int64_t deadline_ns) {
     hf_session *session = handle_of(self);
     if (!session)
         return -1;
-    hfi_attachment *attachment =
-        hfi_attachment_acquire(as_session(self)->attachment);
+    hfi_attachment *attachment = hfi_attachment_acquire(as_session(self)->attachment);
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     attachment->waits++;
@@ -589,29 +588,28 @@ PyDoc_STRVAR(
     "GoneError\n"
     "    The session was destroyed.");
 
-PyDoc_STRVAR(wait_doc,
-             "_wait($self, generation, timeout=None, /)\n"
-             "--\n\n"
-             "Sleep until the current generation is another one.\n\n"
-             "`close` in another thread ends it.\n\n"
-             "Parameters\n"
-             "----------\n"
-             "generation : int\n"
-             "    The generation that is known.\n"
-             "timeout : float or None\n"
-             "    Seconds; None: without limit.\n\n"
-             "Returns\n"
-             "-------\n"
-             "bool\n"
-             "    Whether it is another one; False after the time.\n\n"
-             "Raises\n"
-             "------\n"
-             "GoneError\n"
-             "    The session was destroyed.\n"
-             "ValueError\n"
-             "    The timeout is negative, or the session is closed.\n"
-             "OSError\n"
-             "    This system can't wait.");
+PyDoc_STRVAR(wait_doc, "_wait($self, generation, timeout=None, /)\n"
+                       "--\n\n"
+                       "Sleep until the current generation is another one.\n\n"
+                       "`close` in another thread ends it.\n\n"
+                       "Parameters\n"
+                       "----------\n"
+                       "generation : int\n"
+                       "    The generation that is known.\n"
+                       "timeout : float or None\n"
+                       "    Seconds; None: without limit.\n\n"
+                       "Returns\n"
+                       "-------\n"
+                       "bool\n"
+                       "    Whether it is another one; False after the time.\n\n"
+                       "Raises\n"
+                       "------\n"
+                       "GoneError\n"
+                       "    The session was destroyed.\n"
+                       "ValueError\n"
+                       "    The timeout is negative, or the session is closed.\n"
+                       "OSError\n"
+                       "    This system can't wait.");
 
 static PyMethodDef session_methods[] = {
     {"create", HFI_METHOD(session_create), METH_VARARGS | METH_KEYWORDS | METH_CLASS,

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 static const char *const kind_names[] = {
-    [HFI_HISTORY_NONE] = "",     [HFI_HISTORY_SHOW] = "show",
-    [HFI_HISTORY_UNDO] = "undo", [HFI_HISTORY_CHECKOUT] = "checkout",
-    [HFI_HISTORY_DIFF] = "diff", [HFI_HISTORY_SAVE] = "save",
+    [HFI_HISTORY_NONE] = "",           [HFI_HISTORY_SHOW] = "show",
+    [HFI_HISTORY_UNDO] = "undo",       [HFI_HISTORY_CHECKOUT] = "checkout",
+    [HFI_HISTORY_DIFF] = "diff",       [HFI_HISTORY_SAVE] = "save",
     [HFI_HISTORY_PUBLISH] = "publish", [HFI_HISTORY_LOAD] = "load",
     [HFI_HISTORY_LIMIT] = "limit",
 };

@@ -75,8 +75,7 @@ static int
 object_reaches(hf_session *session, uint64_t end) {
     if (end <= atomic_load_explicit(&session->file_size, memory_order_relaxed))
         return 1;
-    uint64_t size =
-        hfi_round_up(hfi_session_size(session), session->page);
+    uint64_t size = hfi_round_up(hfi_session_size(session), session->page);
     if (size)
         atomic_store_explicit(&session->file_size, size, memory_order_relaxed);
     return end <= size;

@@ -34,9 +34,9 @@
 
 #define NAP_MIN_NS 20000
 #define NAP_MAX_NS 1000000
-#define GOING   1u /* in `changes`: the session is being removed */
-#define CHANGE  2u
-#define FOREVER (-1)
+#define GOING      1u /* in `changes`: the session is being removed */
+#define CHANGE     2u
+#define FOREVER    (-1)
 
 void
 hfi_wait_announce(hf_session *session) {

@@ -50,7 +50,9 @@ assert "numpy" not in {name.partition(".")[0] for name, one in sys.modules.items
 
 
 def look(session, *names):
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, session.name, *names], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, session.name, *names], capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 

@@ -57,7 +57,9 @@ def test_ctrl_c_and_other_signals(reader):
         "    s.wait()\n"
     )
     program = [sys.executable, "-c", code]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGUSR1)
         assert process.stdout.readline() == "ran\n"  # and it waits on

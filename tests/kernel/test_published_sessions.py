@@ -24,18 +24,14 @@ def publish(kernel, code="%holdfast publish"):
 
 def elsewhere(opened, code):
     program = f"import holdfast.store\nwith {opened} as s:\n    {code}"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True
-    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
 
 
 def since(kernel, name):
     tool = Path(kernel.manager.kernel_spec.argv[0]).with_name("holdfast")
-    said = subprocess.run(
-        [tool, "info", name], capture_output=True, text=True, check=True
-    ).stdout
+    said = subprocess.run([tool, "info", name], capture_output=True, text=True, check=True).stdout
     return re.search(r"^since then +(.*)$", said, re.M)[1]
 
 
@@ -43,9 +39,7 @@ def since(kernel, name):
 def test_other_programs_open_what_was_published(kernel, code):
     kernel.run("import holdfast, numpy as np; mine = np.arange(3.0)")
     generation, _, opened = publish(kernel, code)
-    assert (
-        elsewhere(opened, "print(s.generation, s['mine'].sum())") == f"{generation} 3.0"
-    )
+    assert elsewhere(opened, "print(s.generation, s['mine'].sum())") == f"{generation} 3.0"
     kernel.run("mine += 1; lost = (i for i in ())")
     again, _, opened = publish(kernel, code)
     assert again > generation

@@ -407,7 +407,9 @@ def publish() -> None:
 
     shell = get_ipython()  # type: ignore[no-untyped-call]
     if shell is None or shell.find_line_magic("holdfast") is None:
-        raise RuntimeError("only a notebook of Holdfast's has variables to publish; a program commits a Session of its own")
+        raise RuntimeError(
+            "only a notebook of Holdfast's has variables to publish; a program commits a Session of its own"
+        )
     shell.run_line_magic("holdfast", "publish")
 
 
