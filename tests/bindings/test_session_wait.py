@@ -43,8 +43,10 @@ def test_a_commit_ends_a_wait(owner, reader):
     assert reader.refresh() == ["x"]
     assert reader["x"] == 1
     assert not reader.wait(0)
-    with pytest.raises(ValueError, match="0 or more"):
-        reader.wait(-1)
+    for timeout in -1, float("nan"):
+        with pytest.raises(ValueError, match="0 or more"):
+            reader.wait(timeout)
+    assert commit(owner, 2) == 3 and reader.wait(float("inf"))
 
 
 def test_ctrl_c_and_other_signals(reader):

@@ -4,8 +4,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from waiting import until
+
+from holdfast import store
+from holdfast.commands import history
 
 LINE = re.compile(
     r"Saved: generation (\d+) of the session (/holdfast-\S+)\.\nC: +(.+)\nPython: +(.+)\n"
@@ -65,18 +70,22 @@ def test_published_where_it_can_not_be(kernel):
 
 def test_info_shows_whether_cells_have_run_since(kernel, tmp_path):
     _, name, _ = publish(kernel)
-    assert since(kernel, name) == "no cell has run"
-    begun, go = tmp_path / "begun", tmp_path / "go"
-    first = kernel.client.execute("y = 1")
-    code = f"import pathlib\npathlib.Path({str(begun)!r}).touch()\nwhile not pathlib.Path({str(go)!r}).exists(): pass"
-    sent = kernel.client.execute(code)
-    while not begun.exists():
-        pass
-    number = kernel.finish(first).content["execution_count"] + 1
-    assert since(kernel, name) == f"1 cell has run, cell [{number}] is running"
-    go.touch()
-    kernel.finish(sent)
-    assert since(kernel, publish(kernel)[1]) == "no cell has run"
+    until(lambda: since(kernel, name) == "no cell has run")  # a turn after the reply
+    kernel.run("import pathlib")
+    files = [tmp_path / name for name in ("begun1", "go1", "begun2", "go2")]
+    code = "pathlib.Path({!r}).touch()\nwhile not pathlib.Path({!r}).exists(): pass"
+    sent = [kernel.client.execute(code.format(*map(str, files[i : i + 2]))) for i in (0, 2)]
+    until(files[0].exists)
+    files[1].touch()  # the second one waits in the queue: nothing is saved in between
+    until(files[2].exists)
+    number = kernel.finish(sent[0]).content["execution_count"] + 1
+    assert re.fullmatch(
+        rf"\d cells? ha(s|ve) run, cell \[{number}\] is running", since(kernel, name)
+    )
+    files[3].touch()
+    kernel.finish(sent[1])
+    publish(kernel)
+    until(lambda: since(kernel, name) == "no cell has run")
 
 
 def test_a_save_wakes_readers(kernel):
@@ -100,6 +109,21 @@ def test_a_save_wakes_readers(kernel):
         assert reader.stdout.readline() == "3\n"
         assert reader.wait() == 0
     kernel.run("del mine")
+
+
+def test_a_session_without_a_name_is_opened_by_its_descriptor():
+    with store.Session.create(memfd=True) as session:
+        session["mine"] = 1
+        names = SimpleNamespace(generation=session.commit(), reasons={})
+        worker = SimpleNamespace(session=session, names=names, history={})
+        said = history.run("publish", worker).splitlines()
+        assert said[0] == "Saved: generation 1 of the session (which has no name)."
+        assert re.fullmatch(
+            r'C: +hf_session_open_fd\(open\("/proc/\d+/fd/\d+", O_RDWR\), &session, &error\)',
+            said[1],
+        )
+        assert elsewhere(said[2].removeprefix("Python:").strip(), "print(s['mine'])") == "1"
+        session.destroy()
 
 
 def test_other_programs_than_notebooks_say_what_to_do():
