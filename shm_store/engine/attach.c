@@ -60,6 +60,7 @@ hfi_slot_claim_heir(hf_session *session, uint32_t *ret_slot, hf_error *reterr) {
     if (slot == HFI_NONE)
         return hf_error_set(reterr, HF_E_LIMIT, "%u processes are attached already",
                             HFI_SLOT_COUNT);
+    atomic_store(&session->slots[slot].readonly, (uint64_t)session->readonly);
     *ret_slot = slot;
     return HF_OK;
 }

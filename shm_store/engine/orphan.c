@@ -169,7 +169,7 @@ free_orphan(hf_session *session, hf_error *reterr) {
     if (!hfi_orphan_is_kept(session->super) || hfi_owner_alive(session->super) != 0)
         return HF_NOT_FOUND;
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
-        if (i != session->slot && hfi_slot_alive(session, i))
+        if (i != session->slot && hfi_slot_keeps(session, i))
             return hf_error_set(reterr, HF_BUSY, "another process has it open");
     return hf_session_destroy(session, reterr);
 }

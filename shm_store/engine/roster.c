@@ -163,11 +163,32 @@ collect_broken(roster *r, const char *name, hf_status state) {
     close(fd);
 }
 
+/* Readers may wait for a change: they are woken. */
+static int
+remove_under_readers(const char *name) {
+    hf_session *session;
+    if (hf_session_open(name, &session, NULL))
+        return 0;
+    hf_status status = hf_session_destroy(session, NULL);
+    hf_session_close(session);
+    return status == HF_OK;
+}
+
+static int
+is_kept(const hf_session *session) {
+    for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
+        if (hfi_slot_keeps(session, i))
+            return 1;
+    return 0;
+}
+
 /* As hf_session_destroy, for a session that is only looked at. */
 static int
-remove_object(const hf_session *session) {
+remove_object(const hf_session *session, const hf_session_info *info) {
     static const uint32_t gone = 1;
     static const uint64_t magic = 0;
+    if (info->process_count)
+        return remove_under_readers(session->name);
     int fd = atomic_load(&session->fd);
     return hfi_object_write(fd, &gone, sizeof gone, offsetof(hfi_superblock, gone)) ==
                0 &&
@@ -187,10 +208,10 @@ collect_one(void *context, const char *name) {
         return 0;
     }
     fill_info(session, &info);
-    if (info.owner_alive == 0 && info.process_count == 0 && !info.is_orphan &&
+    if (info.owner_alive == 0 && !is_kept(session) && !info.is_orphan &&
         (hfi_orphan_is_kept(session->super)
              ? hf_session_free_orphan(name, NULL) == HF_OK
-             : remove_object(session)))
+             : remove_object(session, &info)))
         report_removed(r, &info);
     hfi_session_unpeek(session);
     return 0;

@@ -460,8 +460,10 @@ hf_status
 hf_session_open_readonly(const char *name, hf_session **ret_session, hf_error *reterr) {
     HFI_NEED(reterr, name, ret_session);
     hf_status status = open_name(name, 0, ret_session, reterr);
-    if (!status)
+    if (!status) {
         (*ret_session)->readonly = 1;
+        atomic_store(&(*ret_session)->slots[(*ret_session)->slot].readonly, 1);
+    }
     return status;
 }
 

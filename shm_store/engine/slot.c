@@ -111,11 +111,18 @@ hfi_slot_take(hf_session *session, const hfi_process *self) {
         if (!atomic_compare_exchange_strong(&slot->owner, &nobody, self->owner))
             continue;
         slot->boot = self->boot;
+        atomic_store(&slot->readonly, 0);
         slot->attached_unix_ns = hfi_process_unix_ns();
         atomic_store(&slot->start_time, self->start_time);
         return i;
     }
     return HFI_NONE;
+}
+
+int
+hfi_slot_keeps(const hf_session *session, uint32_t slot) {
+    return !atomic_load(&session->slots[slot].readonly) &&
+           hfi_slot_alive(session, slot) != 0;
 }
 
 int

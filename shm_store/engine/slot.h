@@ -22,6 +22,8 @@ uint32_t hfi_slot_take(hf_session *session, const hfi_process *self);
  * owner then. */
 int hfi_slot_pass(hf_session *session, uint32_t slot, uint64_t from, uint64_t to);
 int hfi_slot_alive(const hf_session *session, uint32_t slot);
+/* Whether it may be alive, and keeps the session if that has no owner any more. */
+int hfi_slot_keeps(const hf_session *session, uint32_t slot);
 /* Its process: all 0 if it has none. */
 hfi_process hfi_slot_process(const hf_session *session, uint32_t slot);
 

@@ -84,7 +84,8 @@ typedef struct hfi_slot {
     _Atomic uint64_t start_time; /* field 22 of /proc/PID/stat; 0: not written yet */
     uint64_t boot;               /* hash of the boot id */
     int64_t attached_unix_ns;
-    uint64_t reserved[4];
+    _Atomic uint64_t readonly; /* 1: it doesn't keep a session whose owner is dead */
+    uint64_t reserved[3];
     /* generation + 1, with HFI_LEASE_YIELDED or without; 0: none */
     _Atomic uint64_t leases[HFI_LEASE_COUNT];
 } hfi_slot;

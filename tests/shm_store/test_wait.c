@@ -188,6 +188,72 @@ is_interrupted(void) {
     end_session(session);
 }
 
+/* ---- owners that die ---- */
+
+static const hf_claim claim = {{5}};
+
+/* A session of a process that is killed; `ret_name` has room for a name. */
+static void
+leave_session(int is_claimed, char *ret_name) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        hf_session *session = new_session(0, 0);
+        if (is_claimed)
+            OK(hf_session_keep(session, &claim, 0, NULL));
+        commit_value(session, "x", "theirs", 6, NULL);
+        const char *name = hf_session_name(session);
+        CHECK(write(ends[1], name, strlen(name) + 1) > 0);
+        kill(getpid(), SIGKILL);
+    }
+    CHECK(read(ends[0], ret_name, HF_SESSION_NAME_SIZE) > 0);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static int
+note_removed(void *context, const hf_session_info *info) {
+    struct {
+        const char *name;
+        int found;
+    } *removed = context;
+    removed->found |= strcmp(info->name, removed->name) == 0;
+    return 0;
+}
+
+/* Who waits for the kernel of a session hears of its end. It doesn't keep the session. */
+static void
+readers_keep_nothing(void) {
+    char name[HF_SESSION_NAME_SIZE];
+    hf_session *other;
+    struct {
+        const char *name;
+        int found;
+    } removed = {name, 0};
+    leave_session(1, name);
+    OK(hf_session_open(name, &other, NULL));
+    pid_t reader = waiter(name, 1, -1);
+    await_sleep(reader);
+    CHECK(hf_session_free_orphan(name, NULL) == HF_BUSY);
+    hf_session_close(other);
+    OK(hf_session_free_orphan(name, NULL));
+    CHECK(end_of(reader) == HF_E_GONE);
+
+    leave_session(0, name);
+    OK(hf_session_open(name, &other, NULL));
+    reader = waiter(name, 1, -1);
+    await_sleep(reader);
+    OK(hf_session_collect(note_removed, &removed, NULL, NULL));
+    CHECK(!removed.found);
+    hf_session_close(other);
+    OK(hf_session_collect(note_removed, &removed, NULL, NULL));
+    CHECK(removed.found);
+    CHECK(end_of(reader) == HF_E_GONE);
+}
+
 /* ---- handles that only read ---- */
 
 static void
@@ -246,6 +312,7 @@ main(void) {
     wakes_and_answers();
     survives_kills();
     is_interrupted();
+    readers_keep_nothing();
     only_reads();
     return 0;
 }

@@ -91,8 +91,9 @@ HF_EXPORT HF_CHECK hf_status hf_session_open(const char *name, hf_session **ret_
  * says what to do: hf_region_reserve, hf_region_unshare, hf_commit_begin, and of
  * hf_session_: publish, destroy, keep, reap, give_back, scrub, quarantine; a note and
  * hf_session_readmit are ignored. Writing to a mapped region changes this process's
- * memory, as ever. The process has a slot, leases and pins, which keep what it reads.
- * Statuses as hf_session_open. */
+ * memory, as ever. The process has a slot, leases and pins, which keep what it reads. It
+ * doesn't keep a session whose owner is dead: that is freed as if nobody had it open,
+ * HF_E_GONE from then on, and what is mapped stays. Statuses as hf_session_open. */
 HF_EXPORT HF_CHECK hf_status hf_session_open_readonly(const char *name,
                                                       hf_session **ret_session,
                                                       hf_error *reterr);
@@ -203,7 +204,7 @@ HF_EXPORT HF_CHECK hf_status hf_session_list(hf_session_visit visit, void *conte
                                              hf_error *reterr);
 
 /* Destroy this user's sessions whose owner is dead and to which no live process is
- * attached, but not those that wait to be taken up. Also remove objects that are no
+ * attached but to read only, and not those that wait to be taken up. Also remove objects that are no
  * sessions (half-made, damaged, already destroyed) after some seconds, if no process
  * has them open. Those of another layout version stay. `visit` (may be NULL) is called
  * for each that was removed; `ret_count` (may be NULL) is their number. HF_E_SYSTEM. */
@@ -236,7 +237,7 @@ HF_EXPORT HF_CHECK hf_status hf_session_take_up(const hf_claim *claim,
 /* Whether the session of this name waits for being taken up: its owner is dead. */
 HF_EXPORT int hf_session_is_orphan(const char *name);
 /* Destroy it. HF_NOT_FOUND: it doesn't wait, or no longer; HF_BUSY: a living process is
- * attached; HF_E_SYSTEM, and as hf_session_open. Locks. */
+ * attached, not only to read; HF_E_SYSTEM, and as hf_session_open. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_free_orphan(const char *name, hf_error *reterr);
 
 /* Numbers that the owner leaves to the next owner. The store gives them no meaning; at
