@@ -175,7 +175,7 @@ remove_under_readers(const char *name) {
 }
 
 static int
-is_kept(const hf_session *session) {
+has_keeper(const hf_session *session) {
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
         if (hfi_slot_keeps(session, i))
             return 1;
@@ -208,7 +208,7 @@ collect_one(void *context, const char *name) {
         return 0;
     }
     fill_info(session, &info);
-    if (info.owner_alive == 0 && !is_kept(session) && !info.is_orphan &&
+    if (info.owner_alive == 0 && !has_keeper(session) && !info.is_orphan &&
         (hfi_orphan_is_kept(session->super)
              ? hf_session_free_orphan(name, NULL) == HF_OK
              : remove_object(session, &info)))
