@@ -34,7 +34,7 @@ enum { SPARE = 8, LEAST_BYTES = 32 * 1024, UNIT_BYTES = 64 * 1024 };
 _Static_assert(HFI_LOG_SPECIAL + HFI_EVENT_BASE < 1u << HFI_LOG_WHAT_BITS,
                "the kinds fit");
 
-/* Events that aren't kept are put here, and read at once. */
+/* Without memory for a log that isn't kept, each event is put here, and read at once. */
 static uint64_t nowhere[SPARE];
 
 /* The window has memory for this many bytes. */
@@ -88,10 +88,10 @@ hfi_event_log_init(hfi_event_log *log, size_t size_bytes, hfi_log_file *file,
 
 void
 hfi_event_log_fini(hfi_event_log *log) {
-    if (!log->file)
-        free(log->words);
-    else if (log->words && log->words != nowhere)
+    if (log->file && log->words)
         hfi_log_file_unmap(log->file, log->words, log->window_bytes);
+    else if (log->words != nowhere)
+        free(log->words);
     *log = (hfi_event_log){0};
 }
 
@@ -122,7 +122,13 @@ hfi_event_log_turn(hfi_event_log *log) {
 void
 hfi_event_log_detach(hfi_event_log *log) {
     hfi_log_file_unmap(log->file, log->words, log->window_bytes);
-    log->words = log->end = nowhere;
+    log->file = NULL;
+    log->window_bytes = LEAST_BYTES;
+    log->words = malloc(LEAST_BYTES);
+    if (log->words)
+        set_end(log, LEAST_BYTES);
+    else
+        log->words = log->end = nowhere;
     hfi_event_log_clear(log);
 }
 

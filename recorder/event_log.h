@@ -77,8 +77,8 @@ HF_CHECK hf_status hfi_event_log_extend(hfi_event_log *log);
 /* Go on in the file's next window; readers begin again. Failures: HF_E_SYSTEM,
  * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_event_log_turn(hfi_event_log *log);
-/* The file keeps the log's events, and gets no more of them. The log is empty, and full
- * after each event. */
+/* The file keeps its events, and gets no more: the log is empty, and in memory of its
+ * own. */
 void hfi_event_log_detach(hfi_event_log *log);
 
 /* Forget all events; readers begin again. */

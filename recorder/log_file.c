@@ -19,6 +19,12 @@
  *   program that closes all descriptors, or gives our number to another file, does no
  *   harm.
  *
+ * A recording doesn't fill a disk. With each piece the file asks how much its file
+ * system has left. Needed are the piece, the reserve, and twice the bytes of the
+ * experiment's log files: the archive takes up to 15 bytes for the 8 of an event, and is
+ * there before the log files go. A program that Score-P records writes until the disk is
+ * full.
+ *
  * A forked child must not write to its parent's file. Before fork() returns in the
  * child, the mappings are replaced by private memory. This is done with pthread_atfork,
  * so it also works for a fork in C. The child then makes a file of its own, or records
@@ -38,6 +44,7 @@
  */
 #include "log_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,9 +53,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { PIECE_BYTES = 64 * 1024, NEXT_WORDS = 3 };
+#define ARCHIVE_FACTOR 2 /* its bytes, by those of the log files */
+/* A small log on a large disk doesn't look at those beside it: there may be thousands. */
+#define SMALL_BYTES (UINT64_C(4) << 20)
+#define MUCH_BYTES  (UINT64_C(1) << 30)
 
 _Static_assert(PIECE_BYTES > 2 * HFI_STRING_MAX, "a piece has room for any record");
 
@@ -64,7 +76,10 @@ struct hfi_log_file {
     ino_t inode;
     bool is_foreign; /* it belongs to the parent */
     bool is_cut; /* the journal has lost something, so no more events may refer to it */
-    uint64_t size; /* of the part that is in use */
+    uint64_t size;  /* of the part that is in use */
+    uint64_t bytes; /* what has space on the disk */
+    uint64_t reserve_bytes;
+    int trouble; /* errno of the last piece that there was no space for */
     hfi_log_head *head;
     void *piece; /* the journal's present piece, with: */
     uint64_t *journal, *journal_end;
@@ -111,13 +126,15 @@ watch_forks(void) {
 
 /* Open the file again. Returns the descriptor, or -1 and errno. */
 static int
-open_again(const hfi_log_file *file) {
+open_again(hfi_log_file *file) {
     struct stat named;
     if (file->is_foreign) {
         errno = EPERM;
         return -1;
     }
     int fd = open(file->path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        file->trouble = errno;
     if (fd >= 0 && (fstat(fd, &named) != 0 || named.st_ino != file->inode ||
                     named.st_dev != file->device)) {
         close(fd);
@@ -143,6 +160,68 @@ allocate_piece(int fd, uint64_t offset, size_t size_bytes) {
     while (bad == EINTR);
     return bad;
 #endif
+}
+
+/* Of the other processes' log files in the experiment. */
+static uint64_t
+bytes_of_others(const hfi_log_file *file) {
+    uint64_t bytes = 0;
+    const char *own = strrchr(file->path, '/') + 1;
+    char *directory = strndup(file->path, (size_t)(own - file->path));
+    DIR *entries = directory ? opendir(directory) : NULL;
+    struct stat one;
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (strncmp(entry->d_name, "log-", 4) == 0 && strcmp(entry->d_name, own) != 0 &&
+            fstatat(dirfd(entries), entry->d_name, &one, 0) == 0)
+            bytes += (uint64_t)one.st_blocks * 512;
+    if (entries)
+        closedir(entries);
+    free(directory);
+    return bytes;
+}
+
+/* True if that isn't known. */
+static bool
+has_free(int fd, uint64_t bytes) {
+    struct statvfs disk;
+    return fstatvfs(fd, &disk) != 0 || (uint64_t)disk.f_bavail * disk.f_frsize >= bytes;
+}
+
+static bool
+leaves_reserve(const hfi_log_file *file, int fd, size_t size_bytes) {
+    if (!file->reserve_bytes)
+        return true;
+    uint64_t logs = file->bytes + size_bytes, least = file->reserve_bytes + size_bytes;
+    if (logs > SMALL_BYTES || !has_free(fd, least + MUCH_BYTES))
+        logs += bytes_of_others(file);
+    return has_free(fd, least + ARCHIVE_FACTOR * logs);
+}
+
+/* 0, or errno. */
+static int
+allocate(hfi_log_file *file, int fd, uint64_t offset, size_t size_bytes) {
+    int bad = leaves_reserve(file, fd, size_bytes)
+                  ? allocate_piece(fd, offset, size_bytes)
+                  : ENOSPC;
+    if (bad)
+        file->trouble = bad;
+    else
+        file->bytes += size_bytes;
+    return bad;
+}
+
+bool
+hfi_log_file_has_room(hfi_log_file *file) {
+    int fd = open_again(file);
+    bool has_room = fd < 0 || has_free(fd, ARCHIVE_FACTOR * file->bytes);
+    if (fd >= 0)
+        close(fd);
+    return has_room;
+}
+
+int
+hfi_log_file_trouble(const hfi_log_file *file) {
+    return file->trouble;
 }
 
 /* A place for one more mapping; NULL without memory. */
@@ -220,7 +299,7 @@ turn_page(hfi_log_file *file) {
     uint64_t offset = 0;
     hf_status status = HF_E_SYSTEM;
     int fd = open_again(file);
-    if (fd >= 0 && allocate_piece(fd, file->size, PIECE_BYTES) == 0)
+    if (fd >= 0 && allocate(file, fd, file->size, PIECE_BYTES) == 0)
         status = map_more(file, fd, PIECE_BYTES, &at, &offset);
     if (fd >= 0)
         close(fd);
@@ -307,7 +386,7 @@ hfi_log_file_allocate(hfi_log_file *file, uint64_t offset, size_t size_bytes) {
     int fd = file->is_cut ? -1 : open_again(file);
     if (fd < 0)
         return HF_E_SYSTEM;
-    int bad = allocate_piece(fd, offset, size_bytes);
+    int bad = allocate(file, fd, offset, size_bytes);
     close(fd);
     file->head->clock_last = hfi_clock_look();
     return bad ? HF_E_SYSTEM : HF_OK;
@@ -320,7 +399,7 @@ prepare_file(hfi_log_file *file, int fd) {
     struct stat now;
     void *at = NULL;
     uint64_t offset;
-    int bad = fstat(fd, &now) == 0 ? allocate_piece(fd, 0, PIECE_BYTES) : errno;
+    int bad = fstat(fd, &now) == 0 ? allocate(file, fd, 0, PIECE_BYTES) : errno;
     if (bad) {
         errno = bad;
         return HF_E_SYSTEM;
@@ -336,13 +415,13 @@ prepare_file(hfi_log_file *file, int fd) {
 }
 
 hf_status
-hfi_log_file_create(const char *path, const hfi_log_head *head,
+hfi_log_file_create(const char *path, const hfi_log_head *head, uint64_t reserve_bytes,
                     hfi_definitions *definitions, hfi_log_file **ret_file,
                     hf_error *reterr) {
     pthread_once(&once, watch_forks);
     hfi_log_file *file = calloc(1, sizeof *file);
     if (file)
-        file->path = strdup(path);
+        *file = (hfi_log_file){.path = strdup(path), .reserve_bytes = reserve_bytes};
     if (!file || !file->path) {
         free(file);
         return HF_E_NOMEM;
@@ -358,7 +437,13 @@ hfi_log_file_create(const char *path, const hfi_log_head *head,
         errno = bad;
     }
     if (status != HF_OK) {
-        status = hf_error_set_errno(reterr, errno, "creating %s", path);
+        if (file->reserve_bytes && file->trouble == ENOSPC)
+            status = hf_error_set(reterr, HF_E_SYSTEM,
+                                  "creating %s: the disk is full, but for what a "
+                                  "recording leaves free (HOLDFAST_DISK_RESERVE)",
+                                  path);
+        else
+            status = hf_error_set_errno(reterr, errno, "creating %s", path);
         free(file->mappings);
         free(file->path);
         free(file);
@@ -383,6 +468,8 @@ hfi_log_file_close(hfi_log_file *file) {
     if (!file)
         return;
     hfi_definitions_unwatch(file->definitions, file);
+    if (!file->is_foreign) /* if it stays, whoever finds it need not wait for our end */
+        file->head->process.owner &= ~UINT64_C(0xffffffff);
     pthread_mutex_lock(&lock);
     hfi_log_file **at = &files;
     while (*at != file)

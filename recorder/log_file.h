@@ -62,9 +62,11 @@ _Static_assert(sizeof(hfi_log_head) <= HFI_JOURNAL_FIRST, "the journal follows")
 typedef struct hfi_log_file hfi_log_file;
 
 /* Create the file, which must not exist yet. `head`: times and names. All present and
- * future entries of `definitions` are written to it until it is closed. Failures:
+ * future entries of `definitions` are written to it until it is closed. It grows only while its file
+ * system keeps `reserve_bytes` free when the archive has been written, too. Failures:
  * HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_log_file_create(const char *path, const hfi_log_head *head,
+                                       uint64_t reserve_bytes,
                                        hfi_definitions *definitions,
                                        hfi_log_file **ret_file, hf_error *reterr);
 /* Close it when all windows are unmapped. The file stays. NULL is fine. */
@@ -80,9 +82,15 @@ HF_CHECK hf_status hfi_log_file_add_location(hfi_log_file *file, uint64_t locati
 HF_CHECK hf_status hfi_log_file_map(hfi_log_file *file, uint64_t location,
                                     size_t size_bytes, void **ret_window,
                                     uint64_t *ret_offset);
-/* Failures: HF_E_SYSTEM: the disk is full, or the file belongs to another process. */
+/* Failures: HF_E_SYSTEM: the disk is full or nearly so, or the file belongs to
+ * another process. */
 HF_CHECK hf_status hfi_log_file_allocate(hfi_log_file *file, uint64_t offset,
                                          size_t size_bytes);
 void hfi_log_file_unmap(hfi_log_file *file, void *window, size_t size_bytes);
+
+/* Whether there is room beside the file for the archive of its events. */
+bool hfi_log_file_has_room(hfi_log_file *file);
+/* Why the file didn't grow, as errno; ENOSPC for the reserve, too. 0: it always did. */
+int hfi_log_file_trouble(const hfi_log_file *file);
 
 #endif

@@ -20,7 +20,9 @@
 #include "part_file.h"
 #include "parts.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <otf2/otf2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,15 +140,18 @@ otf2_log_path(void *archive, char **ret_path) {
     return hfi_log_path(part->directory, part->number, ret_path);
 }
 
+static const char *
+place_of(const otf2_archive *self) {
+    bool is_in_place = self->part.number == 0 && !self->is_dead;
+    return is_in_place ? self->part.directory : self->part.own;
+}
+
 /* Nothing of the archive is made before the first event, or the end. */
 static hf_status
 begin_archive(otf2_archive *self, hf_error *reterr) {
-    const hfi_trace_part *part = &self->part;
-    bool is_in_place = part->number == 0 && !self->is_dead;
     if (self->archive)
         return HF_OK;
-    hf_status status = hfi_otf2_create(is_in_place ? part->directory : part->own,
-                                       &self->archive, reterr);
+    hf_status status = hfi_otf2_create(place_of(self), &self->archive, reterr);
     if (status == HF_OK && OTF2_Archive_OpenEvtFiles(self->archive))
         status = hfi_otf2_fail(reterr, "opening the archive");
     return status;
@@ -156,12 +161,31 @@ static hf_status
 close_archive(otf2_archive *self, hf_error *reterr) {
     OTF2_Archive *archive = self->archive;
     self->archive = NULL;
-    if (!archive)
-        return HF_OK;
-    if (OTF2_Archive_Close(archive))
-        return hfi_otf2_fail(reterr, "closing the archive");
-    /* The library reports some failed writes only to its callback. */
-    return hfi_otf2_has_failed() ? hfi_otf2_fail(reterr, "writing the archive") : HF_OK;
+    return archive ? hfi_otf2_close(archive, reterr) : HF_OK;
+}
+
+/* Event files that could not be written to their end: a full disk gets its space back,
+ * also if they are still open. */
+static void
+drop_events(const otf2_archive *self) {
+    char *path = NULL;
+    DIR *entries = NULL;
+    if (asprintf(&path, "%s/traces", place_of(self)) >= 0) {
+        entries = opendir(path);
+        free(path);
+    }
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        char *end;
+        uint64_t id = strtoull(entry->d_name, &end, 10);
+        if (strcmp(end, ".evt") != 0 || id >> 32 != self->part.number)
+            continue;
+        int fd = openat(dirfd(entries), entry->d_name, O_WRONLY | O_TRUNC | O_CLOEXEC);
+        if (fd >= 0)
+            close(fd);
+        (void)unlinkat(dirfd(entries), entry->d_name, 0);
+    }
+    if (entries)
+        closedir(entries);
 }
 
 static hf_status
@@ -308,8 +332,9 @@ otf2_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_ot
     hf_status status = summary ? write_summary(self, summary, reterr) : HF_OK;
     if (ret_others)
         *ret_others = self->others;
-    if (self->archive)
-        (void)OTF2_Archive_Close(self->archive);
+    if (self->archive && hfi_otf2_has_failed())
+        drop_events(self);
+    (void)!close_archive(self, NULL);
     if (!self->is_dead)
         hfi_trace_part_leave(&self->part, false);
     free(self);
@@ -339,7 +364,7 @@ otf2_writer_open(void *archive, uint64_t location, void **ret_writer,
 static hf_status
 otf2_writer_close(void *archive, void *writer, hf_error *reterr) {
     otf2_archive *self = archive;
-    if (OTF2_Archive_CloseEvtWriter(self->archive, writer))
+    if (hfi_otf2_has_failed() || OTF2_Archive_CloseEvtWriter(self->archive, writer))
         return hfi_otf2_fail(reterr, "writing a location's events");
     return HF_OK;
 }

@@ -120,3 +120,15 @@ bool
 hfi_otf2_has_failed(void) {
     return *last_error != '\0';
 }
+
+/* After a write that failed the library would write again, from a buffer that is gone
+ * (OTF2 3.0): then the archive stays open, with its memory. */
+hf_status
+hfi_otf2_close(OTF2_Archive *archive, hf_error *reterr) {
+    if (hfi_otf2_has_failed())
+        return hfi_otf2_fail(reterr, "writing the archive");
+    if (OTF2_Archive_Close(archive))
+        return hfi_otf2_fail(reterr, "closing the archive");
+    /* The library reports some failed writes only to its callback. */
+    return hfi_otf2_has_failed() ? hfi_otf2_fail(reterr, "writing the archive") : HF_OK;
+}

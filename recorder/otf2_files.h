@@ -36,6 +36,8 @@ HF_CHECK hf_status hfi_experiment_write(const char *directory, uint32_t number,
  * caller closes it. Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_otf2_create(const char *directory, OTF2_Archive **ret_archive,
                                    hf_error *reterr);
+/* HF_E_SYSTEM: something could not be written, then or before. */
+HF_CHECK hf_status hfi_otf2_close(OTF2_Archive *archive, hf_error *reterr);
 
 /* HF_E_SYSTEM, with the library's last message since the last hfi_otf2_create(). */
 hf_status hfi_otf2_fail(hf_error *reterr, const char *doing);

@@ -164,12 +164,8 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
         return status;
     if (write_definitions(archive, self))
         status = hfi_otf2_fail(reterr, "writing the definitions");
-    if (OTF2_Archive_Close(archive) && status == HF_OK)
-        status = hfi_otf2_fail(reterr, "closing the archive");
-    /* The library reports some failed writes only to its callback. */
-    if (hfi_otf2_has_failed() && status == HF_OK)
-        status = hfi_otf2_fail(reterr, "writing the archive");
-    return status;
+    hf_status closed = hfi_otf2_close(archive, status == HF_OK ? reterr : NULL);
+    return status == HF_OK ? closed : status;
 }
 
 /* -- to their place ---------------------------------------------------------------- */

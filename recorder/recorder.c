@@ -111,7 +111,8 @@ open_log(hf_recorder *recorder, hf_error *reterr) {
     name_process(recorder, head.process_name, sizeof head.process_name);
     name_host(head.host_name, sizeof head.host_name);
     hfi_clock_name(head.machine, sizeof head.machine);
-    return hfi_log_file_create(recorder->log_path, &head, recorder->definitions,
+    return hfi_log_file_create(recorder->log_path, &head,
+                               recorder->options.reserve_bytes, recorder->definitions,
                                &recorder->log, reterr);
 }
 
@@ -232,6 +233,12 @@ write_events(hf_recorder *recorder, hf_error *reterr) {
         status = hf_error_set(reterr, HF_E_SYSTEM, "%s is gone", recorder->log_path);
     if (status != HF_OK)
         return status;
+    if (!hfi_log_file_has_room(recorder->log))
+        status = hf_error_set(reterr, HF_E_SYSTEM,
+                              "the disk has no room for it. Its events are kept in %s: "
+                              "make room, then write it with python -m holdfast.scorep "
+                              "--recover %s",
+                              recorder->log_path, recorder->directory);
     size_t count = hfi_log_reader_count_locations(log);
     for (size_t i = 0; i < count && i < recorder->count && status == HF_OK; i++)
         status = write_location(recorder, log, i, reterr);
@@ -312,6 +319,7 @@ sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
         totals->flushes += location->flushes;
         flush_ticks += location->flush_ticks;
     }
+    totals->trouble = recorder->log ? hfi_log_file_trouble(recorder->log) : 0;
     if (flush_ticks)
         totals->flush_seconds = (double)flush_ticks / (double)hfi_clock_frequency();
 }
@@ -509,6 +517,24 @@ share_of_buffers(const hf_recorder *recorder) {
     return (size_t)(left / 16);
 }
 
+/* Without room in the file for its events the location has no trace. */
+static hf_status
+begin_log(const hf_recorder *recorder, hfi_location *location) {
+    size_t bytes = share_of_buffers(recorder);
+    hf_status status =
+        hfi_event_log_init(&location->log, bytes, recorder->log, location->id);
+    if (!recorder->log)
+        return status;
+    bool is_full = status != HF_OK;
+    status = hfi_log_file_add_location(recorder->log, location->id, location->name);
+    if (!is_full && status == HF_OK)
+        return HF_OK;
+    location->broken = true;
+    if (!is_full)
+        hfi_event_log_fini(&location->log);
+    return hfi_event_log_init(&location->log, 0, NULL, location->id);
+}
+
 /* Set up what gets the location's events. Without a trace and a profile nothing does,
  * and there is no log. */
 static hf_status
@@ -519,10 +545,7 @@ location_equip(hf_recorder *recorder, hfi_location *location, hf_error *reterr) 
     if (recorder->options.profiling &&
         hfi_calltree_create(&recorder->options.room, &location->tree) != HF_OK)
         return no_memory(reterr);
-    status = hfi_event_log_init(&location->log, share_of_buffers(recorder),
-                                recorder->log, location->id);
-    if (status == HF_OK && recorder->log)
-        status = hfi_log_file_add_location(recorder->log, location->id, location->name);
+    status = begin_log(recorder, location);
     if (status != HF_OK)
         return hf_error_set(reterr, status, "no room for a thread's events");
     bool is_immediate = recorder->archive && location->backend->immediate;

@@ -25,9 +25,10 @@ typedef struct hf_recorder_options {
     bool profiling;             /* write a call-path profile */
     hfi_calltree_room room;     /* limits of its trees */
     hfi_profile_files profile_files;
-    uint64_t buffer_bytes; /* of all locations' logs in memory */
-    bool joins;            /* it joins the recording of other processes */
-    bool has_rank;         /* this is a process of MPI */
+    uint64_t buffer_bytes;  /* of all locations' logs in memory */
+    uint64_t reserve_bytes; /* which stay free on the file system of the directory */
+    bool joins;             /* it joins the recording of other processes */
+    bool has_rank;          /* this is a process of MPI */
     uint32_t rank;
     bool children; /* forked children are recorded, too */
 } hf_recorder_options;
@@ -97,6 +98,7 @@ typedef struct hfi_recording_totals {
     uint64_t from_c; /* likewise */
     uint64_t others; /* events of other processes, in the same archive */
     uint64_t lost;
+    int trouble; /* why they were lost, as errno; 0: for another reason */
     uint64_t rewound;
     uint64_t flushes;
     double flush_seconds;
@@ -149,8 +151,8 @@ bool hf_recorder_is_recording(const hf_recorder *recorder);
 
 hfi_definitions *hf_recorder_get_definitions(hf_recorder *recorder);
 
-/* Add a location for a thread. The recorder owns it until it is closed. `name` may be
- * NULL. This also writes out the locations whose threads have ended (`finished`).
+/* A location for a thread. It is the recorder's, and lives until that is closed. If the
+ * log's file has no room for its events, they are lost, and counted. `name` may be NULL. Locations whose threads have ended (`finished`) are written out here.
  * HF_E_NOMEM; HF_E_SYSTEM: the log's file or the back end failed; HF_E_INVALID: Score-P
  * records one thread only. */
 HF_CHECK hf_status hf_recorder_add_location(hf_recorder *recorder, const char *name,

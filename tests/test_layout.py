@@ -76,7 +76,7 @@ PYTHON_ARROWS = {
     "scorep": {"base"},
     "monitor": {"base", "pages"},
     "views": {"base", "pages", "scorep", "monitor"},
-    "report": {"base", "pages", "views", "monitor"},
+    "report": {"base", "pages", "views", "scorep", "monitor"},
     "commands": {"base", "carry", "views", "monitor"},
     "worker": {"base", "carry", "libraries", "scorep", "monitor", "commands"},
 }

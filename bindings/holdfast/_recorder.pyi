@@ -11,6 +11,7 @@ class _Result(TypedDict):
     made: int
     from_c: int
     lost: int
+    trouble: int
     others: int
     rewound: int
     flushes: int

@@ -67,7 +67,7 @@ typedef struct prepared_settings {
     int tracing, profiling, scorep;
     bool children, joins;
     long rank; /* negative: none */
-    unsigned long long buffer_bytes;
+    unsigned long long buffer_bytes, reserve_bytes;
     PyObject *rules;
     PyObject *profile; /* its first file's path, or None */
     const char *profile_name;
@@ -93,6 +93,7 @@ open_prepared(const prepared_settings *with, bool c_calls, hf_error *reterr) {
         .room = {with->depth, with->paths},
         .profile_files = {with->profile_name, with->profile_formats},
         .buffer_bytes = with->buffer_bytes,
+        .reserve_bytes = with->reserve_bytes,
         .joins = with->joins,
         .has_rank = with->rank >= 0,
         .rank = with->rank < 0 ? 0 : (uint32_t)with->rank,
@@ -100,6 +101,17 @@ open_prepared(const prepared_settings *with, bool c_calls, hf_error *reterr) {
     hf_status status = hfi_events_open(&options, c_calls, reterr);
     Py_DECREF(encoded);
     return status;
+}
+
+/* The directory of a recording that could not be opened. */
+static void
+remove_empty(PyObject *path) {
+    PyObject *encoded = PyUnicode_EncodeFSDefault(path);
+    if (encoded)
+        (void)rmdir(PyBytes_AS_STRING(encoded));
+    else
+        PyErr_Clear();
+    Py_XDECREF(encoded);
 }
 
 static PyObject *
@@ -123,10 +135,11 @@ recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
     prepared_settings with = {
         .children = children != 0, .joins = joins != 0, .rank = number};
     if (!prepared ||
-        !PyArg_ParseTuple(prepared, "UppKO!p(OsIKK)", &with.path, &with.tracing,
+        !PyArg_ParseTuple(prepared, "UppKO!p(OsIKK)K", &with.path, &with.tracing,
                           &with.profiling, &with.buffer_bytes, &PyList_Type,
                           &with.rules, &with.scorep, &with.profile, &with.profile_name,
-                          &with.profile_formats, &with.depth, &with.paths) ||
+                          &with.profile_formats, &with.depth, &with.paths,
+                          &with.reserve_bytes) ||
         take_filter(with.rules) < 0) {
         Py_XDECREF(prepared);
         return NULL;
@@ -140,6 +153,8 @@ recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
         state->tracing = with.tracing != 0;
         Py_XSETREF(state->profile, Py_NewRef(with.profile));
     }
+    if (status != HF_OK && !joins)
+        remove_empty(with.path);
     Py_DECREF(prepared);
     if (status != HF_OK)
         return hfi_recorder_raise(status, &error);
@@ -182,7 +197,7 @@ PyDoc_STRVAR(
     "files), events,\nnested (of them: after eight enters, or eight leaves, in a row), "
     "steps (of them: of\ngenerators), made (of these), from_c (calls that C code made; "
     "Python 3.11), others (of other\nprocesses), lost (events that could not be "
-    "written), rewound "
+    "written), trouble (why, as errno; or 0), rewound "
     "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
     "(calls "
     "that have no path of their own in the\nprofile), locations, regions.\nReturns "
@@ -206,16 +221,17 @@ recorder_close(PyObject *module, PyObject *unused) {
     if (!trace)
         return NULL;
     return Py_BuildValue(
-        "{sOsNsOsKsKsKsKsKsKsKsKsKsdsKsnsn}", "directory", state->directory, "trace",
+        "{sOsNsOsKsKsKsKsKsKsKsisKsKsdsKsnsn}", "directory", state->directory, "trace",
         trace, "profile", state->profile, "events", (unsigned long long)totals.events,
         "nested", (unsigned long long)totals.nested, "steps",
         (unsigned long long)totals.steps, "made", (unsigned long long)totals.made,
         "from_c", (unsigned long long)totals.from_c, "others",
         (unsigned long long)totals.others, "lost", (unsigned long long)totals.lost,
-        "rewound", (unsigned long long)totals.rewound, "flushes",
-        (unsigned long long)totals.flushes, "flush_seconds", totals.flush_seconds,
-        "collapsed", (unsigned long long)totals.collapsed, "locations",
-        (Py_ssize_t)totals.locations, "regions", (Py_ssize_t)totals.regions);
+        "trouble", totals.trouble, "rewound", (unsigned long long)totals.rewound,
+        "flushes", (unsigned long long)totals.flushes, "flush_seconds",
+        totals.flush_seconds, "collapsed", (unsigned long long)totals.collapsed,
+        "locations", (Py_ssize_t)totals.locations, "regions",
+        (Py_ssize_t)totals.regions);
 }
 
 /* -- what other processes have left ------------------------------------------------ */

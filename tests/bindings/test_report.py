@@ -338,6 +338,21 @@ def test_each_cell_is_recorded_or_none_is(directory, tmp_path, record, kinds):
     assert "".join(executed["cells"][1]["source"]) == "def f(): pass\nf()", "as it was written"
 
 
+@pytest.mark.parametrize(("limit", "kept"), [("20k", 2), ("", 3)])
+def test_the_largest_traces_go_when_they_were_read(directory, tmp_path, monkeypatch, limit, kept):
+    """A notebook whose cells were all recorded has left 21 GB. What a person named stays."""
+    monkeypatch.setenv("HOLDFAST_TRACE_LIMIT", limit)
+    (tmp_path / "prefix").symlink_to(directory / "prefix")
+    cells = ["def f(): pass", "for _ in range(5000): f()", "%env SCOREP_EXPERIMENT_DIRECTORY=mine"]
+    ran = Ran(tmp_path, [*cells, cells[1]], "--record", "all")
+    assert ran.status == 0, ran.out + ran.done.stderr
+    made = list((tmp_path / "out").glob("scorep-*/traces.otf2"))
+    assert len(made) == kept and (tmp_path / "mine/traces.otf2").exists()
+    assert re.search(r"for _ in range.* ms  trace [0-9.]+ KiB", ran.out)
+    assert ("HOLDFAST_TRACE_LIMIT=0 keeps" in ran.out) == ("was removed" in ran.page) == bool(limit)
+    assert "f</th><td>5,000</td>" in sections(tmp_path / "out/n.report.html")[1]
+
+
 def test_the_longest_cells_come_first(directory):
     costs = [cost(number, f"step {number}") for number in (1, 2, 3)]
     for one, ms in zip(costs, (5, 900, 40), strict=True):

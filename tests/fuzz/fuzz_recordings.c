@@ -71,7 +71,7 @@ make_log(uint8_t *ret_file) {
     uint64_t offset, *words, first;
     void *window;
     temporary_path(path);
-    CHECK(hfi_log_file_create(path, &head, definitions, &file, NULL) == HF_OK);
+    CHECK(hfi_log_file_create(path, &head, 0, definitions, &file, NULL) == HF_OK);
     CHECK(hfi_log_file_add_location(file, 5, "thread") == HF_OK);
     CHECK(hfi_log_file_map(file, 5, 1 << 16, &window, &offset) == HF_OK);
     hfi_log_file_unmap(file, window, 1 << 16);

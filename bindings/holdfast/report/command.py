@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from holdfast.base.tabular import count, size
+from holdfast.scorep import experiments
 
 from . import page, traces
 from .columns import format_table, meanings
@@ -79,7 +80,8 @@ def _parser() -> argparse.ArgumentParser:
         "--record",
         choices=("all", "marked", "none"),
         default="marked",
-        help="which cells are recorded; marked, the default: those with %%%%execute_with_scorep",
+        help="which cells are recorded; marked, the default: those with %%%%execute_with_scorep. Of traces that"
+        " nobody gave a place, 1 GiB is kept (HOLDFAST_TRACE_LIMIT)",
     )
     add(
         "--stop",
@@ -163,13 +165,22 @@ def _targets(options: argparse.Namespace) -> tuple[Path, Path]:
 def _show_progress(cost: CellCost) -> None:
     failed = f"  {cost.status}" if cost.status != "ok" else ""
     with contextlib.suppress(OSError):  # nobody reads it: that ends no measurement
-        print(f"  {cost.number:3} {cost.title[:60]:60} {cost.ms:9.1f} ms{failed}", flush=True)
+        trace = f"  trace {size(cost.bytes_trace)}" if cost.bytes_trace else ""
+        print(
+            f"  {cost.number:3} {cost.title[:60]:60} {cost.ms:9.1f} ms{trace}{failed}", flush=True
+        )
 
 
 def _show_traces(recorded: dict[int, traces.Recorded], lines: int) -> bool:
-    archives = list(dict.fromkeys(found.archive for found in recorded.values()))
-    if not archives:
+    archives = list(dict.fromkeys(found.archive for found in recorded.values() if found.is_kept))
+    removed = sum(not found.is_kept for found in recorded.values())
+    if removed:
+        print(
+            f"trace: the largest ({removed}) were removed when they were read; HOLDFAST_TRACE_LIMIT=0 keeps them"
+        )
+    elif not archives:
         print("trace: no cell was recorded")
+    if not archives:
         return True
     for archive in archives:
         print(f"trace: {archive}")
@@ -227,6 +238,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def keep(done: Execution) -> None:
         recorded.update(traces.read(done, recorded))
+        traces.keep_within(experiments.limit(), done, recorded)
         text = page.make(options.notebook, done, recorded, round(options.embed * _MIB))
         write_whole(written, text)
 

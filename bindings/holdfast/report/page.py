@@ -240,6 +240,8 @@ def _section(cost: CellCost, recorded: Recorded | None, is_embedded: bool) -> st
 
 def _recorded(found: Recorded, is_embedded: bool) -> str:
     place = f'<p class="faint">Trace: <code>{html.escape(str(found.archive))}</code></p>'
+    if not found.is_kept:
+        place = f'<p class="faint">{_REMOVED}</p>'
     if found.trouble:
         return f'<p class="error">No view: {html.escape(found.trouble)}</p>{place}'
     rows = "".join(
@@ -264,7 +266,14 @@ def _place(row: Function) -> str:
     return f"{row['file']}:{row['line']}" if row["line"] else row["file"]
 
 
+_REMOVED = (
+    "The trace was removed when it had been read: <code>HOLDFAST_TRACE_LIMIT=0</code> keeps it."
+)
+
+
 def _how(found: Recorded) -> str:
+    if not found.is_kept:
+        return f"Its view ({size(len(found.output))}) is left out of this file. {_REMOVED}"
     directory = str(found.archive.parent)
     line = f"""python -c "from holdfast import views; views.trace({directory!r}).export('cell.html')\""""
     return (

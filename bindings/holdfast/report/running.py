@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.scorep import experiments
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -70,6 +72,8 @@ class CellCost:
         The most resident memory of the process that ran it; None if it isn't known.
     monitored : Cell or None
         What the kernel's monitor has of the cell.
+    bytes_trace : int
+        How large its trace was; 0 without one.
     """
 
     number: int
@@ -85,6 +89,7 @@ class CellCost:
     cpu_ms: float | None = None
     bytes_peak: int | None = None
     monitored: Cell | None = None
+    bytes_trace: int = 0
 
     @property
     def kind(self) -> str:
@@ -262,6 +267,8 @@ class _Runner:
         from nbclient import NotebookClient
 
         self.costs: list[CellCost] = []
+        self.bytes_unread = 0  # of traces that were made since the last look at them
+        self._directory = directory
         self.ended_by = ""  # a signal's name
         self._progress = progress
         self._timeout_s = timeout_s
@@ -314,6 +321,9 @@ class _Runner:
             cost.error = f"{name}: {content.get('evalue', '')}"
             if cost.ms >= self._timeout_s * 1e3:
                 cost.error += f" (interrupted after --timeout {self._timeout_s:g})"
+        if cost.kernel.get("trace"):
+            cost.bytes_trace = experiments.size(str(self._directory / cost.kernel["trace"]))
+            self.bytes_unread += cost.bytes_trace
         self._add(cost)
 
     async def start(self, env: dict[str, str], stack: contextlib.AsyncExitStack) -> bool:
@@ -436,8 +446,8 @@ def execute(
         runner = _Runner(node, notebook.absolute().parent, kernel, timeout_s, progress, goes_on)
         env = {
             "HOLDFAST_TRACE_DIRECTORY": str(output.absolute().parent),
-            "HOLDFAST_TRACE_LIMIT": "0",  # the report shows all of them
             **os.environ,
+            "HOLDFAST_TRACE_LIMIT": "0",  # they are removed when the report has read them
             "HOLDFAST_RECORD": record,
         }
         async with contextlib.AsyncExitStack() as stack:
@@ -473,7 +483,9 @@ class _Keeper:
     async def go_on(self, running: str) -> None:
         """Before a cell: write the results so far, if the last writing was long enough ago."""
         begin_s = time.perf_counter()
-        if begin_s - self._ended_s < _SHARE * self._took_s:
+        most = experiments.limit()
+        is_much = most and self._runner.bytes_unread > most
+        if begin_s - self._ended_s < _SHARE * self._took_s and not is_much:
             return
         if self._runner.costs:
             await self._ask()
@@ -519,6 +531,7 @@ class _Keeper:
         write_whole(self._output, nbformat.writes(self._runner.client.nb))
         if self._keep is not None:
             self._keep(done)
+        self._runner.bytes_unread = 0
 
     async def _ask(self) -> None:
         """Get the monitor's samples of the cells, through a file that the kernel writes."""

@@ -35,6 +35,8 @@ class Recorded:
         Its view as `page.parts` makes it; both empty if there is none.
     trouble : str
         Why the trace can't be read, or "".
+    is_kept : bool
+        Whether the trace is still there.
     """
 
     archive: Path
@@ -43,6 +45,7 @@ class Recorded:
     still: str = ""
     output: str = ""
     trouble: str = ""
+    is_kept: bool = True
 
 
 def trace_archive(cost: CellCost, directory: Path) -> Path | None:
@@ -136,6 +139,40 @@ def read(done: Execution, known: dict[int, Recorded] | None = None) -> dict[int,
             found[cost.number] = Recorded(archive)
             _fill(found[cost.number], cost, done, sources)
     return found
+
+
+def keep_within(most_bytes: int, done: Execution, recorded: dict[int, Recorded]) -> None:
+    """Remove traces that were read, the largest first, until all others together are small enough.
+
+    A trace stays if a person named its place, or put something into it.
+
+    Parameters
+    ----------
+    most_bytes : int
+        How large they may be together; 0: there is no limit.
+    done : Execution
+        What was measured.
+    recorded : dict of int to Recorded
+        What was read of it. What is removed is noted there.
+    """
+    from holdfast.scorep import experiments
+
+    bytes_ = {
+        str(found.archive.parent): cost.bytes_trace
+        for cost in done.costs
+        if (found := recorded.get(cost.number)) is not None
+        and found.is_kept
+        and experiments.is_automatic(str(found.archive.parent))
+    }
+    total = sum(bytes_.values())
+    for directory in sorted(bytes_, key=bytes_.__getitem__, reverse=True):
+        if not most_bytes or total <= most_bytes:
+            break
+        if not experiments.others(directory):
+            experiments.remove(directory)
+            total -= bytes_[directory]
+    for found in recorded.values():
+        found.is_kept = found.is_kept and found.archive.parent.exists()
 
 
 def _fill(found: Recorded, cost: CellCost, done: Execution, sources: dict[int, str]) -> None:

@@ -12,13 +12,16 @@ Not covered: SIGKILL, crashes, exit() and _exit() called from C.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
 import typing as t
 
 from holdfast import _recorder
+from holdfast.base.tabular import size
 
+from . import experiments
 from .messages import warn
 
 _close: t.Callable[[], object] | None = None
@@ -65,8 +68,34 @@ def close_at_end() -> dict | None:
             f"{result['collapsed']} calls were too deep, or on too many paths, to be kept apart in {result['profile']}"
         )
     if result and result["lost"]:
-        warn(f"{result['lost']} events could not be written to {result['directory']}")
+        warn(missing(result))
     return result
+
+
+def missing(result: t.Mapping[str, t.Any]) -> str:
+    """Say that a recording has lost events.
+
+    Parameters
+    ----------
+    result : mapping of str
+        As `close` returned it.
+
+    Returns
+    -------
+    str
+        Why, how much there is, and what records less.
+    """
+    directory, trouble = result["directory"], result["trouble"]
+    if not trouble:
+        return f"{result['lost']:,} events could not be written to {directory}"
+    why = os.strerror(trouble)
+    if trouble in (errno.ENOSPC, errno.EDQUOT):
+        why = "the disk is full, but for what it leaves free (HOLDFAST_DISK_RESERVE)"
+    return (
+        f"the recording {directory} was stopped: {why}. Its first {result['events']:,} events are kept"
+        f" ({size(experiments.size(directory))}), {result['lost']:,} later ones are missing. Less is recorded with"
+        " a filter (SCOREP_FILTERING_FILE), without --c-functions, or with --noinstrumenter and regions of your own."
+    )
 
 
 def guard(close: t.Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""The directories of recordings on the disk: which there are, how large they are, how they are removed.
+"""The directories of recordings on the disk: which there are, how large they may be, how they are removed.
 
 A recording without a given directory gets one of its own, so an hour of work leaves many of them. `Kept` limits
 those of one kernel in bytes and in number: the oldest of the recordings that the kernel has named are removed. A
@@ -169,13 +169,39 @@ def limit() -> int:
     int
         Bytes; 0: there is no limit.
     """
-    text = os.environ.get("HOLDFAST_TRACE_LIMIT", "").strip()
+    return _size_in("HOLDFAST_TRACE_LIMIT", LIMIT_BYTES, "1G")
+
+
+def reserve(directory: str) -> int:
+    """Read HOLDFAST_DISK_RESERVE.
+
+    Parameters
+    ----------
+    directory : str
+        Where something is to be recorded.
+
+    Returns
+    -------
+    int
+        How many bytes of its file system a recording leaves free; by default a twentieth of all, and a GiB
+        at most.
+    """
+    try:
+        least = min(shutil.disk_usage(directory).total // 20, LIMIT_BYTES)
+    except OSError:  # whoever writes there will say what is wrong
+        least = 0
+    return _size_in("HOLDFAST_DISK_RESERVE", least, "the smaller of 1G and 5 % of the file system")
+
+
+def _size_in(variable: str, default: int, shown: str) -> int:
+    """The bytes that a variable of the environment says."""
+    text = os.environ.get(variable, "").strip()
     if not text:
-        return LIMIT_BYTES
+        return default
     found = _LIMIT.fullmatch(text)
     if found is None:
-        warn_once(f"HOLDFAST_TRACE_LIMIT={text!r} is no size like 500M or 2G; taken as 1G")
-        return LIMIT_BYTES
+        warn_once(f"{variable}={text!r} is no size like 500M or 2G; taken as {shown}")
+        return default
     return int(float(found[1]) * 1024 ** " kmgt".index(found[2].lower() or " "))
 
 

@@ -15,7 +15,7 @@ import typing
 
 from holdfast import _recorder
 
-from . import filtering, loading
+from . import experiments, filtering, loading
 from .messages import is_new, warn, warn_once
 
 _TRUE = {"1", "true", "yes", "on"}
@@ -392,6 +392,8 @@ class Prepared(typing.NamedTuple):
     profile : tuple
         The path of the profile's first file or None, the files' name, the formats, and how deep and how
         many paths may be.
+    reserve_bytes : int
+        What the recording leaves free on the directory's file system.
     """
 
     path: str
@@ -401,6 +403,7 @@ class Prepared(typing.NamedTuple):
     rules: list[filtering.Rule]
     scorep: bool
     profile: tuple[str | None, str, int, int, int]
+    reserve_bytes: int
 
 
 def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> Prepared:
@@ -421,6 +424,7 @@ def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> 
             depth,
             settings.total_memory // _PATH_BYTES,
         ),
+        0 if scorep else experiments.reserve(path),
     )
 
 

@@ -104,7 +104,8 @@ class Recording:
         return self._recorder.is_open()
 
     def open(self, arguments: t.Sequence[str]) -> None:
-        """Open the experiment that the environment names.
+        """Open the experiment that the environment names. If each cell is to be recorded, one for which
+        that is impossible runs all the same.
 
         Raises
         ------
@@ -113,6 +114,14 @@ class Recording:
         RuntimeError
             A recording is open already, or the settings or arguments can't be understood.
         """
+        try:
+            self._open(arguments)
+        except OSError as error:
+            if os.environ.get("HOLDFAST_RECORD") != "all":
+                raise
+            notices.say(f"the cell isn't recorded: {error}")
+
+    def _open(self, arguments: t.Sequence[str]) -> None:
         given, instrumentation = _parse(arguments)
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
         loading.configure(given.forwarded + given.unknown)
@@ -238,7 +247,7 @@ class Recording:
                 f"{result['collapsed']} calls were too deep, or on too many paths, to be kept apart in the profile"
             )
         if result["lost"]:
-            notices.say(f"{result['lost']} events could not be written to {self._experiment}")
+            notices.say(ending.missing(result))
         self._counted = Counted.of(result)
         return {
             "events": result["events"],
