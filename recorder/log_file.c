@@ -199,7 +199,7 @@ leaves_reserve(const hfi_log_file *file, int fd, size_t size_bytes) {
 
 /* 0, or errno. */
 static int
-allocate(hfi_log_file *file, int fd, uint64_t offset, size_t size_bytes) {
+allocate_room(hfi_log_file *file, int fd, uint64_t offset, size_t size_bytes) {
     int bad = leaves_reserve(file, fd, size_bytes)
                   ? allocate_piece(fd, offset, size_bytes)
                   : ENOSPC;
@@ -299,7 +299,7 @@ turn_page(hfi_log_file *file) {
     uint64_t offset = 0;
     hf_status status = HF_E_SYSTEM;
     int fd = open_again(file);
-    if (fd >= 0 && allocate(file, fd, file->size, PIECE_BYTES) == 0)
+    if (fd >= 0 && allocate_room(file, fd, file->size, PIECE_BYTES) == 0)
         status = map_more(file, fd, PIECE_BYTES, &at, &offset);
     if (fd >= 0)
         close(fd);
@@ -386,7 +386,7 @@ hfi_log_file_allocate(hfi_log_file *file, uint64_t offset, size_t size_bytes) {
     int fd = file->is_cut ? -1 : open_again(file);
     if (fd < 0)
         return HF_E_SYSTEM;
-    int bad = allocate(file, fd, offset, size_bytes);
+    int bad = allocate_room(file, fd, offset, size_bytes);
     close(fd);
     file->head->clock_last = hfi_clock_look();
     return bad ? HF_E_SYSTEM : HF_OK;
@@ -399,7 +399,7 @@ prepare_file(hfi_log_file *file, int fd) {
     struct stat now;
     void *at = NULL;
     uint64_t offset;
-    int bad = fstat(fd, &now) == 0 ? allocate(file, fd, 0, PIECE_BYTES) : errno;
+    int bad = fstat(fd, &now) == 0 ? allocate_room(file, fd, 0, PIECE_BYTES) : errno;
     if (bad) {
         errno = bad;
         return HF_E_SYSTEM;

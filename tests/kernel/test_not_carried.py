@@ -3,12 +3,19 @@
 import pytest
 
 CELL = "%%execute_with_scorep --run=isolated\n"
+WAKEUP = "import signal, socket; a, b = socket.socketpair(); a.setblocking(False); signal.set_wakeup_fd(a.fileno());"
+REMOVED = "import os; os.makedirs('gone/away'); os.chdir('gone/away'); os.removedirs('../away')"
 SETTINGS = {
     "functions of IPython's shell": "get_ipython().showtraceback = lambda *args, **named: None",
     "overloads (typing.overload)": "import typing\n@typing.overload\ndef f(x: int): ...\ndef f(x): return x",
     "functions that follow new threads": "import threading; threading.settrace(lambda *args: None)",
     "logging's factory and class of loggers": "import logging\nclass L(logging.Logger): pass\nlogging.setLoggerClass(L)",
     "attributes and classes of loggers": "import logging; logging.getLogger('mine').info = lambda *args: None",
+    "signal.set_wakeup_fd()": WAKEUP,
+    "the working directory, which was removed": REMOVED,
+    "the session and process group": "import os; os.setpgid(0, 0)",
+    "where the descriptors 0, 1 and 2 lead": "import os; os.dup2(os.open('/dev/zero', os.O_RDONLY), 0)",
+    "an open profiler (cProfile, coverage)": "import cProfile; profiler = cProfile.Profile(); profiler.enable()",
 }
 
 
@@ -45,6 +52,11 @@ ALONE = {
     "the handler of SIGTERM": "import signal; signal.signal(signal.SIGTERM, lambda *args: None);",
     "settings of asyncio's event loop": "import asyncio; asyncio.get_running_loop().set_debug(True)",
     "what stands for sys.stdout and sys.stderr": "import sys; sys.stderr = open('stderr.txt', 'w')",
+    "signal.set_wakeup_fd()": WAKEUP,
+    "the working directory, which was removed": REMOVED,
+    "the session and process group": "import os; os.setsid()",
+    "an open profiler (cProfile, coverage)": "import cProfile; cProfile.Profile().enable()",
+    "where the descriptors 0, 1 and 2 lead": "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
 }
 
 
@@ -55,6 +67,27 @@ def test_changes_of_one_process_are_named_in_the_notebook_once(kernel, tmp_path,
         outcome = kernel.run(f"%%execute_with_scorep --run={run}\n" + code)
         assert outcome.stream("stderr").count(name) == 1, outcome.stream("stderr")
     assert (tmp_path / "stderr.txt").read_text() == ""
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_settings_of_the_process_that_the_system_has_cross(kernel, run):
+    sets = (
+        "import os; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))\n"
+        "open('/proc/self/comm', 'w').write('mine'); open('/proc/self/oom_score_adj', 'w').write('500')"
+    )
+    kernel.run(f"%%execute_with_scorep --run={run}\n" + sets)
+    found = kernel.run(
+        "import os; [os.sched_getscheduler(0), *(open(f'/proc/self/{name}').read() for name in ('comm', 'oom_score_adj'))]"
+    )
+    assert found.result == "[3, 'mine\\n', '500\\n']"
+
+
+@pytest.mark.fresh
+def test_a_wakeup_descriptor_that_was_closed_costs_no_rollback(kernel):
+    """Who takes it for good can make no fork, and the notebook goes on unprotected."""
+    kernel.run(WAKEUP + " b.close(); a.close()")
+    kernel.run("%%execute_with_scorep\nimport os; x = 2; os.kill(os.getpid(), 9)")
+    assert kernel.run("a.fileno()").result == "-1"
 
 
 def test_a_commit_needs_no_function_that_the_user_has_replaced(kernel):

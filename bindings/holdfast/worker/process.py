@@ -14,6 +14,7 @@ A forked child must look like a freshly started Python:
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import faulthandler
 import io
@@ -67,8 +68,7 @@ class Unshared:
     def __init__(self) -> None:
         self._random = random.getstate()
         self.has_timers = _store._note_timers()  # which `_store._start_timers` starts in the fork
-        self._wakeup = signal.set_wakeup_fd(-1)
-        signal.set_wakeup_fd(self._wakeup)
+        self._wakeup = wakeup_descriptor()
 
     def restore(self, loop: asyncio.AbstractEventLoop) -> None:
         """In the fork: go on in the event loop that ran in the parent."""
@@ -77,7 +77,22 @@ class Unshared:
         random.setstate(self._random)
         asyncio._set_running_loop(loop)
         asyncio.set_event_loop(loop)
-        signal.set_wakeup_fd(self._wakeup)
+        with contextlib.suppress(OSError, ValueError):  # it was closed
+            signal.set_wakeup_fd(self._wakeup)
+
+
+def wakeup_descriptor() -> int:
+    """Where signals wake a loop, or -1; a descriptor that was closed is forgotten. Python only tells it when it
+    is set. A signal that comes meanwhile isn't missed."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        found = signal.set_wakeup_fd(-1)
+        with contextlib.suppress(OSError, ValueError):
+            signal.set_wakeup_fd(found, warn_on_full_buffer=False)
+            return found
+        return -1
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def trackers() -> dict[int, t.Any]:

@@ -28,9 +28,10 @@ from ..ipython.reloader import EXTENSION
 from ..ipython.shell import cell_numbers
 from ..origin import is_library
 from ..output import Stream
-from ..process import has_children
+from ..process import has_children, wakeup_descriptor
 from .plain_settings import Row, plain_settings
 from .attributes import is_notebooks
+from .module_files import working_directory
 from .thread_locals import thread_locals
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
@@ -68,6 +69,41 @@ def _set_mask(new: list[int]) -> None:
     import signal
 
     signal.pthread_sigmask(signal.SIG_SETMASK, new)
+
+
+def _scheduler() -> list[int]:
+    return [os.sched_getscheduler(0), os.sched_getparam(0).sched_priority]
+
+
+def _of_proc(name: str) -> Row:
+    """What the system shows in a file of /proc/self, and takes from there."""
+
+    def read() -> bytes:
+        with io.open(f"/proc/self/{name}", "rb", buffering=0) as file:
+            return file.read().strip()
+
+    def write(new: bytes) -> None:
+        with io.open(f"/proc/self/{name}", "wb", buffering=0) as file:
+            file.write(new)
+
+    return Row("os", read, write, of_process=True, is_costly=True)
+
+
+def _standard_descriptors() -> list[tuple[int, int]]:
+    """The files that C code and children read and write as input, output and errors."""
+    return [(one.st_dev, one.st_ino) for one in map(os.fstat, (0, 1, 2))]
+
+
+_NOT_OF_A_LIBRARY = ("__main__", "builtins", "holdfast", "pydevd", "_pydevd", "debugpy")
+
+
+def _profilers() -> list[str]:
+    """Those of a library that follow the notebook's code now."""
+    found = [one for one in (sys.getprofile(), sys.gettrace()) if one is not None]
+    names = [getattr(one, "__module__", None) or type(one).__module__ for one in found]
+    if sys.version_info >= (3, 12):
+        names += filter(None, map(sys.monitoring.get_tool, range(6)))
+    return [name for name in names if not name.startswith(_NOT_OF_A_LIBRARY)]
 
 
 def _timer() -> list[tuple[float, bool]]:
@@ -385,6 +421,23 @@ plain_settings.rows |= {
         lambda new: os.setpriority(os.PRIO_PROCESS, 0, new),
         of_process=True,
     ),
+    "the scheduler": Row(
+        "os",
+        _scheduler,
+        lambda new: os.sched_setscheduler(0, new[0], os.sched_param(new[1])),
+        of_process=True,
+    ),
+    "the name of the process": _of_proc("comm"),
+    "oom_score_adj": _of_proc("oom_score_adj"),
+    "the session and process group": Row(
+        "os", lambda: [os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid()], of_process=True
+    ),
+    "the working directory, which was removed": Row(
+        "os", lambda: not working_directory(), fresh=False, of_process=True
+    ),
+    "signal.set_wakeup_fd()": Row("signal", lambda: wakeup_descriptor(), of_process=True),
+    "an open profiler (cProfile, coverage)": Row("sys", _profilers, of_process=True),
+    "where the descriptors 0, 1 and 2 lead": Row("os", _standard_descriptors, of_process=True),
     "the processors it may run on": Row(
         "os",
         lambda: sorted(os.sched_getaffinity(0)),
