@@ -70,6 +70,12 @@ class Explanation:
         )
 
 
+def is_in_sources(file: str, part: str) -> bool:
+    paths = (path for room in ROOMS for path in (TOP / room).rglob("*.[ch]"))
+    names = ((path, str(path.relative_to(TOP))) for path in paths)
+    return any(fnmatch.fnmatch(name, file) and part in path.read_text() for path, name in names)
+
+
 def explanations() -> list[Explanation]:
     """The list; each entry stands under a reason."""
     found, reason = [], ""
@@ -83,6 +89,8 @@ def explanations() -> list[Explanation]:
             kind, _, file = head.partition(" ")
             if not (reason.strip() and file and part):
                 sys.exit(f"{LIST.name}:{number}: no reason, or not KIND FILE: PART")
+            if part.strip() != "*" and not is_in_sources(file.strip(), part.strip()):
+                sys.exit(f"{LIST.name}:{number}: {file.strip()} has no such line")
             found.append(Explanation(kind, file.strip(), part.strip(), number))
     return found
 

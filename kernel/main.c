@@ -17,9 +17,11 @@
 #include <jansson.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -270,6 +272,26 @@ handle_signal(int number) {
         hf_kernel_stop(the_kernel);
 }
 
+/* A page of the session is gone: another program has truncated it. Zeros stand in for it
+ * until the loop finds out and ends, with a message in the notebook (session/restart.c).
+ * Whatever is read from the session is checked, zeros as well. No worker does this: a
+ * user's array must not become zeros. */
+static void
+handle_missing_page(int number, siginfo_t *info, void *context) {
+    static const char said[] = "holdfast-kernel: a page of the session is gone\n";
+    static volatile sig_atomic_t is_said;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *at = (void *)((uintptr_t)info->si_addr / page * page);
+    (void)context;
+    if (info->si_code != BUS_ADRERR ||
+        mmap(at, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+             -1, 0) == MAP_FAILED)
+        signal(number, SIG_DFL);
+    if (!is_said)
+        (void)!write(STDERR_FILENO, said, sizeof said - 1);
+    is_said = 1;
+}
+
 static void
 set_handlers(void) {
     struct sigaction action;
@@ -280,6 +302,9 @@ set_handlers(void) {
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    action.sa_sigaction = handle_missing_page;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &action, NULL);
 }
 
 /* Share one heap. Memory that libzmq's thread frees after a large message must go back

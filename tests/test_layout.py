@@ -614,3 +614,8 @@ def test_no_path_of_one_machine():
             if path != Path(__file__) and MACHINE_PATH.search(line):
                 found.append(f"{relative(path)}:{number}: {line.strip()[:80]}")
     assert not found, "\n".join(found)
+
+
+def test_what_analysers_found_is_explained_where_it_is_still_there():
+    analyse = "import analyse; assert analyse.explanations()"
+    subprocess.run([sys.executable, "-Bc", analyse], cwd=ROOT / ".ci", check=True)

@@ -444,6 +444,7 @@ static const struct {
     long long (*deadline_ns)(const hf_kernel *kernel); /* -1: never */
     void (*tick)(hf_kernel *kernel, long long now_ns);
 } clocks[] = {
+    {NULL, hfi_restart_check_session},
     {hfi_escalate_deadline_ns, hfi_escalate_tick},
     {NULL, hfi_quarantine_tick},
     {hfi_death_deadline_ns, hfi_death_tick},

@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "session/commits.h"
@@ -51,8 +53,9 @@ typedef struct hfi_restart {
     hfi_start_kind kind;
     /* when to start the missing fork server or main worker; 0: they run */
     long long due_ns;
-    int tries;    /* that died since one was ready */
-    int failures; /* that ended by themselves since one answered */
+    int tries;           /* that died since one was ready */
+    int failures;        /* that ended by themselves since one answered */
+    off_t session_bytes; /* at the last look */
 } hfi_restart;
 
 const hfi_owner hfi_restart_owner = {offsetof(hf_kernel, restart),
@@ -149,6 +152,36 @@ hfi_restart_is_due(const hf_kernel *kernel) {
 long long
 hfi_restart_deadline_ns(const hf_kernel *kernel) {
     return kernel->restart->due_ns != 0 ? kernel->restart->due_ns : -1;
+}
+
+/* Truncated by another program, the session has lost variables, and nobody can bind
+ * them. It must not be taken up. A kernel that is started again is a new one. */
+static void
+end_without_session(hf_kernel *kernel) {
+    hfi_textbuf text = {0};
+    kernel->stopping = 1;
+    (void)hf_error_set(&kernel->failure, HF_E_GONE,
+                       "another program has truncated /dev/shm%s, where the notebook's "
+                       "variables are: they are lost, and the kernel ends. Start it "
+                       "again and run the cells",
+                       hf_session_name(kernel->store));
+    (void)shm_unlink(hf_session_name(kernel->store));
+    hfi_textbuf_format(&text, "holdfast: %s\n", kernel->failure.message);
+    hfi_publish_stream(kernel, HFI_STDERR, hfi_publish_last_parent(kernel),
+                       hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&text);
+}
+
+void
+hfi_restart_check_session(hf_kernel *kernel, long long now_ns) {
+    struct stat now;
+    (void)now_ns;
+    if (kernel->stopping || fstat(hf_session_fd(kernel->store), &now) != 0)
+        return;
+    if (now.st_size < kernel->restart->session_bytes &&
+        hf_session_is_cut(kernel->store))
+        end_without_session(kernel);
+    kernel->restart->session_bytes = now.st_size;
 }
 
 void

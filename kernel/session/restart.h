@@ -28,6 +28,9 @@ void hfi_restart_begin(hf_kernel *kernel);
 /* Whether a main worker is to be started later. Requests wait for it, too. */
 int hfi_restart_is_due(const hf_kernel *kernel);
 long long hfi_restart_deadline_ns(const hf_kernel *kernel);
+/* End the kernel, and say why in the notebook, if another program has cut its session
+ * off. */
+void hfi_restart_check_session(hf_kernel *kernel, long long now_ns);
 void hfi_restart_tick(hf_kernel *kernel, long long now_ns);
 /* _ready: the main worker says that it is ready. _answered: it has answered a
  * request. */

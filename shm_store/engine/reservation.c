@@ -316,6 +316,29 @@ is_in_object(hf_session *session, const hfi_extent *extent) {
     return extent->offset <= size && extent->size <= size - extent->offset;
 }
 
+int
+hf_session_is_cut(hf_session *session) {
+    if (!session)
+        return 0;
+    uint64_t size = hfi_object_size(hfi_session_fd(session));
+    if (size < HFI_TABLE_OFFSET ||
+        size < HFI_TABLE_OFFSET + hfi_extent_count(session) * sizeof(hfi_extent))
+        return 1;
+    hf_error ignored;
+    int is_cut = 0;
+    if (hfi_lock(session, &ignored))
+        return 0;
+    uint32_t index = session->super->last, guard = hfi_extent_count(session);
+    hfi_extent *extent;
+    while (!is_cut && (extent = hfi_extent_at(session, index)) && guard--) {
+        is_cut = hfi_extent_state(extent) != HFI_FREE &&
+                 !(extent->flags & HFI_EXTENT_HOLE) && !is_in_object(session, extent);
+        index = extent->before;
+    }
+    hfi_unlock(session);
+    return is_cut;
+}
+
 static hf_status
 reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
              hf_error *reterr) {

@@ -87,7 +87,8 @@ try_sessions(void) {
     NEEDS("session", hf_session_fork_child(NULL, &error));
     NEEDS("session", hf_session_fork_succeed(NULL, &error));
     hf_session_fork_parent(NULL, 1);
-    CHECK(!hf_session_is_orphan(NULL) && hf_session_fd(NULL) == -1);
+    CHECK(!hf_session_is_cut(NULL) && !hf_session_is_orphan(NULL) &&
+          hf_session_fd(NULL) == -1);
     CHECK(*hf_session_name(NULL) == '\0' && hf_session_generation(NULL) == 0);
     hf_session_note(NULL, 0, 1);
     CHECK(hf_session_noted(NULL, 0) == 0 && hf_session_verify_pages(NULL, 1) == 0);

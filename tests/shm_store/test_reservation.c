@@ -55,6 +55,24 @@ test_trim(void) {
     end_session(session);
 }
 
+/* What another program truncates is noticed; trimming and bare extents are no cut. */
+static void
+test_cut(void) {
+    hf_session *session = new_session(64 * MIB, 0);
+    hf_region *region;
+    CHECK(!hf_session_is_cut(session));
+    OK(hf_region_reserve(session, 8 * MIB, 0, &region, NULL, NULL));
+    hf_region_release(region);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    CHECK(!hf_session_is_cut(session));
+    OK(hf_region_reserve(session, 8 * MIB, 0, &region, NULL, NULL));
+    CHECK(!hf_session_is_cut(session));
+    CHECK(ftruncate(hf_session_fd(session), HFI_ARENA_OFFSET + 4096) == 0);
+    CHECK(hf_session_is_cut(session));
+    hf_region_release(region);
+    end_session(session);
+}
+
 /* Reserve until there is no more, write to all of it, then give it back; then it works
  * again, commits too. */
 static void
@@ -236,6 +254,7 @@ int
 main(void) {
     test_capacity();
     test_trim();
+    test_cut();
     CHECK(!in_child(under_limit));
     in_child(on_small_tmpfs);
     in_child(on_huge_tmpfs);

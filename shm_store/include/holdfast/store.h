@@ -182,6 +182,10 @@ HF_EXPORT HF_CHECK hf_status hf_session_give_back(hf_session *session,
                                                   uint64_t *ret_bytes, int *ret_waits,
                                                   hf_error *reterr);
 
+/* Whether another program has made the object smaller than what lies in it: then a touch
+ * of what is missing is a SIGBUS, and nothing that was there comes back. Locks. */
+HF_EXPORT int hf_session_is_cut(hf_session *session);
+
 /* Check every checksum of the current generation: the directory, and those payloads and
  * buffers that hf_session_scrub has read. HF_E_CORRUPT: the message names the first bad
  * entry. HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. Locks. */
