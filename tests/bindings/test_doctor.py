@@ -152,14 +152,19 @@ def test_a_kernel_whose_program_is_gone(monkeypatch, tmp_path):
 
 
 def test_sessions_of_the_dead():
-    command = "from holdfast import _store; _store.Session.create('left'); import os; os._exit(0)"
-    subprocess.run([sys.executable, "-c", command], check=True)
-    state, text, advice = tried(doctor._sessions)["sessions"]
+    """One that this process has open isn't removed by kernels that start meanwhile."""
+    command = (
+        "from holdfast import _store; import os; left = _store.Session.create('left')\n"
+        "print(left.name, flush=True); input(); os._exit(0)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        with _store.Session.open(child.stdout.readline().strip()) as session:
+            child.communicate("\n")
+            state, text, advice = tried(doctor._sessions)["sessions"]
+            session.destroy()
     assert state == "limited" and "of dead kernels" in text and "holdfast gc" in advice
-    for row in _store.sessions():
-        if row["label"] == "left":
-            with _store.Session.open(row["name"]) as session:
-                session.destroy()
 
 
 def test_a_part_that_fails_is_broken():

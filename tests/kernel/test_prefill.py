@@ -40,10 +40,9 @@ def test_memory_waits_for_what_a_cell_makes(notebook):
         return session.info()["allocated_bytes"] > allocated + MIB
 
     kernel.run(CELL + MAKE.format(name="a"))
-    turns = 1  # one that waits may just hold the memory, to look what is missing
-    while makes_fresh_pages(turns):
-        turns += 1
-        assert turns < 4
+    # One that waits may just hold the memory, to look what is missing: the one that is made after each cell begins
+    # with that, on a busy machine late. So a cell may find none many times, but not each time.
+    assert any(not makes_fresh_pages(turn) for turn in range(20))
     assert int(kernel.run("faults").result) <= SIZE // 4096 // 8
     assert until(lambda: free() >= SIZE, session.info)  # for the next one
     for pid in kernel.workers() - {main}:
