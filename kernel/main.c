@@ -339,6 +339,7 @@ main(int argc, char **argv) {
     /* A view in a page reads it, to know which of the server's kernels to ask. */
     (void)setenv("HOLDFAST_CONNECTION_FILE", chosen.connection_file, 1);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error that says so */
     const char *const worker[] = {chosen.python, "-m", "holdfast.worker", NULL};
     char *info = make_info(&chosen);
     hf_kernel_options options = {

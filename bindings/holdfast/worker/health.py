@@ -31,6 +31,7 @@ import _signal
 import builtins
 import fcntl
 import os
+import resource
 import select
 import signal
 import sys
@@ -52,7 +53,8 @@ _VITAL = frozenset(
     "len isinstance issubclass getattr setattr hasattr delattr iter next callable id hash".split()
 )
 _STREAMS = ("stdout", "stderr")
-_SPARE_MIN = 200  # above what a cell closes by hand, below the usual limit of 1024
+# Above what a cell closes by hand, below the usual limit of 1024, and below another.
+_SPARE_MIN = min(200, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 _names = builtins.__dict__
 _look_up = _names.get
 _of_sys = sys.__dict__.get
