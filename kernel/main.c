@@ -17,11 +17,13 @@
 #include <jansson.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -317,6 +319,20 @@ share_heap(void) {
 #endif
 }
 
+/* With fewer the workers fail one after the other, each at another place. */
+static bool
+has_descriptors(void) {
+    enum { LEAST = 64 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= LEAST)
+        return true;
+    fprintf(stderr,
+            "holdfast-kernel: a notebook needs %d open files, and the limit is %llu: "
+            "raise it (ulimit -n)\n",
+            LEAST, (unsigned long long)limit.rlim_cur);
+    return false;
+}
+
 /* The name that `holdfast ls` shows people. Jupyter's server puts the notebook's path
  * there. */
 static const char *
@@ -335,6 +351,8 @@ main(int argc, char **argv) {
     hf_error error = HF_ERROR_INIT;
     if (leave != 0)
         return leave - 1;
+    if (!has_descriptors())
+        return 1;
     share_heap();
     /* A view in a page reads it, to know which of the server's kernels to ask. */
     (void)setenv("HOLDFAST_CONNECTION_FILE", chosen.connection_file, 1);
