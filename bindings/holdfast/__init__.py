@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-def get_include():
+def get_include() -> str:
     """Return the directory of the C headers that came with this package.
 
     Returns
@@ -42,15 +42,18 @@ def get_include():
 def load_ipython_extension(shell):
     """Add the monitor's commands to a shell: ``%load_ext holdfast``.
 
-    It works in every IPython. In a kernel other than ours a child process samples.
+    It works in every IPython. In a kernel other than ours a child process samples. A notebook's
+    ``%load_ext jumper_extension`` does the same from then on.
 
     Parameters
     ----------
     shell : IPython.core.interactiveshell.InteractiveShell
         The shell that gets the ``%perfmonitor`` commands.
     """
+    from . import alias
     from .monitor import extension
 
+    alias.install_extension()
     extension.load_ipython_extension(shell)
 
 

@@ -2,13 +2,14 @@
 
 Both find :mod:`holdfast.scorep`, under its own name and once, in a program that calls ``install()``: the
 kernel's workers do, and so does ``python -m holdfast.scorep``. The variable HOLDFAST_SCOREP_ALIAS asks for it
-in other programs, and in those that such a program starts. There ``holdfast-scorep.pth``, which Python reads
-when it starts, puts a finder behind all others, which knows only that name. Nothing of Holdfast is imported
-before a program asks for it. A subinterpreter can't import its extensions at all.
+in other programs, and in those that such a program starts. There ``holdfast.pth``, which Python reads
+when it starts, has a finder put behind all others, which knows only that name (``_holdfast_start.py``). Nothing of
+Holdfast is imported before a program asks for it. A subinterpreter can't import its extensions at all. Without a
+variable the file does nothing, so that a Python which doesn't use Holdfast is as it was.
 
-``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way, in workers and, by
-``holdfast-jumper.pth``, in every other Python. A package that is installed under either name always comes
-first.
+``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way: in workers, after
+``%load_ext holdfast``, and where the variable HOLDFAST_JUMPER_ALIAS asks for it. A package that is installed
+under either name always comes first.
 """
 
 from __future__ import annotations
@@ -96,9 +97,9 @@ def install_extension() -> None:
 
 
 def late(name: str) -> importlib.machinery.ModuleSpec:
-    """Return the module spec of one of our modules, for the finders in our ``.pth`` files.
+    """Return the module spec of one of our modules, for the finder in ``_holdfast_start.py``.
 
-    They ask only if nobody else has the module.
+    It asks only if nobody else has the module.
 
     Parameters
     ----------

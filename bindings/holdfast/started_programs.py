@@ -1,6 +1,6 @@
 """Lets a Python that a recorded process has started join the recording.
 
-``holdfast-recording.pth``, which Python reads when it starts, calls it. It ignores what multiprocessing
+``holdfast.pth``, which Python reads when it starts, calls it. It ignores what multiprocessing
 starts for itself: those workers join in another way (holdfast.scorep.children). It also ignores a recording
 that the command line asks for.
 """

@@ -59,13 +59,24 @@ def test_an_installed_one_is_never_shadowed(python, tmp_path):
     assert (done.stdout, done.stderr) == ("upstream\nupstream\n", "")
 
 
-def test_jumpers_extension_in_any_python(python, tmp_path):
+JUMPER = {"HOLDFAST_JUMPER_ALIAS": "1"}
+
+
+def test_jumpers_extension_where_the_variable_asks(python, tmp_path):
     show = (
         "import jumper_extension as one; print(one.__name__, callable(one.load_ipython_extension))"
     )
-    done = python("-c", show)
+    assert "No module named 'jumper_extension'" in python("-c", show, **ASKED).stderr
+    assert "No module named 'scorep'" in python("-c", SHOW, **JUMPER).stderr
+    done = python("-c", show, **JUMPER)
     assert (done.stdout, done.stderr) == ("holdfast.monitor.extension True\n", "")
     (tmp_path / "jumper_extension.py").write_text("load_ipython_extension = None\n")
-    assert python("-c", show).stdout == "jumper_extension False\n"
-    none = python("-c", "import sys; print([m for m in sys.modules if 'holdfast' in m])", **ASKED)
-    assert none.stdout == "[]\n"  # Python's start imports nothing of it
+    assert python("-c", show, **JUMPER).stdout == "jumper_extension False\n"
+
+
+def test_a_start_of_python_is_as_it_was(python):
+    """No finder unless a variable asks, and nothing of the package is imported before it is asked for."""
+    code = "import sys; print('oldfast' in repr(sys.meta_path), *(m for m in sys.modules if 'oldfast' in m))"
+    assert python("-c", code).stdout == "False\n"
+    for asked in (ASKED, JUMPER):
+        assert python("-c", code, **asked).stdout == "True _holdfast_start\n"

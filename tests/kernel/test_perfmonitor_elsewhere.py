@@ -36,7 +36,8 @@ def ipykernel(tmp_path):
 
 def test_in_plain_ipykernel(ipykernel, tmp_path):
     kernel = ipykernel
-    assert "%perfmonitor_help" in kernel.run("%load_ext jumper_extension").stream()
+    assert kernel.run("%load_ext jumper_extension").status == "error"
+    assert "%perfmonitor_help" in kernel.run("%load_ext holdfast").stream()
     kernel.run("%perfmonitor_start 0.02 --pss")
     kernel.run(BURN.format(0.3))
     assert kernel.run("1 / 0").status == "error"
@@ -56,9 +57,9 @@ def test_in_plain_ipykernel(ipykernel, tmp_path):
     kernel.run("%perfmonitor_enable_perfreports --text")
     assert "Performance Report" in kernel.run("x = 1").stream()
     assert displays(kernel.run("%perfmonitor_plot --cell 1"))
-    assert kernel.run("%unload_ext jumper_extension").status == "ok"
+    assert kernel.run("%unload_ext holdfast").status == "ok"
     assert "Performance Report" not in kernel.run("x = 1").stream()
-    kernel.run("%load_ext holdfast")
+    assert kernel.run("%load_ext jumper_extension").status == "ok"  # from now on
     kernel.run("x = 2")
     (data,) = displays(kernel.run("%cell_history"))
     assert "x = 2" in data["text/plain"].splitlines()[-1]
@@ -72,7 +73,7 @@ def test_in_terminal_ipython(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"],
         input=code, capture_output=True, text=True, timeout=60, cwd=tmp_path,
-        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+        env={**os.environ, "IPYTHONDIR": str(tmp_path), "HOLDFAST_JUMPER_ALIAS": "1"},
     )  # fmt: skip
     assert "CPU Util (Across CPUs)" in done.stdout and "Performance Report" in done.stdout
     assert "sum(range(3_000_000))" in done.stdout

@@ -10,7 +10,7 @@ parent's experiment. Score-P can't go on in a forked child. There the built-in r
 has a directory and registers.
 
 Workers of loky (joblib) are prepared in the same way. For a Python that subprocess or a function of os starts, a
-variable is put into its environment, which holdfast-recording.pth looks for. Programs in other languages aren't
+variable is put into its environment, which holdfast.pth looks for. Programs in other languages aren't
 recorded, and neither is a Python that has no Holdfast.
 """
 
