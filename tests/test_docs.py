@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,18 @@ def test_links_lead_somewhere(page):
         there = (page.parent / path) if path else page
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), target
+
+
+def test_the_long_description_leads_to_no_file_of_the_repository():
+    """Package indexes show it by itself."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        page = ROOT / tomllib.load(file)["project"]["readme"]
+    text = page.read_text("utf-8")
+    assert "pip install" in text
+    assert (
+        re.findall(r"\]\((?!https:)|^\[[^\]]+\]:|(?:src|href|srcset)=\"(?!https:)", text, re.M)
+        == []
+    )
 
 
 def test_every_page_is_reached_from_the_first():

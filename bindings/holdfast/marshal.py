@@ -10,6 +10,8 @@ Functions and classes of `__main__` are stored by value with the globals that th
 cloudpickle does it. In a stream of `dump_module`, functions get the module's own dict as globals.
 """
 
+from __future__ import annotations
+
 import io
 import struct
 import sys
@@ -18,6 +20,10 @@ import zlib
 
 from holdfast import _store, codecs
 from holdfast.carry import context, reasons
+
+TYPE_CHECKING = False  # a checker believes otherwise; `typing` takes 5 ms
+if TYPE_CHECKING:
+    import typing as t
 
 _MAGIC = b"HFST"
 _VERSION = 2
@@ -29,7 +35,16 @@ _ALIGNMENT = 64
 _SIZE_MAX = 1 << 56
 
 
-def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ignored):
+def dump(
+    obj: object,
+    file: t.Any,
+    protocol: object = None,
+    *,
+    byref: object = None,
+    fmode: object = None,
+    recurse: object = None,
+    **ignored: object,
+) -> None:
     """Write one value to a binary file.
 
     Parameters
@@ -85,7 +100,7 @@ def _write_all(file, data):
         view = view[written:]
 
 
-def load(file, ignore=None, **ignored):
+def load(file: t.Any, ignore: object = None, **ignored: object) -> t.Any:
     """Read one value that `dump` wrote.
 
     Parameters
@@ -165,7 +180,7 @@ class _Reader:
         return count
 
 
-def dumps(obj, protocol=None, **ignored):
+def dumps(obj: object, protocol: object = None, **ignored: object) -> bytes:
     """Return the stream of one value.
 
     Parameters
@@ -192,7 +207,7 @@ def dumps(obj, protocol=None, **ignored):
     return file.getvalue()
 
 
-def loads(data, ignore=None, **ignored):
+def loads(data: t.Any, ignore: object = None, **ignored: object) -> t.Any:
     """Return the value of a stream.
 
     Parameters
@@ -229,7 +244,12 @@ def _open(file, mode):
     return file if hasattr(file, "write") or hasattr(file, "read") else open(file, mode)
 
 
-def dump_module(filename="session.hfst", module=None, refimported=False, **ignored):
+def dump_module(
+    filename: t.Any = "session.hfst",
+    module: t.Any = None,
+    refimported: object = False,
+    **ignored: object,
+) -> None:
     """Write the variables of a module to a file.
 
     Names that begin and end with two underscores are left out. Functions are stored with the module
@@ -271,7 +291,7 @@ def dump_module(filename="session.hfst", module=None, refimported=False, **ignor
         context.leave(before)
 
 
-def load_module(filename="session.hfst", module=None, **ignored):
+def load_module(filename: t.Any = "session.hfst", module: t.Any = None, **ignored: object) -> None:
     """Bind the variables that `dump_module` wrote in a module.
 
     Parameters

@@ -111,7 +111,7 @@ class UnserializableError(Error):
         self.reasons = reasons
 
 
-class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[misc]
+class Session(_store.Session, collections.abc.MutableMapping[str, t.Any]):  # type: ignore[misc]
     """An attachment of this process to a session in shared memory, and a mapping of its values.
 
     Made by `create`, `open` or `from_fd`; as a context manager it is closed at the end of the

@@ -7,9 +7,11 @@ import ast
 import configparser
 import os
 import pydoc
+import re
 import subprocess
 import sys
 import tomllib
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,35 @@ def test_stubs_are_what_the_extensions_are(tmp_path):
         timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_typed_program(tmp_path):
+    """`mypy --strict` accepts what a program does with the store, the recorder and the report; but no wrong type."""
+    pytest.importorskip("mypy")
+    assert (resources.files("holdfast") / "py.typed").is_file()
+    program = Path(__file__).with_name("typed_program.py")
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(program.read_text() + "\nanswer: int = scorep.open('a')\n")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--no-site-packages",
+    ]
+    command += ["--config-file=", "--explicit-package-bases", f"--cache-dir={tmp_path}"]
+    environment = {**os.environ, "MYPYPATH": str(ROOT / "bindings")}
+    for file, expected in ((program, []), (wrong, ["assignment"])):
+        done = subprocess.run(
+            [*command, file],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+        assert re.findall(r"error: .*\[(.*)\]", done.stdout) == expected, done.stdout + done.stderr
 
 
 def public_names(module):

@@ -53,7 +53,13 @@ if "greenlet" not in sys.modules:
 
 
 def open(
-    directory=None, *, c_calls=False, children=False, joins=False, rank=None, enabled=True
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    c_calls: bool = False,
+    children: bool = False,
+    joins: bool = False,
+    rank: int | None = None,
+    enabled: bool = True,
 ) -> str:
     """Open a recording.
 
