@@ -1,7 +1,7 @@
 """Does an installed Holdfast work by itself? Run by the interpreter that has it.
 
 Installs the kernelspec into a temporary prefix, starts the kernel through it, runs a
-plain, an instrumented and again a plain cell, shuts it down and removes the kernelspec.
+plain, a recorded and an isolated cell, shows the views, shuts it down and removes the kernelspec.
 Uses nothing but the package and what it depends on.
 """
 
@@ -15,17 +15,21 @@ from pathlib import Path
 CELLS = (
     ("numbers = list(range(10)); alias = numbers", None),
     ("%%execute_with_scorep\nnumbers.append(10)\nprint(sum(alias))", "55"),
-    ("print(len(numbers), alias is numbers)", "11 True"),
+    ("%trace", "text/html"),
+    ("%%isolated\nnumbers.append(11)\nprint(sum(alias))", "66"),
+    ("print(len(numbers), alias is numbers)", "12 True"),
 )
 
 
 def run_cell(client, code: str) -> str:
-    """Execute one cell and return what it wrote to stdout."""
+    """Execute one cell and return what it wrote to stdout, and a line for each format of what it displayed."""
     text = []
 
     def on_output(message):
         if message["msg_type"] == "stream" and message["content"]["name"] == "stdout":
             text.append(message["content"]["text"])
+        elif message["msg_type"] == "display_data":
+            text.extend(f"{kind}\n" for kind in message["content"]["data"])
 
     reply = client.execute_interactive(code, timeout=60, output_hook=on_output)
     if reply["content"]["status"] != "ok":
