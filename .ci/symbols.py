@@ -18,11 +18,13 @@ from pathlib import Path
 
 OLDEST = (2, 28)
 GLIBC = re.compile(r"(ld-linux-.*|lib(c|m|pthread|rt|dl|util)\.so\.\d+$)")
-LINKED = re.compile(r"lib(zmq|jansson|lz4|msgpackc|msgpack-c|otf2|python\d.*)\.so")
+LINKED = re.compile(
+    r"lib(zmq|jansson|lz4|msgpackc|msgpack-c|otf2|open-trace-format2|python\d.*)\.so"
+)
 # In glibc 2.28 these were in libpthread, librt or libdl, inline (stat), or had an older version beside the new one.
 HAD = re.compile(
     r"(pthread_|sem_|shm_|mq_|timer_|aio_|dl|_*[lf]?stat(at)?(64)?$|mknod|__libc_start_main$"
-    r"|__pthread_|__isoc23_|(exp|exp2|log|log2|pow|fmod|hypot)f?$|nftw|pow$|(open|close)pty$|forkpty$)"
+    r"|__pthread_|__isoc23_|(exp|exp2|log|log2|pow|fmod|hypot)f?$|nftw|(open|close)pty$|forkpty$)"
 )
 SHOWN = re.compile(r"PyInit_\w+|_init|_fini|(_|__)?(bss_start|edata|end)(__)?|hf_\w+|hfi_\w+")
 NEEDED = re.compile(r"\(NEEDED\).*\[(.*)\]")
