@@ -2,6 +2,8 @@
 
 import gc
 import mmap
+import os
+import struct
 
 import numpy as np
 import pytest
@@ -21,6 +23,28 @@ def test_a_session_that_is_not_there():
     with pytest.raises(store.NotFoundError) as caught:
         store.Session.open("/holdfast-0-0000000000000000")
     assert caught.value.status == "HF_NOT_FOUND"
+
+
+def test_a_session_of_another_version_is_left_alone():
+    """Two versions in two environments share /dev/shm: neither opens, describes or removes the other's."""
+    session = store.Session.create(label="other")
+    session["x"] = 1
+    session.commit()
+    name = session.name
+    with open(f"/dev/shm{name}", "r+b") as file:  # the layout's version: 4 bytes after the magic
+        file.seek(8)
+        (own,) = struct.unpack("<I", file.read(4))
+        file.seek(8)
+        file.write(struct.pack("<I", own + 1))
+    try:
+        with pytest.raises(store.Error, match=f"version {own + 1}, expected {own}"):
+            store.Session.open(name)
+        store.collect()
+        (row,) = (row for row in store.sessions() if row["name"] == name)
+        assert (row["label"], row["owner_alive"], row["generation"]) == ("", -1, 0)
+    finally:
+        os.unlink(f"/dev/shm{name}")
+        session.close()
 
 
 def test_a_memfd_has_no_name():
