@@ -32,7 +32,10 @@ TOOLS = (
     "pyelftools",
     "wheel",
 )
-# Debian's source package; its file; SHA-256; the directory in it; CMake's arguments (None: not by CMake); licences.
+# What libcrypto has beside the hash that messages are signed with, and what could be found at run time.
+NOT_OF_OPENSSL = """aria async bf camellia cast cmp cms ct des dh dsa dso dtls ec engine idea legacy md4 mdc2 module ocsp
+    poly1305 rc2 rc4 rmd160 scrypt seed shared siphash sm2 sm3 sm4 sock srp ssl tests tls ts ui-console whirlpool"""
+# Debian's source package; its file; SHA-256; the directory in it; arguments of CMake or configure; licences.
 SOURCES = {
     "jansson": (
         "jansson_2.14.orig.tar.gz",
@@ -60,12 +63,25 @@ SOURCES = {
         ["-DMSGPACK_BUILD_TESTS=OFF", "-DMSGPACK_BUILD_EXAMPLES=OFF"],
         ["COPYING", "LICENSE_1_0.txt", "NOTICE"],
     ),
+    "libsodium": (
+        "libsodium_1.0.18.orig.tar.gz",
+        "d59323c6b712a1519a5daf710b68f5e7fde57040845ffec53850911f10a5d4f4",
+        "libsodium-1.0.18",
+        [],
+        ["LICENSE"],
+    ),
+    "openssl": (
+        "openssl_3.0.20.orig.tar.gz",
+        "c80a01dfc70ece4dc21168932c37739042d404d46ccc81a5986dd75314ecda6f",
+        "openssl-3.0.20",
+        [f"no-{name}" for name in NOT_OF_OPENSSL.split()],
+        ["LICENSE.txt"],
+    ),
     "zeromq3": (
         "zeromq3_4.3.4.orig.tar.gz",
         "0ff5a531c9ffaf0dfdc7dc78d13d1383088f454896d252934c429b2554d10559",
         "libzmq-4.3.4",
-        # CURVE by its own tweetnacl.
-        ["-DBUILD_SHARED=OFF", "-DBUILD_TESTS=OFF", "-DENABLE_CURVE=ON", "-DWITH_LIBSODIUM=OFF"]
+        ["-DBUILD_SHARED=OFF", "-DBUILD_TESTS=OFF", "-DENABLE_CURVE=ON", "-DWITH_LIBSODIUM=ON"]
         + [f"-DWITH_{name}=OFF" for name in ("LIBBSD", "DOCS", "DOC", "PERF_TOOL", "TLS")]
         + [f"-DENABLE_{name}=OFF" for name in ("DRAFTS", "WS", "CPACK")],
         ["COPYING.LESSER", "COPYING"],  # the former has an exception for static linking
@@ -74,7 +90,7 @@ SOURCES = {
         "otf2_3.0.2.orig.tar.xz",
         "f037aafd3f9d3b677aa8004663c527041dcaecbb04b5c804a2997d08efe0fe17",
         "otf2-3.0.2",
-        None,
+        ["--disable-shared", "--enable-static", "--with-pic", "CFLAGS=-O2", "PYTHON=:"],
         ["COPYING"],
     ),
 }
@@ -84,6 +100,35 @@ PATCHES = {
         "template <typename T> struct secure_allocator_t : std::allocator<T>\n{\n};",
         "template <typename T> using secure_allocator_t = std::allocator<T>;",
     )
+}
+# Debian's archive has libsodium without what its authors' autoconf makes.
+ADDED = {
+    "libsodium-1.0.18/CMakeLists.txt": """
+cmake_minimum_required(VERSION 3.5)
+project(sodium C)
+set(VERSION 1.0.18)
+set(PACKAGE_NAME libsodium)
+set(PACKAGE_VERSION ${VERSION})
+set(SODIUM_LIBRARY_VERSION_MAJOR 10)
+set(SODIUM_LIBRARY_VERSION_MINOR 3)
+set(SODIUM_LIBRARY_MINIMAL_DEF "")
+set(prefix ${CMAKE_INSTALL_PREFIX})
+set(exec_prefix ${prefix})
+set(libdir ${prefix}/lib)
+set(includedir ${prefix}/include)
+set(place ${CMAKE_CURRENT_SOURCE_DIR}/src/libsodium)
+set(made ${CMAKE_CURRENT_BINARY_DIR}/include)
+configure_file(${place}/include/sodium/version.h.in ${made}/sodium/version.h @ONLY)
+configure_file(libsodium.pc.in libsodium.pc @ONLY)
+file(GLOB_RECURSE sources ${place}/*.c)
+add_library(sodium STATIC ${sources})
+target_include_directories(sodium PRIVATE ${place}/include ${place}/include/sodium ${made} ${made}/sodium)
+target_compile_definitions(sodium PRIVATE CONFIGURED=1 SODIUM_STATIC=1 NATIVE_LITTLE_ENDIAN=1 HAVE_TI_MODE=1
+    HAVE_WEAK_SYMBOLS=1 $<$<STREQUAL:${CMAKE_HOST_SYSTEM_PROCESSOR},x86_64>:HAVE_EMMINTRIN_H=1>)
+install(TARGETS sodium ARCHIVE DESTINATION lib)
+install(DIRECTORY ${place}/include/ ${made}/ DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/libsodium.pc DESTINATION lib/pkgconfig)
+"""
 }
 
 
@@ -184,6 +229,9 @@ def get_sources() -> Path:
             continue
         with tarfile.open(place / name) as archive:
             archive.extractall(unpacked, filter="tar")
+        for path, text in ADDED.items():
+            if path.startswith(folder + "/"):
+                (unpacked / path).write_text(text)
         for path, (old, new) in PATCHES.items():
             if path.startswith(folder + "/"):
                 text = (unpacked / path).read_text()
@@ -202,29 +250,57 @@ def build_by_cmake(name: str, arch: str, source: Path, arguments: list[str]) -> 
         f"-DCMAKE_AR={tools}/ar", f"-DCMAKE_RANLIB={tools}/ranlib", "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_INSTALL_PREFIX={PLACE / arch}/prefix", "-DCMAKE_INSTALL_LIBDIR=lib",
         "-DBUILD_SHARED_LIBS=OFF", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
+        f"-DCMAKE_PREFIX_PATH={PLACE / arch}/prefix",
         "-DCMAKE_POLICY_VERSION_MINIMUM=3.5", *arguments,
+        env=environment(PKG_CONFIG_LIBDIR=f"{PLACE / arch}/prefix/lib/pkgconfig"),
     )  # fmt: skip
     run(f"{arch}-{name}", "ninja", "-C", build, "install")
 
 
-def build_otf2(arch: str, source: Path) -> None:
-    """By its configure, which finds the compiler as `clang`; only the library is made."""
-    tools, build, prefix = (PLACE / arch / name for name in ("bin", "otf2", "prefix"))
+def build_by_configure(name: str, arch: str, program: Path, arguments: list[str], make: list[str]):
+    """Only what `make` names. The compiler is on PATH, as `cc` and as `clang`. Returns where it was built."""
+    tools, build = PLACE / arch / "bin", PLACE / arch / name
     programs = environment(PATH=f"{tools}:{environment()['PATH']}")
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
-    run(
-        f"{arch}-otf2", source / "configure", "--disable-shared", "--enable-static", "--with-pic",
-        "--with-nocross-compiler-suite=clang", f"AR={tools}/ar", f"RANLIB={tools}/ranlib",
-        "CFLAGS=-O2", "PYTHON=:",
-        cwd=build, env=programs,
-    )  # fmt: skip
-    make = ("make", "-C", build / "build-backend", "-j2", "libotf2.la")
-    run(f"{arch}-otf2-make", *make, env=programs)
-    (prefix / "lib").mkdir(parents=True, exist_ok=True)
-    shutil.copy(build / "build-backend/.libs/libotf2.a", prefix / "lib")
-    for headers in (source / "include/otf2", build / "include/otf2"):
-        shutil.copytree(headers, prefix / "include/otf2", dirs_exist_ok=True)
+    arguments = [*arguments, f"AR={tools}/ar", f"RANLIB={tools}/ranlib"]
+    run(f"{arch}-{name}", program, *arguments, cwd=build, env=programs)
+    run(f"{arch}-{name}-make", "make", "-j2", *make, cwd=build, env=programs)
+    return build
+
+
+def install_library(arch: str, library: Path, headers: str, *places: Path) -> None:
+    prefix = PLACE / arch / "prefix"
+    (prefix / "lib/pkgconfig").mkdir(parents=True, exist_ok=True)
+    shutil.copy(library, prefix / "lib")
+    for place in places:
+        shutil.copytree(place / headers, prefix / headers, dirs_exist_ok=True)
+
+
+def build_otf2(name: str, arch: str, source: Path, arguments: list[str]) -> None:
+    arguments = ["--with-nocross-compiler-suite=clang", *arguments]
+    made = build_by_configure(
+        name, arch, source / "configure", arguments, ["-C", "build-backend", "libotf2.la"]
+    )
+    library = made / "build-backend/.libs/libotf2.a"
+    install_library(arch, library, "include/otf2", source, made)
+
+
+def build_openssl(name: str, arch: str, source: Path, arguments: list[str]) -> None:
+    prefix = PLACE / arch / "prefix"
+    arguments = [f"linux-{arch}", f"--prefix={prefix}", "--libdir=lib", "CC=cc", *arguments]
+    made = build_by_configure(
+        name,
+        arch,
+        source / "Configure",
+        arguments,
+        ["build_generated", "libcrypto.a", "libcrypto.pc"],
+    )
+    install_library(arch, made / "libcrypto.a", "include/openssl", source, made)
+    shutil.copy(made / "libcrypto.pc", prefix / "lib/pkgconfig")
+
+
+BUILDERS = {"otf2": build_otf2, "openssl": build_openssl}
 
 
 def build_libraries(arch: str, unpacked: Path) -> Path:
@@ -234,10 +310,7 @@ def build_libraries(arch: str, unpacked: Path) -> Path:
         if stamp.is_file() and stamp.read_text() == wanted:
             continue
         say(f"  {name} for {arch}")
-        if arguments is None:
-            build_otf2(arch, unpacked / folder)
-        else:
-            build_by_cmake(name, arch, unpacked / folder, arguments)
+        BUILDERS.get(name, build_by_cmake)(name, arch, unpacked / folder, arguments)
         stamp.write_text(wanted)
     # Zig has LLVM's library of C++, and links it statically; meson would look for the file of GCC's.
     pc = prefix / "lib/pkgconfig/libzmq.pc"
@@ -267,7 +340,7 @@ def describe_machine(arch: str, prefix: Path) -> Path:
     text = (
         f"[binaries]\nc = '{tools}/cc'\nar = '{tools}/ar'\npkg-config = 'pkg-config'\n"
         f"[built-in options]\nc_args = ['-I{prefix}/include']\n"
-        f"c_link_args = ['-L{prefix}/lib', '-lc++', '-s']\n"
+        f"c_link_args = ['-L{prefix}/lib', '-lsodium', '-lc++', '-s']\n"  # what libzmq needs
         f"[properties]\npkg_config_libdir = '{prefix}/lib/pkgconfig'\n"
     )
     file.write_text(text)

@@ -45,7 +45,7 @@ hfi_crc32c_table(uint32_t crc, const void *data, size_t size) {
 #include <nmmintrin.h>
 #define HAVE_HARDWARE 1
 
-__attribute__((target("sse4.2"))) static uint32_t
+__attribute__((target("sse4.2,crc32"))) static uint32_t
 crc_hardware(uint32_t crc, const void *data, size_t size) {
     const unsigned char *p = data;
     uint64_t c = (uint32_t)~crc;
