@@ -33,6 +33,7 @@ typedef struct question {
     int64_t number; /* interval in ns; execution count; outcome */
     hfi_word word;  /* of PID's, where a cell begins or ends */
 } question;
+_Static_assert(sizeof(question) == 16 + 13 * 8, "holdfast/monitor/child.py packs it");
 
 enum { ASK_OPEN, ASK_START, ASK_STOP, ASK_BEGIN, ASK_END, ASK_START_WEIGHING };
 

@@ -51,7 +51,7 @@ typedef struct hfi_word {
     int64_t memory;      /* resident bytes; 0: not known; likewise the next */
     int64_t peak;        /* the most of that since the last recorded cell began */
     int64_t unused;      /* resident bytes more, which it keeps only for later */
-    int childless;       /* no child of it runs */
+    int64_t childless;   /* 1: no child of it runs */
 } hfi_word;
 
 /* A cell begins in the process `pid`, at the time of its report, or now. A cell that

@@ -278,8 +278,9 @@ def test_the_end(ends):
     ours, channel = ends
     ours.sendall(encode({"op": "rest"}))
     ours.close()
-    assert channel.poll() == [{"op": "rest"}] and channel.pending and channel.open
+    assert channel.poll() == [{"op": "rest"}]
     channel.await_end()
+    assert channel.pending and channel.open
     for call in (channel.poll, lambda: channel.wait_for("rest"), lambda: channel.send("owes")):
         with pytest.raises(ChannelClosed):
             call()

@@ -22,7 +22,8 @@ from holdfast.base.usage import word
 
 from .source import MonitorError
 
-_QUESTION = struct.Struct("=IIq11q")
+_NUMBERS = 13  # of a word
+_QUESTION = struct.Struct(f"=IIq{_NUMBERS}q")
 _ANSWER = struct.Struct("=iI")
 _ACTIONS = {"open": 0, "start": 1, "stop": 2, "begin": 3, "end": 4, "weigh": 5}
 _OUTCOMES = {"ok": 1, "error": 2, "interrupted": 3}
@@ -44,7 +45,7 @@ def _word() -> list[int]:
     said = word()
     counts = [int(line.split()[1]) for line in said["io"].splitlines()[:6]]
     now = [said[name] for name in ("time_ns", "cpu_ns", "children_ns")]
-    memory = [said.get(name, 0) for name in ("memory", "peak")]
+    memory = [int(said.get(name, 0)) for name in ("memory", "peak", "unused", "childless")]
     return [*now, *counts, *(0,) * (6 - len(counts)), *memory]
 
 
@@ -104,7 +105,7 @@ class Child:
         number = fields.get("interval_ns", fields.get("number", 0))
         if action == "end":
             number = _OUTCOMES.get(fields["outcome"], 1)
-        now = _word() if action in ("begin", "end") else (0,) * 11
+        now = _word() if action in ("begin", "end") else (0,) * _NUMBERS
         head = _QUESTION.pack(_ACTIONS[action], len(text), number, *now)
         try:
             with self._lock:
