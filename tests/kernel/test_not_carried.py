@@ -90,6 +90,16 @@ def test_a_wakeup_descriptor_that_was_closed_costs_no_rollback(kernel):
     assert kernel.run("a.fileno()").result == "-1"
 
 
+@pytest.mark.fresh
+def test_where_a_sleeping_fork_leads_its_descriptors_is_no_change(kernel):
+    """It has pipes of its own when it wakes; stdin is the notebook's, and so is what a plain cell put there."""
+    name = "where the descriptors 0, 1 and 2 lead"
+    for source, is_named in (("1", False), (SETTINGS[name], True)):
+        kernel.run(source)
+        kernel.run("%%execute_with_scorep\nimport os; os.kill(os.getpid(), 9)")
+        assert (name in kernel.run(CELL + "1").stream("stderr")) == is_named
+
+
 def test_a_commit_needs_no_function_that_the_user_has_replaced(kernel):
     kernel.run(
         "from unittest import mock; p = mock.patch('builtins.open', mock.mock_open()); p.start();"
