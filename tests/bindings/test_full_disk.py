@@ -44,10 +44,13 @@ def disk(tmp_path_factory):
 
 
 def run(disk, program, reserve):
-    """The lines that a program printed on a disk of 8 MiB, and what it said on stderr."""
+    """The words that a program printed on a disk of 8 MiB, and what it said on stderr.
+
+    Nothing waits in a buffer, which a fork of the program would print again.
+    """
     command = ["unshare", "-rm", "sh", "-c", IN_NAMESPACE, "sh", disk]
     done = subprocess.run(
-        [*command, sys.executable, "-c", PROGRAM + program],
+        [*command, sys.executable, "-u", "-c", PROGRAM + program],
         env=os.environ | {"HOLDFAST_DISK_RESERVE": reserve},
         capture_output=True,
         text=True,
