@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import zmq
 from jupyter_client.manager import KernelManager
+from takeup import session_waits
 from traitlets.config import Config
 
 pytest.importorskip("holdfast.provisioner")
@@ -139,13 +140,14 @@ def test_a_restart_that_kills_begins_with_nothing(start):
     for by_us in (False, True):
         notebook.run("kept = 5")
         notebook.settle()
-        if not by_us:
-            os.kill(notebook.pid, signal.SIGKILL)
-            while notebook.manager.is_alive():
-                pass
-        notebook.client.stop_channels()
-        notebook.manager.restart_kernel(now=True)
-        notebook.__init__(notebook.manager)
+        with session_waits():
+            if not by_us:
+                os.kill(notebook.pid, signal.SIGKILL)
+                while notebook.manager.is_alive():
+                    pass
+            notebook.client.stop_channels()
+            notebook.manager.restart_kernel(now=True)
+            notebook.__init__(notebook.manager)
         outcome = notebook.run("kept")
         assert outcome.result == (None if by_us else "5")
     assert outcome.content["ename"] == "NameError" and outcome.stream("stderr") == ""

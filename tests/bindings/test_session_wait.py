@@ -8,6 +8,8 @@ import threading
 
 import numpy as np
 import pytest
+from processes import state
+from waiting import until
 
 from holdfast import store
 
@@ -54,8 +56,8 @@ def test_ctrl_c_and_other_signals(reader):
         "import os, signal\nfrom holdfast.store import Session\n"
         f"with Session.open({reader.name!r}, readonly=True) as s:\n"
         "    s.wait(0.01)\n"
-        "    signal.signal(signal.SIGUSR1, lambda *_: print('ran', flush=True))\n"
-        "    print('ready', flush=True)\n"
+        "    signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'ran\\n'))\n"
+        "    os.write(1, b'ready\\n')\n"  # a handler may not print during a print
         "    s.wait()\n"
     )
     program = [sys.executable, "-c", code]
@@ -63,8 +65,10 @@ def test_ctrl_c_and_other_signals(reader):
         program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "ready\n"
+        until(lambda: state(process.pid) == "S")
         process.send_signal(signal.SIGUSR1)
-        assert process.stdout.readline() == "ran\n"  # and it waits on
+        assert process.stdout.readline() == "ran\n"
+        until(lambda: state(process.pid) == "S")  # it waits on
         process.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate()[1]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from processes import state
+from takeup import session_waits
 from waiting import begun, until
 
 CELL = "%%execute_with_scorep\n"
@@ -78,13 +79,14 @@ def test_a_kernel_that_ends_leaves_nothing(start_kernel, what):
     else:
         if what != "kill":
             begun(kernel, CELL + "import time\nprint('go')\nwhile True: time.sleep(0.01)")
-        os.kill(pid, signal.SIGKILL)
-        # The session waits for a kernel with the same connection file, and one process with it.
-        until(lambda: len(marked(marker)) == 1, lambda: marked(marker))
-        assert ours <= segments()
-        collect()
-        assert ours <= segments()
-        until(lambda: collect("--kept") and not ours & segments())
+        with session_waits(alone=True):
+            os.kill(pid, signal.SIGKILL)
+            # The session waits for a kernel with the same connection file, and one process with it.
+            until(lambda: len(marked(marker)) == 1, lambda: marked(marker))
+            assert ours <= segments()
+            collect()
+            assert ours <= segments()
+            until(lambda: collect("--kept") and not ours & segments())
         until(lambda: not marked(marker), lambda: marked(marker))
 
 

@@ -11,7 +11,7 @@ import effort
 import pytest
 from jupyter_client.restarter import KernelRestarter
 from processes import state
-from takeup import killed
+from takeup import killed, session_waits
 from waiting import until
 
 STATE = """
@@ -152,27 +152,28 @@ def test_another_file_and_another_key_take_nothing_up(start_kernel, tmp_path):
     kernel.run(STATE)
     kernel.settle()
     name = session_of(kernel)
-    os.kill(kernel.pid, signal.SIGKILL)
-    killed(other)  # a kernel starts, and leaves the session alone
-    assert other.run("numbers").content["ename"] == "NameError"
-    assert name in sessions()
-    manager = kernel.manager
-    key, manager.session.key = manager.session.key, b"another"
-    info = json.loads(Path(manager.connection_file).read_text())
-    Path(manager.connection_file).write_text(json.dumps(info | {"key": "another"}))
-    until(lambda: not manager.is_alive())
-    manager.start_kernel()
-    kernel.client.stop_channels()
-    kernel.client = type(kernel)(manager).client
-    assert kernel.run("numbers").content["ename"] == "NameError"
-    kernel.control("shutdown_request", {"restart": False})
-    until(lambda: not manager.is_alive())
-    manager.session.key = key
-    Path(manager.connection_file).write_text(json.dumps(info))
-    manager.start_kernel()
-    kernel.client.stop_channels()
-    kernel.client = type(kernel)(manager).client
-    assert kernel.run(WHOLE).status == "ok"
+    with session_waits():
+        os.kill(kernel.pid, signal.SIGKILL)
+        killed(other)  # a kernel starts, and leaves the session alone
+        assert other.run("numbers").content["ename"] == "NameError"
+        assert name in sessions()
+        manager = kernel.manager
+        key, manager.session.key = manager.session.key, b"another"
+        info = json.loads(Path(manager.connection_file).read_text())
+        Path(manager.connection_file).write_text(json.dumps(info | {"key": "another"}))
+        until(lambda: not manager.is_alive())
+        manager.start_kernel()
+        kernel.client.stop_channels()
+        kernel.client = type(kernel)(manager).client
+        assert kernel.run("numbers").content["ename"] == "NameError"
+        kernel.control("shutdown_request", {"restart": False})
+        until(lambda: not manager.is_alive())
+        manager.session.key = key
+        Path(manager.connection_file).write_text(json.dumps(info))
+        manager.start_kernel()
+        kernel.client.stop_channels()
+        kernel.client = type(kernel)(manager).client
+        assert kernel.run(WHOLE).status == "ok"
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.3"])
@@ -188,8 +189,9 @@ def test_nobody_comes(start_kernel, seconds):
 def test_the_server_has_given_it_up(kernel):
     kernel.run(STATE)
     name, reaper = session_of(kernel), reaper_of(kernel)
-    kernel.manager.shutdown_kernel(now=True)  # SIGKILL, and the connection file is removed
-    assert name in sessions()
+    with session_waits():
+        kernel.manager.shutdown_kernel(now=True)  # SIGKILL, and the connection file is removed
+        assert name in sessions()
     until(lambda: name not in sessions())
     until(lambda: reaper not in reapers())
 
@@ -218,9 +220,10 @@ def test_a_reaper_that_is_killed_is_replaced(kernel):
     name, reaper = session_of(kernel), reaper_of(kernel)
     assert {path.name for path in Path(f"/proc/{reaper}/fd").iterdir()} <= set("0123456789")
     assert kernel.run(WHOLE).status == "ok"
-    os.kill(kernel.pid, signal.SIGKILL)
-    until(lambda: not kernel.manager.is_alive())
-    assert name in sessions() and reaper in reapers()
+    with session_waits():
+        os.kill(kernel.pid, signal.SIGKILL)
+        until(lambda: not kernel.manager.is_alive())
+        assert name in sessions() and reaper in reapers()
     os.unlink(kernel.manager.connection_file)
     until(lambda: name not in sessions() and reaper not in reapers())
 
@@ -238,7 +241,8 @@ def test_lists_show_it(kernel):
     kernel.settle()
     name = session_of(kernel)
     assert "waits" not in say("ls")[0]
-    os.kill(kernel.pid, signal.SIGKILL)
-    until(lambda: "waits" in say("ls")[0])
-    assert say("gc") == [] and name in sessions()
-    until(lambda: say("gc", "--kept") and name not in sessions())
+    with session_waits(alone=True):
+        os.kill(kernel.pid, signal.SIGKILL)
+        until(lambda: "waits" in say("ls")[0])
+        assert say("gc") == [] and name in sessions()
+        until(lambda: say("gc", "--kept") and name not in sessions())
