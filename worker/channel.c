@@ -341,7 +341,7 @@ hfi_channel_fill(hfi_channel *channel, hf_error *reterr) {
     channel->has_ended = status == HF_E_GONE;
     if (status != HF_OK && status != HF_E_GONE)
         return status;
-    hfi_part bytes;
+    hfi_part bytes = {0};
     bool was_large = false;
     while ((status = hfi_control_cut(channel->control, &bytes, reterr)) == HF_OK) {
         was_large = was_large || bytes.size >= HFI_CHANNEL_LARGE;

@@ -335,7 +335,7 @@ hfi_control_cut(hfi_control *control, hfi_part *ret_bytes, hf_error *reterr) {
 
 hf_status
 hfi_control_next(hfi_control *control, hfi_received *ret_received, hf_error *reterr) {
-    hfi_part bytes;
+    hfi_part bytes = {0};
     hf_status status = hfi_control_cut(control, &bytes, reterr);
     return status == HF_OK
                ? hfi_received_parse(ret_received, bytes.data, bytes.size, reterr)
