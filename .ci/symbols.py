@@ -19,7 +19,7 @@ from pathlib import Path
 OLDEST = (2, 28)
 GLIBC = re.compile(r"(ld-linux-.*|lib(c|m|pthread|rt|dl|util)\.so\.\d+$)")
 LINKED = re.compile(
-    r"lib(zmq|jansson|lz4|msgpackc|msgpack-c|otf2|open-trace-format2|python\d.*)\.so"
+    r"lib(zmq|crypto|jansson|lz4|msgpackc|msgpack-c|otf2|open-trace-format2|python\d.*)\.so"
 )
 # In glibc 2.28 these were in libpthread, librt or libdl, inline (stat), or had an older version beside the new one.
 HAD = re.compile(
