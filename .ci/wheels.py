@@ -343,6 +343,9 @@ def describe_machine(arch: str, prefix: Path) -> Path:
         f"c_link_args = ['-L{prefix}/lib', '-lsodium', '-lc++', '-s']\n"  # what libzmq needs
         f"[properties]\npkg_config_libdir = '{prefix}/lib/pkgconfig'\n"
     )
+    if not file.is_file() or file.read_text() != text:  # Meson reads it once
+        for old in (PLACE / arch).glob("holdfast-*"):
+            shutil.rmtree(old)
     file.write_text(text)
     return file
 
