@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from waiting import begun
 
 CELL = "%%execute_with_scorep\n"
 # Runs until a subshell sets the flag: it can end only if that one is served meanwhile.
@@ -74,7 +75,8 @@ def test_create_list_delete(kernel):
 
 
 def test_beside_a_cell_that_runs(kernel, subshell):
-    main = kernel.client.execute(WAITS + "print('main'); 'main', flag")
+    # Cells are numbered as they begin: one that waits for the main worker begins later.
+    main = begun(kernel, "print('on', flush=True)\n" + WAITS + "print('main'); 'main', flag")
     outcome = subshell.run("print('aside')\n'aside', 'flag' in globals()")
     assert outcome.result == "('aside', False)" and outcome.stream() == "aside\n"
     assert outcome.types == ["status", "execute_input", "stream", "execute_result", "status"]
