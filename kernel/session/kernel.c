@@ -398,8 +398,8 @@ serve_wake(hf_kernel *kernel) {
     }
 }
 
-/* What has come is told by the descriptors, and found by what we sent and received
- * since. Returns whether something has. */
+/* Ask the sockets whose descriptor was readable, and those that we have used since: a
+ * send or a receive may have noticed a message. Returns whether one waits. */
 static int
 look_at_clients(hf_kernel *kernel, const struct pollfd *items) {
     int found = 0;

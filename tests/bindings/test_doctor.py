@@ -10,16 +10,15 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from holdfast import _store, doctor, install
 from holdfast.scorep import loading
+from nvml import pretended_nvml
 
 STATES = {"ok", "absent", "limited", "broken"}
 HERE = [sys.executable, "-m", "holdfast.doctor", "--json", "--notebook"]
 PROGRAM = shutil.which("holdfast", path=os.path.dirname(sys.executable))
-NVML = Path(__file__).parents[1] / "monitor/pretended_nvml.c"
 
 
 def call(command, **environment):
@@ -119,12 +118,9 @@ def test_score_p(monkeypatch, tmp_path, says, recorder, state):
     assert ("--enable-shared" if says else "no scorep-config on PATH") in found[1]
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler for the pretended library")
 def test_gpus(monkeypatch, tmp_path):
     """Pretended: NVIDIA's library. Not CUDA's, which it can be without."""
-    library = tmp_path / "libnvidia-ml.so"
-    subprocess.run(["cc", "-shared", "-fPIC", NVML, "-o", library], check=True)
-    monkeypatch.setenv("HOLDFAST_NVML", str(library))
+    monkeypatch.setenv("HOLDFAST_NVML", pretended_nvml(tmp_path))
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     found = tried(doctor._machine)
     assert found["GPU"][0] in ("ok", "limited") and "GiB), " in found["GPU"][1]

@@ -1,13 +1,11 @@
 """The %perfmonitor commands in a notebook."""
 
 import json
-import shutil
-import subprocess
 import zipfile
-from pathlib import Path
 
 import pandas
 import pytest
+from nvml import pretended_nvml
 from waiting import until
 
 from tests.conftest import kernel_starter
@@ -218,14 +216,11 @@ def test_what_is_wrong_is_reported_in_one_line(kernel):
     assert "quotation mark" in complaint(kernel, '%export_session "half')
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler for the pretended library")
 def test_gpus(tmp_path):
     """Pretended: NVIDIA's library, with two GPUs that are used by 50 and 51 %."""
-    source = Path(__file__).parents[1] / "monitor/pretended_nvml.c"
-    library = tmp_path / "libnvidia-ml.so"
-    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    library = pretended_nvml(tmp_path)
     with kernel_starter(tmp_path) as start:
-        kernel = start(env={"HOLDFAST_NVML": str(library)})
+        kernel = start(env={"HOLDFAST_NVML": library})
         kernel.run("%perfmonitor_start 0.02")
 
         def report():  # the driver answers while cells run, and isn't waited for

@@ -226,17 +226,6 @@ test_while_another_commits(void) {
 
 /* ---- metadata that lies ---- */
 
-typedef struct text {
-    unsigned char bytes[4096];
-    size_t size;
-} text;
-
-static void
-add(text *to, const void *bytes, size_t size) {
-    memcpy(to->bytes + to->size, bytes, size);
-    to->size += size;
-}
-
 static void
 add_text(text *to, const char *word) {
     unsigned char head[2] = {0xd9, (unsigned char)strlen(word)};

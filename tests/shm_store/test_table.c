@@ -6,17 +6,6 @@
 #include "arrays/table_layout.h"
 #include "store_fixture.h"
 
-typedef struct text {
-    unsigned char bytes[4096];
-    size_t size;
-} text;
-
-static void
-add(text *to, const void *bytes, size_t size) {
-    memcpy(to->bytes + to->size, bytes, size);
-    to->size += size;
-}
-
 /* Msgpack of a table in a short form: [ ] lists of up to nine items, whose number comes
  * first; numbers of one digit, `+` 300, `-` -8, `*` 2^62, `~` nil, and 'texts'. */
 static text

@@ -224,7 +224,8 @@ note_removed(void *context, const hf_session_info *info) {
     return 0;
 }
 
-/* Who waits for the kernel of a session hears of its end. It doesn't keep the session. */
+/* A process that waits for a kernel's session is woken when the kernel is gone. The
+ * waiting process doesn't keep the session. */
 static void
 readers_keep_nothing(void) {
     char name[HF_SESSION_NAME_SIZE];
