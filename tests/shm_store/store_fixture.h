@@ -22,18 +22,6 @@ new_session(uint64_t capacity_bytes, unsigned flags) {
     return session;
 }
 
-/* Bytes that a test puts together. */
-typedef struct text {
-    unsigned char bytes[4096];
-    size_t size;
-} text;
-
-static inline void
-add(text *to, const void *bytes, size_t size) {
-    memcpy(to->bytes + to->size, bytes, size);
-    to->size += size;
-}
-
 static inline void
 end_session(hf_session *session) {
     OK(hf_session_destroy(session, NULL));

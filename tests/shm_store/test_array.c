@@ -8,6 +8,7 @@
 
 #include "holdfast/array.h"
 #include "store_fixture.h"
+#include "text_fixture.h"
 
 static hf_array
 array_of_type(char kind, char byte_order, uint32_t itemsize) {

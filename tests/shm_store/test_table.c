@@ -5,6 +5,7 @@
 
 #include "arrays/table_layout.h"
 #include "store_fixture.h"
+#include "text_fixture.h"
 
 /* Msgpack of a table in a short form: [ ] lists of up to nine items, whose number comes
  * first; numbers of one digit, `+` 300, `-` -8, `*` 2^62, `~` nil, and 'texts'. */
