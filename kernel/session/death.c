@@ -95,9 +95,13 @@ static void
 write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_format(text, "; its variables are those of the last commit");
     if (hfi_commits_missing(kernel) > 0)
-        hfi_textbuf_format(
-            text, ", without what the %lld plain cell%s since then changed",
-            hfi_commits_missing(kernel), hfi_commits_missing(kernel) == 1 ? "" : "s");
+        hfi_textbuf_format(text, ", without what the %lld cell%s since then changed",
+                           hfi_commits_missing(kernel),
+                           hfi_commits_missing(kernel) == 1 ? "" : "s");
+    if (hfi_rollback_has_given_up(kernel).pages > 0)
+        hfi_textbuf_format(text,
+                           "; its protection was given up, since the cell touched "
+                           "much memory (HOLDFAST_PROTECT=always keeps it)");
     write_unserializable(kernel, text);
 }
 

@@ -450,6 +450,7 @@ static const struct {
     {hfi_death_deadline_ns, hfi_death_tick},
     {hfi_restart_deadline_ns, hfi_restart_tick},
     {hfi_progress_deadline_ns, hfi_progress_tick},
+    {hfi_rollback_deadline_ns, hfi_rollback_tick},
     {NULL, start_next},
     {NULL, hfi_standby_tick},
     {hfi_assistant_deadline_ns, hfi_assistant_tick},

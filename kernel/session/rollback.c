@@ -30,12 +30,20 @@
  * says so in its answer to the commit ("protected").
  *
  * Plain cells are protected by the same means if they follow each other so fast that no
- * idle commit (rest.c) comes between them. A fork and the page faults after it cost as
- * much as several short cells. So a fork is made once the cells have run for SHARE
- * times that cost, which bounds the overhead at 2 %. A crash then loses the cell that
- * died, and the cells before it that together ran for less than SHARE times the cost of
- * a fork. After a crash the next cell gets a fork at once, because the state of the
- * woken fork is nowhere else. One thread.
+ * idle commit (rest.c) comes between them. A fork costs its own time, and that of the
+ * pages that the cells copy because it shares them (copies.h). So the next one is made
+ * once the cells have run for SHARE times what the last one cost: 3 % of their time. A
+ * crash loses the cell that died, and the cells before it that together ran for less.
+ * After a crash the next cell gets a fork at once, because the state of the woken fork
+ * is nowhere else.
+ *
+ * A cell that touches all of a large memory would wait for the copy of all of it. So
+ * while a cell runs, plain or recorded, the copies since the fork are counted. The fork
+ * is given up once they take more than 3 % of the time of the cells that it protects
+ * (allowed_ns()). A crash of the cell then loses what no commit has, which the error
+ * says. The line below a recorded cell says that its protection was given up.
+ *
+ * HOLDFAST_PROTECT=always gives no fork up; `never` makes none. One thread.
  */
 #include "session/rollback.h"
 
@@ -45,15 +53,24 @@
 #include <string.h>
 
 #include "session/commits.h"
+#include "session/copies.h"
 #include "session/workers.h"
 #include "workers/program.h"
 
 /* in-process cells in a row, after which one more is expected */
 #define ROW            2
-#define SHARE          50
-#define COST_FACTOR    3 /* a fork itself is 1; the page faults after it are about 2 */
-#define COST_FIRST_NS  5000000 /* before one was measured */
+#define SHARE          33
+#define COST_FIRST_NS  15000000 /* of a fork and its copies, before one was measured */
 #define COMMIT_WAIT_NS 60000000000LL
+
+/* Copies for a cell, however short: the usual ones take a few milliseconds. And for cells
+ * that follow long ones. */
+#define ALLOWED_LEAST_NS 10000000LL
+#define ALLOWED_MOST_NS  100000000LL
+/* Between two looks at what was copied: a quarter of the cell's time so far, within
+ * these bounds. */
+#define LOOK_LEAST_NS 8000000LL
+#define LOOK_MOST_NS  100000000LL
 
 /* Whether a fork is to be made for the next recorded cell. */
 typedef enum hfi_rollback_need {
@@ -75,12 +92,37 @@ typedef struct hfi_rollback {
     long long cells;        /* cells that ran since the fork was made */
     long long run_ns;       /* their total time */
     long long cost_ns;      /* of the last fork; 0: not measured yet */
+    hfi_copies copies;      /* since the fork was made */
+    long long copied_ns;    /* their time, or that of the fork before */
+    long long earned_ns;    /* what copies may take for the cells before the fork */
+    long long look_ns;      /* when to count the copies next; 0: never */
+    hfi_rollback_given_up given_up; /* during the cell that runs or ran last */
     int saved;    /* whether a commit had the notebook when the fork was asked for */
     long long id; /* of the last request to the fork, or of the request to make it */
 } hfi_rollback;
 
+static hf_status
+init_rollback(hf_kernel *kernel, hf_error *reterr) {
+    (void)reterr;
+    kernel->rollback->copies = (hfi_copies)HFI_COPIES_INIT;
+    return HF_OK;
+}
+
+static void
+fini_rollback(hf_kernel *kernel) {
+    hfi_copies_end(&kernel->rollback->copies);
+}
+
 const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
-                                      sizeof(struct hfi_rollback), NULL, NULL};
+                                      sizeof(struct hfi_rollback), init_rollback,
+                                      fini_rollback};
+
+/* What the user wants, if it isn't the rule. */
+static int
+is_wish(const char *word) {
+    const char *wish = getenv("HOLDFAST_PROTECT");
+    return wish != NULL && strcmp(wish, word) == 0;
+}
 
 int
 hfi_rollback_can_move(hfi_rollback_state from, hfi_rollback_state to) {
@@ -170,6 +212,10 @@ hfi_rollback_make(hf_kernel *kernel) {
     if (hfi_workers_main(kernel) == NULL || hfi_workers_main(kernel)->control == NULL ||
         rollback->state == HFI_ROLLBACK_WAKING)
         return;
+    if (is_wish("never")) {
+        set_need(rollback, HFI_NEED_MET);
+        return;
+    }
     if (hfi_workers_split(kernel, HFI_SLEEPER, ++kernel->next_id, &worker, &error) !=
         HF_OK) {
         hfi_log("rollback: %s", error.message);
@@ -188,6 +234,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     rollback->id = kernel->next_id;
     rollback->saved = !hfi_commits_is_due(kernel);
     set_need(rollback, HFI_NEED_MET);
+    rollback->earned_ns = rollback->run_ns / SHARE;
     rollback->cells = 0;
     rollback->run_ns = 0;
 }
@@ -195,7 +242,6 @@ hfi_rollback_make(hf_kernel *kernel) {
 void
 hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                   const hfi_from_main_protected *frame) {
-    (void)worker;
     hfi_rollback *rollback = kernel->rollback;
     if (rollback->state != HFI_ROLLBACK_ASKED || frame->id != rollback->id)
         return; /* it was dropped meanwhile, and exits by itself */
@@ -211,6 +257,8 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                rollback->worker);
     hfi_worker_note_forked(rollback->worker, (pid_t)frame->pid);
     rollback->cost_ns = (long long)(frame->seconds * 1e9);
+    rollback->copied_ns = 0;
+    hfi_copies_begin(&rollback->copies, worker->pid, rollback->worker->pid);
     /* It can only commit, and what lies on a GPU it can't even read. */
     if (rollback->state == HFI_ROLLBACK_PARTIAL && rollback->saved) {
         hfi_rollback_drop(kernel);
@@ -243,18 +291,17 @@ hfi_rollback_rest(hf_kernel *kernel) {
         hfi_rollback_drop(kernel);
 }
 
-/* ---- plain cells ---------------------------------------------------------------- */
+/* ---- cells ---------------------------------------------------------------------- */
 
-void
-hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
+static void
+hear_finished(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
     const hfi_cell *cell = &kernel->cell;
-    if (event->kind != HFI_EVENT_CELL_FINISHED)
-        return;
     if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
         set_need(rollback, cell->plan == HFI_PLAN_IN_PROCESS ? HFI_NEED_LIKELY
                                                              : HFI_NEED_UNLIKELY);
     rollback->row = cell->plan == HFI_PLAN_IN_PROCESS ? rollback->row + 1 : 0;
+    rollback->look_ns = 0;
     if (!hfi_cell_is_in_main(cell))
         return;
     long long run_ns = cell->ended_ns - cell->started_ns;
@@ -264,15 +311,101 @@ hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
         rollback->run_ns += run_ns;
 }
 
+/* A fork may have been made long ago, and pages copied when nobody waited. */
+static void
+hear_started(hf_kernel *kernel) {
+    hfi_rollback *rollback = kernel->rollback;
+    rollback->given_up = (hfi_rollback_given_up){0};
+    if (!is_asleep(rollback) || !hfi_cell_is_in_main(&kernel->cell) ||
+        is_wish("always"))
+        return;
+    if (rollback->cells == 0)
+        hfi_copies_restart(&rollback->copies);
+    rollback->look_ns = kernel->cell.started_ns + LOOK_LEAST_NS;
+}
+
+void
+hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_STARTED)
+        hear_started(kernel);
+    else if (event->kind == HFI_EVENT_CELL_FINISHED)
+        hear_finished(kernel);
+}
+
 int
-hfi_rollback_is_due(const hf_kernel *kernel) {
-    const hfi_rollback *rollback = kernel->rollback;
-    long long cost_ns = rollback->cost_ns > 0 ? rollback->cost_ns : COST_FIRST_NS;
+hfi_rollback_is_due(hf_kernel *kernel) {
+    hfi_rollback *rollback = kernel->rollback;
     if (hfi_commits_missing(kernel) == 0)
         return 0;
-    return rollback->state == HFI_ROLLBACK_OWED ||
-           ((rollback->cells > 0 || rollback->state == HFI_ROLLBACK_NONE) &&
-            rollback->run_ns >= SHARE * COST_FACTOR * cost_ns);
+    if (rollback->state == HFI_ROLLBACK_OWED)
+        return 1;
+    if ((rollback->cells == 0 && rollback->state != HFI_ROLLBACK_NONE) ||
+        rollback->run_ns < SHARE * rollback->cost_ns)
+        return 0;
+    if (is_asleep(rollback))
+        rollback->copied_ns =
+            (long long)hfi_copies_count(&rollback->copies, UINT64_MAX) *
+            hfi_copies_page_ns();
+    long long cost_ns = rollback->cost_ns + rollback->copied_ns;
+    return rollback->run_ns >= SHARE * (cost_ns > 0 ? cost_ns : COST_FIRST_NS);
+}
+
+/* ---- the copies that the fork causes -------------------------------------------- */
+
+/* What they may take by now: the part of the cells since the fork, and of those before it
+ * whose changes it keeps. */
+static long long
+allowed_ns(const hfi_rollback *rollback, long long ran_ns) {
+    long long earned_ns = rollback->earned_ns;
+    if (earned_ns < ALLOWED_LEAST_NS)
+        earned_ns = ALLOWED_LEAST_NS;
+    if (earned_ns > ALLOWED_MOST_NS)
+        earned_ns = ALLOWED_MOST_NS;
+    return earned_ns + (rollback->run_ns + ran_ns) / SHARE;
+}
+
+static void
+give_up(hf_kernel *kernel, uint64_t pages, long long ran_ns) {
+    kernel->rollback->given_up =
+        (hfi_rollback_given_up){.pages = pages, .after_ms = (double)ran_ns / 1e6};
+    kernel->rollback->look_ns = 0;
+    hfi_copies_end(&kernel->rollback->copies);
+    hfi_rollback_drop(kernel);
+}
+
+long long
+hfi_rollback_deadline_ns(const hf_kernel *kernel) {
+    const hfi_rollback *rollback = kernel->rollback;
+    return rollback->look_ns > 0 && is_asleep(rollback) &&
+                   kernel->cell.state == HFI_CELL_RUNNING
+               ? rollback->look_ns
+               : -1;
+}
+
+void
+hfi_rollback_tick(hf_kernel *kernel, long long now_ns) {
+    hfi_rollback *rollback = kernel->rollback;
+    long long deadline_ns = hfi_rollback_deadline_ns(kernel);
+    if (deadline_ns < 0 || now_ns < deadline_ns)
+        return;
+    long long ran_ns = now_ns - kernel->cell.started_ns, pause_ns = ran_ns / 4;
+    long long most_ns = allowed_ns(rollback, ran_ns), page_ns = hfi_copies_page_ns();
+    uint64_t pages = hfi_copies_count(&rollback->copies, (uint64_t)(most_ns / page_ns));
+    rollback->copied_ns = (long long)pages * page_ns;
+    if (rollback->copied_ns > most_ns) {
+        give_up(kernel, pages, ran_ns);
+        return;
+    }
+    if (pause_ns < LOOK_LEAST_NS)
+        pause_ns = LOOK_LEAST_NS;
+    if (pause_ns > LOOK_MOST_NS)
+        pause_ns = LOOK_MOST_NS;
+    rollback->look_ns = now_ns + pause_ns;
+}
+
+hfi_rollback_given_up
+hfi_rollback_has_given_up(const hf_kernel *kernel) {
+    return kernel->rollback->given_up;
 }
 
 /* ---- the main worker is dead ---------------------------------------------------- */

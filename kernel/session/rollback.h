@@ -72,6 +72,12 @@ typedef enum hfi_rollback_outcome {
     HFI_ROLLBACK_WAITS,
 } hfi_rollback_outcome;
 
+/* The fork was ended during a cell, since too much had to be copied for it. */
+typedef struct hfi_rollback_given_up {
+    uint64_t pages;  /* that had been copied; 0: it wasn't ended */
+    double after_ms; /* since the cell's begin */
+} hfi_rollback_given_up;
+
 extern const hfi_owner hfi_rollback_owner;
 /* Have a fork made that holds the notebook as it is now, before the next request. */
 void hfi_rollback_make(hf_kernel *kernel);
@@ -88,10 +94,16 @@ void hfi_rollback_drop(hf_kernel *kernel);
 void hfi_rollback_rest(hf_kernel *kernel);
 void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                        const hfi_from_main_protected *frame);
-/* Counts the cells that run in the main worker. */
+/* Counts the cells that run in the main worker, and their time. */
 hfi_listener hfi_rollback_hear;
 /* Whether plain cells have run long enough to be worth a fork. */
-int hfi_rollback_is_due(const hf_kernel *kernel);
+int hfi_rollback_is_due(hf_kernel *kernel);
+/* Counts the pages that the running cell copies because of the fork, and ends the fork if
+ * they take too long. */
+long long hfi_rollback_deadline_ns(const hf_kernel *kernel);
+void hfi_rollback_tick(hf_kernel *kernel, long long now_ns);
+/* How that went in the cell that runs or ran last. */
+hfi_rollback_given_up hfi_rollback_has_given_up(const hf_kernel *kernel);
 /* The main worker is dead: let its sleeping fork take its place, or commit. */
 hfi_rollback_outcome hfi_rollback_wake(hf_kernel *kernel);
 /* A fork that was woken says that it is ready, so it is the main worker now. Returns 0

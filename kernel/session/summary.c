@@ -29,11 +29,12 @@
 
 #include "session/publish.h"
 #include "session/request.h"
+#include "session/rollback.h"
 #include "session/workers.h"
 
 #define LEAST_MS  0.001 /* of recording; less isn't shown */
 #define CAUSE_MS  20    /* a way in that took this long has its largest part named */
-#define TERMS_MAX 16    /* the line below has 13 at most */
+#define TERMS_MAX 16    /* the line below has 14 at most */
 
 /* The line, and its terms with their meanings. A meaning is used in HTML and in text,
  * so it has no character that is special in HTML. */
@@ -271,6 +272,23 @@ write_run_mode(cost_line *line, const hf_kernel *kernel) {
 }
 
 static void
+write_protection(cost_line *line, const hf_kernel *kernel) {
+    hfi_rollback_given_up given_up = hfi_rollback_has_given_up(kernel);
+    if (given_up.pages == 0)
+        return;
+    hfi_textbuf *text = begin_term(line, "; ");
+    hfi_textbuf_format(text, "protection given up after ");
+    write_time(text, given_up.after_ms);
+    hfi_textbuf_format(text, ": ");
+    write_count(text, (double)given_up.pages);
+    hfi_textbuf_format(text, " pages copied");
+    end_term(line,
+             "The cell wrote to memory that the sleeping fork shared, and each such "
+             "page had to be copied first. Rather than slow the cell, the fork was "
+             "ended: a crash would have lost what no commit has.");
+}
+
+static void
 write_line(cost_line *line, const hf_kernel *kernel, const hfi_map_report *report) {
     hfi_times times = hfi_request_times(kernel, report);
     write_time(begin_term(line, ""), times.run_ms);
@@ -283,6 +301,7 @@ write_line(cost_line *line, const hf_kernel *kernel, const hfi_map_report *repor
     write_recording(line, &times);
     write_hand_over(line, kernel, report, &times);
     write_run_mode(line, kernel);
+    write_protection(line, kernel);
 }
 
 /* The first term is bold, because the time is what people look for. */

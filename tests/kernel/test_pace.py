@@ -35,8 +35,12 @@ def test_the_frontend_makes_few_system_calls_for_a_cell(kernel, tmp_path):
     tracer.wait(60)
     calls = calls_of(tmp_path / "calls")
     assert calls["sendmsg"] >= CELLS  # each was sent to the worker
-    assert sum(calls.values()) <= 80 * CELLS, calls  # it was 146
+    # The loop turns more often for each cell where the processors are busy: each turn asks whether something
+    # has come, and looks at the size of the session.
+    turns = calls["poll"]
+    assert sum(calls.values()) <= 60 * CELLS + 4 * turns, calls  # it was 146 a cell
+    assert calls.get("newfstatat", 0) + calls.get("fstat", 0) <= turns, calls
     # Nothing is asked of the system once for each cell: what a cell used, its workers, its parent.
-    for name in ("openat", "readlink", "kill", "getdents64", "newfstatat", "ioctl"):
+    for name in ("openat", "readlink", "kill", "getdents64", "ioctl"):
         assert calls.get(name, 0) <= 4 * CELLS, (name, calls)
     assert calls.get("readlink", 0) + calls.get("kill", 0) < CELLS / 2

@@ -7,6 +7,8 @@
  */
 #include "owner.h"
 
+#include <stdlib.h>
+
 #include "../support/states.h"
 #include "session/commits.h"
 #include "session/rollback.h"
@@ -93,7 +95,7 @@ main_says(hf_kernel *kernel, long long id, long long pid, const char *key) {
         frame.error = hfi_part_text("why");
     else if (strcmp(key, "obstacle") == 0)
         frame.obstacle = hfi_part_text("why");
-    hfi_rollback_made(kernel, NULL, &frame);
+    hfi_rollback_made(kernel, hfi_workers_main(kernel), &frame);
 }
 
 enum { WHOLE = 1 << 29, PARTIAL, LATER }; /* pids of no process */
@@ -146,6 +148,38 @@ test_woken(hf_kernel *kernel) {
     hfi_rollback_drop(kernel); /* there is nothing to be dropped */
 }
 
+static void
+plain_cell_takes(hf_kernel *kernel, long long ms) {
+    kernel->cell.started_ns = 1;
+    kernel->cell.ended_ns = 1 + ms * 1000000;
+    kernel->cell.state = HFI_CELL_COLLECTING;
+    cell_ends(kernel, HFI_PLAN_PLAIN);
+}
+
+/* For 3 % of the time of plain cells. */
+static void
+test_due_by_what_it_costs(hf_kernel *kernel) {
+    hfi_from_main_protected frame = {.pid = WHOLE, .seconds = 0.004};
+    hfi_commits_ran(kernel);
+    hfi_rollback_make(kernel);
+    frame.id = kernel->next_id;
+    hfi_rollback_made(kernel, hfi_workers_main(kernel), &frame);
+    CHECK(!hfi_rollback_is_due(kernel)); /* it has the notebook */
+    plain_cell_takes(kernel, 100);
+    CHECK(!hfi_rollback_is_due(kernel));
+    plain_cell_takes(kernel, 33);
+    CHECK(hfi_rollback_is_due(kernel));
+    hfi_rollback_make(kernel);
+    CHECK(!hfi_rollback_is_due(kernel)); /* it is being made */
+    hfi_rollback_drop(kernel);
+    CHECK(!hfi_rollback_is_due(kernel));
+    setenv("HOLDFAST_PROTECT", "never", 1);
+    hfi_rollback_make(kernel);
+    CHECK(hfi_rollback_worker(kernel) == NULL);
+    unsetenv("HOLDFAST_PROTECT");
+    hfi_commits_have_all(kernel);
+}
+
 int
 main(int argc, char **argv) {
     hf_kernel kernel;
@@ -168,6 +202,7 @@ main(int argc, char **argv) {
     CHECK(hfi_owner_create(&kernel, &hfi_rollback_owner, NULL) == HF_OK);
     test_cells_in_a_row_are_expected_to_go_on(&kernel);
     test_made_dropped_and_not_made(&kernel);
+    test_due_by_what_it_costs(&kernel);
     test_woken(&kernel);
     hfi_owner_close(&kernel, &hfi_rollback_owner);
     hfi_owner_close(&kernel, &hfi_commits_owner);

@@ -395,3 +395,34 @@ def test_what_children_used_is_without_forks(kernel, head):
     kernel.settle()
     now = kernel.run(f"{head}(resource.getrusage(-1), os.times()[2:4]) == used")
     assert now.result == "True"
+
+
+# Memory that no commit has, and of which a cell writes to each page while a fork sleeps.
+LARGE = "import mmap; large = mmap.mmap(-1, 400 << 20, mmap.MAP_PRIVATE)\n"
+TOUCH = "large[::4096] = bytes(len(large) // 4096)\n"
+
+
+def test_a_fork_that_makes_a_cell_copy_much_is_given_up(kernel):
+    kernel.run(FORKS + LARGE + TOUCH + "kept = 1")
+    until(lambda: kernel.run("%holdfast info").stream(), lambda text: "kept" in text)
+    outcome = kernel.run(
+        IN_PROCESS + "before, count = len(forks()), 0\n"
+        f"while forks() and count < 50:\n    count += 1\n    {TOUCH}"
+        "print(before, len(forks()))"
+    )
+    assert outcome.stream() == "1 0\n", outcome.stream()
+    outcome = kernel.run(f"{IN_PROCESS}kept = 2\nwhile forks():\n    {TOUCH}{DIE}")
+    assert outcome.content["ename"] == "CellDied"
+    assert "its protection was given up" in outcome.content["evalue"]
+    assert kernel.run("kept").result == "1"
+
+
+@pytest.mark.parametrize("wish", ["always", "never"])
+def test_the_user_says_whether_cells_are_protected(start_kernel, wish):
+    kernel = start_kernel(env={"HOLDFAST_PROTECT": wish})
+    kernel.run(FORKS + LARGE + TOUCH + "kept = (n for n in range(5))")
+    outcome = kernel.run(f"{IN_PROCESS}for _ in range(5):\n    {TOUCH}print(len(forks()))")
+    assert outcome.stream() == {"always": "1\n", "never": "0\n"}[wish], outcome.stream()
+    assert kernel.run(IN_PROCESS + DIE).content["ename"] == "CellDied"
+    outcome = kernel.run("next(kept)")
+    assert outcome.status == {"always": "ok", "never": "error"}[wish]
