@@ -3,7 +3,7 @@
     python bench/notebooks.py [--ways plain,isolated,recorded] [--runs N] [--json F] NOTEBOOK|FOLDER ...
 
 In the way `plain` a comment stands before every cell, in `isolated` `%%isolated`, with a clean
-process for each (HOLDFAST_RUN), and in `recorded` `%%execute_with_scorep`, which chooses by itself
+process for each, and in `recorded` `%%execute_with_scorep`, which chooses by itself
 how the cell runs and records with the built-in recorder. Each notebook runs in a
 new kernel, which has answered one request before; the next cell is sent when the one before is idle.
 The clock of a cell starts when it is sent and stops at the idle status. Of each cell the fastest of
@@ -34,10 +34,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "support")]
 import measure  # noqa: E402
 from client import CELL, Kernel  # noqa: E402
 from differential import compare, kernels, notebooks  # noqa: E402
-from differential.modes import ISOLATE, PLAIN  # noqa: E402
+from differential.modes import PLAIN  # noqa: E402
 
-HEADS = {"plain": PLAIN, "isolated": ISOLATE, "recorded": CELL}
-RUN_MODES = {"isolated": "isolated"}
+HEADS = {"plain": PLAIN, "isolated": "%%isolated\n", "recorded": CELL}
 PEER = "ipykernel"
 ENVIRONMENT = kernels.COMMON | {"HOLDFAST_RECORDER": "builtin"}
 
@@ -65,7 +64,7 @@ class Outcome:
 def run_all(notebook: notebooks.Notebook, way: str, spec: str) -> Outcome:
     """Run a notebook once, in a kernel of its own."""
     name = "python3" if way == PEER else spec
-    environment = os.environ | ENVIRONMENT | {"HOLDFAST_RUN": RUN_MODES.get(way, "auto")}
+    environment = os.environ | ENVIRONMENT | {"HOLDFAST_RUN": "auto"}
     with Kernel(name, environment) as kernel:
         _link(notebook.folder, Path(kernel.directory.name))
         kernel.ask("pass", silent=True)

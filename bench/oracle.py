@@ -1,7 +1,7 @@
 """Notebooks in ipykernel and in Holdfast, mode by mode: which cells put out something else.
 
     python bench/oracle.py [NAME|FILE.ipynb ...] [--all] [--listed] [--generate N --seed S]
-                           [--modes plain,isolated,...] [--mode NAME=HEADS]
+                           [--modes plain,clean,...] [--mode NAME=HEADS]
                            [--jobs N] [--report FILE] [--relist] [--check]
 
 A NAME is a notebook of tests/oracle/notebooks/, or the beginning of some names. --all takes all of

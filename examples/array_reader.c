@@ -3,7 +3,7 @@
  *   cc array_reader.c $(pkg-config --cflags --libs holdfast) -o array_reader
  *   ./array_reader /holdfast-1000-0123456789abcdef x
  *
- * The first word is the session's name, as `holdfast list` shows it; the second is the
+ * The first word is the session's name, as `holdfast ls` shows it; the second is the
  * variable, an array of float64 of any shape. Its memory is mapped, not copied.
  */
 #include <holdfast/array.h>

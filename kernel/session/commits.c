@@ -5,7 +5,7 @@
  * waits.
  *
  * A cell's commit may leave out the bytes of memory that the main worker lends while it
- * lives (carry/device_lease.py). The reply says so ("owes"). The next idle commit,
+ * lives (carry/device_lease.py). A frame `owes` says so. The next idle commit,
  * which no cell waits for, writes these bytes, so that they are durable.
  *
  * The main worker decides where a recorded cell runs, because only it knows its

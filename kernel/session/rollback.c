@@ -1,8 +1,8 @@
 /* rollback.c - a sleeping fork of the main worker, which is woken if the main worker
  * dies.
  *
- * As a rule a recorded or isolated cell runs in the main worker, where it has every
- * object of the notebook. Before such a cell the main worker forks itself. The fork
+ * As a rule a recorded cell runs in the main worker, where it has every object of the
+ * notebook. Before such a cell the main worker forks itself. The fork
  * sleeps, and has the notebook as it was then. However the main worker dies, the
  * notebook goes on from that state. A cell that goes well encodes nothing for this.
  * rollback.h has the states and their picture.

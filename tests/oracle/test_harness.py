@@ -117,7 +117,7 @@ def test_what_is_listed_as_named_has_to_be(tmp_path):
 
 
 LIST = """# a comment
-documented | isolated clean | n 2,3 | 4: a generator
+documented | unrecorded clean | n 2,3 | 4: a generator
 defect | recorded | n | item 5
 unsteady | plain | n | a race
 """
@@ -126,9 +126,9 @@ unsteady | plain | n | a race
 @pytest.mark.parametrize(
     "mode, cells, expected",
     [
-        ("isolated", [2, 3], ""),
-        ("isolated", [2], "but equal: cells [3]"),
-        ("isolated", [2, 3, 4], "isolated, cell 4"),
+        ("unrecorded", [2, 3], ""),
+        ("unrecorded", [2], "but equal: cells [3]"),
+        ("unrecorded", [2, 3, 4], "unrecorded, cell 4"),
         ("recorded", [1], ""),
         ("recorded", [], "take it off the list"),
         ("plain", [], ""),
@@ -148,7 +148,7 @@ def test_the_list_is_written_anew(tmp_path):
     path = tmp_path / "list"
     path.write_text(LIST)
     named = "NameError: it can't be carried out of that"
-    outcomes = {"isolated": {}, "recorded": {1: "x"}, "reversed": {2: named}, "mixed": {2: "y"}}
+    outcomes = {"unrecorded": {}, "recorded": {1: "x"}, "reversed": {2: named}, "mixed": {2: "y"}}
     known.write(path, known.revised(known.read(path), "n", outcomes))
     assert path.read_text().splitlines() == [
         "# a comment",

@@ -20,7 +20,7 @@ KNOWN = known.read(HERE / "differences.txt")
 # Others are in the table; the list of differences is made for these.
 MODES = [
     modes.MODES[name]
-    for name in ("plain", "recorded", "isolated", "verified", "forked", "clean", "turns")
+    for name in ("plain", "recorded", "unrecorded", "verified", "forked", "clean", "turns")
 ]
 RANDOM = 40  # of each kind
 CORE = {"invention_0", "random_objects_0"}

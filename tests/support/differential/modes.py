@@ -12,7 +12,7 @@ import zlib
 # The first line of a cell, in ipykernel too, so that the lines of tracebacks have the same numbers.
 PLAIN = "# plain\n"
 RECORD = "%%execute_with_scorep\n"
-ISOLATE = "%%isolated --run=in-process\n"
+UNRECORDED = "%%isolated --run=in-process\n"
 FORK = "%%execute_with_scorep --run=forked\n"
 CLEAN = "%%execute_with_scorep --run=isolated\n"
 
@@ -38,15 +38,15 @@ MODES = {
     for mode in (
         Mode("plain", (PLAIN,)),
         Mode("recorded", (RECORD,)),
-        Mode("isolated", (ISOLATE,)),
+        Mode("unrecorded", (UNRECORDED,)),
         Mode("forked", (RECORD,), {"HOLDFAST_RUN": "forked"}),
         Mode("clean", (RECORD,), {"HOLDFAST_RUN": "isolated"}),
         Mode("verified", (PLAIN, RECORD), {"HOLDFAST_RUN": "isolated", "HOLDFAST_VERIFY": "1"}),
         Mode("turns", (CLEAN, PLAIN, FORK)),
-        Mode("alternating", (PLAIN, ISOLATE)),
-        Mode("reversed", (ISOLATE, PLAIN)),
-        Mode("mixed", (PLAIN, RECORD, ISOLATE), at_random=True),
-        Mode("shuffled", (PLAIN, RECORD, ISOLATE, CLEAN), {"HOLDFAST_VERIFY": "1"}, True),
+        Mode("alternating", (PLAIN, UNRECORDED)),
+        Mode("reversed", (UNRECORDED, PLAIN)),
+        Mode("mixed", (PLAIN, RECORD, UNRECORDED), at_random=True),
+        Mode("shuffled", (PLAIN, RECORD, UNRECORDED, CLEAN), {"HOLDFAST_VERIFY": "1"}, True),
     )
 }
 
