@@ -125,8 +125,7 @@ write_notice(hf_kernel *kernel) {
         text, "holdfast: the kernel's process was killed, and has been started "
               "again. The variables are those of the last commit");
     if (lost > 0)
-        hfi_textbuf_format(text,
-                           ", without what the %lld cell%s since then changed",
+        hfi_textbuf_format(text, ", without what the %lld cell%s since then changed",
                            lost, lost == 1 ? "" : "s");
     if (running > 0)
         hfi_textbuf_format(text, "; cell [%lld] was running, and is undone", running);
