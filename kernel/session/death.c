@@ -90,14 +90,26 @@ write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
     }
 }
 
+/* Name the cells whose changes are lost, so that they can be run again. */
+static void
+write_cells(const hf_kernel *kernel, long long count, hfi_textbuf *text) {
+    hfi_textbuf cells = {0};
+    hfi_generations_write_last(kernel, count, &cells);
+    if (cells.size > 0)
+        hfi_textbuf_format(text, " (run %s again)", hfi_textbuf_string(&cells));
+    hfi_textbuf_fini(&cells);
+}
+
 /* Name the state that the notebook has now, and what is missing in it. */
 static void
 write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_format(text, "; its variables are those of the last commit");
-    if (hfi_commits_missing(kernel) > 0)
+    long long cells = hfi_commits_missing(kernel);
+    if (cells > 0) {
         hfi_textbuf_format(text, ", without what the %lld cell%s since then changed",
-                           hfi_commits_missing(kernel),
-                           hfi_commits_missing(kernel) == 1 ? "" : "s");
+                           cells, cells == 1 ? "" : "s");
+        write_cells(kernel, cells, text);
+    }
     if (hfi_rollback_has_given_up(kernel).pages > 0)
         hfi_textbuf_format(text,
                            "; its protection was given up, since the cell touched "
@@ -112,8 +124,10 @@ write_rollback(const hf_kernel *kernel, int is_whole, hfi_textbuf *text) {
     long long cells = hfi_rollback_cells(kernel);
     hfi_textbuf_format(text, "; its variables are as they were before %s",
                        cells == 0 ? "the cell" : "the last cells");
-    if (cells > 0)
+    if (cells > 0) {
         hfi_textbuf_format(text, ", without what %lld of them changed", cells);
+        write_cells(kernel, cells, text);
+    }
     if (!is_whole)
         write_unserializable(kernel, text);
 }

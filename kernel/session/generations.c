@@ -243,6 +243,22 @@ hfi_generations_forget(hf_kernel *kernel) {
     kernel->generations->cells = NULL;
 }
 
+void
+hfi_generations_write_last(const hf_kernel *kernel, long long count,
+                           hfi_textbuf *text) {
+    const json_t *cells = kernel->generations->cells;
+    size_t all = json_array_size(cells);
+    size_t at = (size_t)count < all ? all - (size_t)count : 0;
+    for (size_t begin = at; at < all; begin = ++at) {
+        while (at + 1 < all && cell_at(cells, at + 1) == cell_at(cells, at) + 1)
+            at++;
+        hfi_textbuf_format(text, "%sIn[%lld]", text->size > 0 ? ", " : "",
+                           cell_at(cells, begin));
+        if (at > begin)
+            hfi_textbuf_format(text, " to In[%lld]", cell_at(cells, at));
+    }
+}
+
 static int
 is_among(hfi_ints numbers, long long number) {
     for (size_t i = 0; i < numbers.count; i++)
