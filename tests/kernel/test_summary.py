@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from waiting import complete
 
 CELL = "%%execute_with_scorep\n"
 SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -222,6 +223,7 @@ def test_the_last_cell_is_shown_with_the_same_times(kernel, head):
 def test_a_long_way_in_has_its_cause(kernel):
     """Objects of a class are encoded and decoded one by one."""
     kernel.run("class Thing: pass\nthings = [Thing() for _ in range(40_000)]")
+    complete(kernel)  # else the cause may be that none was there
     outcome = kernel.run(CELL[:-1] + " --run=isolated\nlen(things)")
     parts = {"saving variables": "commit_ms", "binding variables": "bind_ms"}
     (cause,) = re.findall(rf"; ({'|'.join(parts)}) [\d.]+ m?s\), out", summary(outcome))
