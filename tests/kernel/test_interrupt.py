@@ -56,7 +56,7 @@ def patient(lend):
     return lend(HOLDFAST_INTERRUPT_SECONDS="2")
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", effort.core(HEADS, ["plain", "forked"]))
 def test_the_traceback_ends_where_the_code_was(kernel, head):
     sent = asleep(kernel, HEADS[head] + "import time\nprint('go', flush=True)\ntime.sleep(100)")
     interrupt(kernel)

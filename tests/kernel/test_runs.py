@@ -114,8 +114,8 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     assert "%trace [CELL" in kernel.run("%trace --help").stream()
 
 
-def test_cells_that_died_and_a_later_main_worker(either_kernel):
-    kernel, before = either_kernel, either_kernel.before
+def test_cells_that_died_and_a_later_main_worker(any_kernel):
+    kernel, before = any_kernel, any_kernel.before
     kernel.run("import os, signal\ndef f(): pass")
     kernel.run(CELL + "for _ in range(40): f()")
     kernel.run(CELL + "for _ in range(400): f()\nos.kill(os.getpid(), signal.SIGKILL)")

@@ -4,6 +4,7 @@ import json
 import re
 from html.parser import HTMLParser
 
+import effort
 import pytest
 from waiting import complete
 
@@ -317,7 +318,9 @@ def test_what_recorders_in_children_write_isnt_the_cells(in_process_kernel, tmp_
     assert 30000 <= number(rf"wrote {BYTES}", text) < 35000
 
 
-@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+@pytest.mark.parametrize(
+    "run", effort.core(["in-process", "forked", "isolated"], ["in-process", "isolated"])
+)
 def test_a_cell_that_reads_nothing_has_read_nothing(kernel, tmp_path, run):
     """The counters are read themselves, which was the cell's: 343 to 454 bytes of it."""
     (tmp_path / "seven").write_bytes(b"seven b")
