@@ -19,6 +19,7 @@ import hung
 import hypothesis
 import pytest
 import renewal
+import waiting
 from jupyter_client.connect import LocalPortCache
 from processes import fields_of, forks_for_another
 
@@ -37,6 +38,11 @@ hypothesis.settings.load_profile("holdfast")
 # then, and a fork waits until its own line is written, five seconds at most.
 os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="holdfast-ipython-")
 atexit.register(shutil.rmtree, os.environ["IPYTHONDIR"], ignore_errors=True)
+
+# How long a kernel waits for a process that may hang: longer than anything takes on a busy machine. The tests of a
+# limit set it themselves.
+for name in ("ANSWER", "INTERRUPT", "READY", "VALUE"):
+    os.environ.setdefault(f"HOLDFAST_{name}_SECONDS", "60")
 
 # A Score-P on PATH would record what the tests of the built-in recorder look at. Those of
 # Score-P's ask for it.
@@ -71,11 +77,12 @@ def no_thread_is_left():
     """A test that leaves a Python thread behind fails, and not one that comes after it."""
     before = set(sys._current_frames())
     yield
-    deadline = time.monotonic() + 10
-    while (left := new_threads(before)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    assert not left, [names.get(one, "a thread below threading") for one in left]
+
+    def left():
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        return [names.get(one, "a thread below threading") for one in new_threads(before)]
+
+    waiting.until(lambda: not new_threads(before), left, seconds=20)
 
 
 @pytest.fixture

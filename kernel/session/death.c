@@ -51,13 +51,16 @@
 #define SPARED_NS           1000000000LL
 #define LOOK_NS             2000000LL
 #define LOST_MAX            5 /* variables that a message names */
+#define GIVEN_UP_MAX        16
 
 typedef struct hfi_death {
     int retries; /* processes that ended before they had begun the running cell */
     /* the message about a main worker whose rollback is to commit first */
     hfi_textbuf words;
-    char name[32];       /* of the error in that message */
-    long long looked_ns; /* when we looked whether a child has ended */
+    char name[32];                /* of the error in that message */
+    long long looked_ns;          /* when we looked whether a child has ended */
+    pid_t given_up[GIVEN_UP_MAX]; /* workers that were killed, and not yet waited for */
+    size_t given_up_next;
 } hfi_death;
 
 static void
@@ -338,8 +341,11 @@ dismiss_worker(hf_kernel *kernel, hfi_worker *worker) {
     hfi_fork_server *server = hfi_workers_server(kernel);
     if (worker->pid > 0 || worker->role == HFI_SLEEPER || worker->role == HFI_FORKED ||
         hfi_worker_is_unforked(server, worker)) {
-        if (!hfi_worker_status_is_known(worker))
+        if (!hfi_worker_status_is_known(worker)) {
             hfi_worker_end_group(server, worker);
+            kernel->death->given_up[kernel->death->given_up_next++ % GIVEN_UP_MAX] =
+                worker->pid;
+        }
         hfi_worker_forget(server, worker);
     } else { /* also a worker that was released and didn't exit in time */
         if (worker->owned)
@@ -388,9 +394,21 @@ worker_died(hf_kernel *kernel, hfi_worker *worker) {
     dismiss_worker(kernel, worker);
 }
 
+static int
+take_given_up(hf_kernel *kernel, pid_t pid) {
+    for (size_t i = 0; i < GIVEN_UP_MAX; i++) {
+        if (kernel->death->given_up[i] == pid) {
+            kernel->death->given_up[i] = 0;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 void
-hfi_death_note_exit(hf_kernel *kernel, const hfi_exit *ended) {
+hfi_death_note_exit(hf_kernel *kernel, hfi_exit *ended) {
     hfi_worker *worker = hfi_worker_named(hfi_workers_server(kernel), ended->pid);
+    ended->is_workers = worker != NULL || take_given_up(kernel, ended->pid);
     hfi_emit(
         kernel,
         &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .worker = worker, .exit = ended});

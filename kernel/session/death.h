@@ -25,8 +25,8 @@ long long hfi_death_deadline_ns(const hf_kernel *kernel);
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
 /* The fork server is dead: start another one. Its forks live on. */
 void hfi_death_of_fork_server(hf_kernel *kernel);
-/* A process was waited for: a worker or any other one. */
-void hfi_death_note_exit(hf_kernel *kernel, const hfi_exit *ended);
+/* A process was waited for: a worker or any other one. Says which in `ended`. */
+void hfi_death_note_exit(hf_kernel *kernel, hfi_exit *ended);
 
 /* ---- quarantine.c: values that end the workers that load or save them ---- */
 

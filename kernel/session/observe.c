@@ -78,9 +78,9 @@ copy_text(hfi_part text, char *ret_text, size_t size) {
 }
 
 static void
-observe_exit(hf_kernel *kernel, const hfi_worker *worker, const hfi_exit *ended) {
+observe_exit(hf_kernel *kernel, const hfi_exit *ended) {
     const char *io = *ended->io != '\0' ? ended->io : NULL;
-    if (kernel->observe->sampler != NULL && worker != NULL)
+    if (kernel->observe->sampler != NULL && ended->is_workers)
         hfi_sampler_note_end(kernel->observe->sampler, ended->pid, ended->cpu_seconds,
                              io);
     else if (kernel->observe->sampler != NULL &&
@@ -186,7 +186,7 @@ hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
         observe_fork(kernel, event->worker);
         break;
     case HFI_EVENT_WORKER_EXITED:
-        observe_exit(kernel, event->worker, event->exit);
+        observe_exit(kernel, event->exit);
         break;
     case HFI_EVENT_CELL_STARTED:
         observe_start(kernel, event->worker, event->started);

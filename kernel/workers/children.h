@@ -14,6 +14,7 @@
 typedef struct hfi_exit {
     pid_t pid;
     int status;                    /* raw wait status */
+    int is_workers;                /* a worker, also one that was given up before */
     double cpu_seconds;            /* with those of its children that it waited for */
     char io[HFI_EXIT_IO_SIZE];     /* of its file io in /proc; "": unknown */
     char name[HFI_EXIT_NAME_SIZE]; /* of its file comm, with a newline; likewise */

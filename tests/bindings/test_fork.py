@@ -286,7 +286,7 @@ def test_locks_of_our_own_threads_are_free_in_it(tmp_path):
     held.wait()
     pid = sleep()
     if pid == 0:
-        signal.alarm(20)
+        signal.alarm(60)
         usage.aside.io
         stream.flush()
         os._exit(7)

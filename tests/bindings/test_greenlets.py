@@ -151,5 +151,6 @@ def test_lines(record_script, tmp_path):
     )
     found = {code.name: code for code in line_counts.codes(tmp_path / "experiment")}
     assert found["long"].calls == 1
-    assert found["long"].inclusive_samples >= found["spin"].inclusive_samples > 20
-    assert found["<module>"].inclusive_samples >= found["long"].inclusive_samples
+    # A caller may return while a sample is taken.
+    assert found["long"].inclusive_samples >= found["spin"].inclusive_samples - 1 > 5
+    assert found["<module>"].inclusive_samples >= found["long"].inclusive_samples - 1

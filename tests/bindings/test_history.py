@@ -17,7 +17,7 @@ written = []  # lines of each transaction
 class Counted(History):
     def _write(self, lines, conn):
         written.append(len(lines))
-        assert self.db_input_cache_lock.acquire(timeout=20)  # as a cell does, which waits for no disk
+        assert self.db_input_cache_lock.acquire(timeout=60)  # as a cell does, which waits for no disk
         self.db_input_cache_lock.release()
         super()._write(lines, conn)
 
@@ -93,9 +93,9 @@ with lock:
     waits.wait()
     asking = threading.Thread(target=lambda: busy.session_number, daemon=True)
     asking.start()
-    asking.join(10)
+    asking.join(60)
     assert not asking.is_alive(), "it waits for a lock whose holder waits for its own"
-resting.join(10)
+resting.join(60)
 assert not resting.is_alive()
 
 # Its thread waits for more lines while a fork, or IPython's hook for it, has taken it from its manager.
@@ -112,7 +112,7 @@ class Lines(list):
 
 torn.db_input_cache = Lines()
 torn.store_inputs(1, "in a fork's moment")
-assert asked.wait(20)
+assert asked.wait(60)
 torn.save_thread = thread
 torn.store_inputs(2, "after it")
 while not sqlite3.connect(sys.argv[1]).execute("SELECT * FROM history WHERE source = 'after it'").fetchall():

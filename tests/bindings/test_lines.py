@@ -85,6 +85,11 @@ def share(code, line):
     return code.lines[line].samples / code.samples
 
 
+def calls(code, *lines):
+    """Samples in what these lines called. In the line itself a thread may wait for a processor at any time."""
+    return sum(code.lines[line].inclusive_samples - code.lines[line].samples for line in lines)
+
+
 def test_the_line_that_works_has_the_samples(sample):
     found = sample("import work\ndef main():\n    work.spin()\n    work.spin(1)\nmain()\n")
     spin, main = found["spin"], found["main"]
@@ -92,11 +97,8 @@ def test_the_line_that_works_has_the_samples(sample):
     assert share(spin, 5) > 0.9
     assert sorted(spin.lines) == [3, 4, 5, 6, 7, 8], "the lines that have code"
     assert spin.lines[8].samples == 0 and spin.lines[8].inclusive_samples == 0
-    # Both calls may need any number of samples. Some may fall into `main` before a call or after it.
-    # `main` may return while one is taken.
-    lines = (main.lines[3], main.lines[4])
-    calls = sum(line.inclusive_samples - line.samples for line in lines)
-    assert spin.samples - 1 <= calls <= spin.samples
+    # Both calls may need any number of samples. `main` may return while one is taken.
+    assert spin.samples - 1 <= calls(main, 3, 4) <= spin.samples
     assert spin.inclusive_samples == spin.samples == sum(one.samples for one in spin.lines.values())
     total = line_counts.total(sample.directory)
     assert (total.processes, total.dropped, total.cut) == (1, 0, 0)
@@ -138,13 +140,12 @@ def test_generators_threads_and_exceptions(sample):
     found = sample(program)
     assert found["steps"].calls == 4, "the first step, and each resumption"
     assert found["other"].calls == found["fail"].calls == found["main"].calls == 1
-    for name, line in (("steps", 5), ("fail", 8), ("other", 11)):
+    for name, line, wanted in (("steps", 5, 60), ("fail", 8, 20), ("other", 11, 40)):
         code = found[name]
-        assert code.inclusive_samples > 0
-        assert code.lines[line].inclusive_samples > 0.9 * code.inclusive_samples, name
+        assert calls(code, *code.lines) == calls(code, line) >= wanted - 3, name
     main = found["main"]
     assert main.lines[16].samples > 0, "the thread that waits is seen as well"
-    assert main.lines[21].inclusive_samples > 0, "after an exception the stack is right"
+    assert calls(main, 21) >= 19, "after an exception the stack is right"
 
 
 def test_calls_are_counted_and_a_recursion_is_one(sample):
@@ -162,9 +163,8 @@ def test_calls_are_counted_and_a_recursion_is_one(sample):
     found = sample(program)
     assert found["deep"].calls == 41 and found["small"].calls == 12345
     deep = found["deep"]
-    assert deep.inclusive_samples >= 0.9 * found["spin"].samples > 0
     assert deep.lines[7].inclusive_samples <= deep.inclusive_samples, "once for all its visits"
-    assert deep.lines[5].inclusive_samples > 0.9 * deep.inclusive_samples
+    assert deep.inclusive_samples >= calls(deep, 5) >= found["spin"].samples - 1 >= 59
 
 
 def test_without_functions_in_the_trace(sample):

@@ -116,7 +116,7 @@ def test_the_child_process():
     first, second = found["figures"]
     assert first["cpu_seconds"][3] == pytest.approx(found["used"], rel=0.05, abs=0.005)
     assert second["cpu_seconds"][3] < 0.02
-    assert found["rows"] >= 5  # while the interpreter was held
+    assert found["rows"] > 2  # while the interpreter was held
     assert "holdfast-monito" in found["children"]
     assert found["state"]["pids"] == [found["pid"]]  # it doesn't count itself
     assert {"process", "user", "system"} <= set(found["state"]["levels"])

@@ -130,7 +130,7 @@ def below_threading(call):
     done = _thread.allocate_lock()
     done.acquire()
     _thread.start_new_thread(lambda: (call(), done.release()), ())
-    assert done.acquire(timeout=30)
+    assert done.acquire(timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 from trace_reader import AVAILABLE, Trace, profiled
+from waiting import until
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installed")
 
@@ -51,10 +51,7 @@ def parts(trace):
 
 
 def wait_for_all(experiment):
-    for _ in range(1000):
-        if not (experiment / "parts").exists():
-            return
-        time.sleep(0.02)
+    until(lambda: not (experiment / "parts").exists())
 
 
 def of_children(trace, name):
@@ -401,7 +398,7 @@ def test_ticks_of_another_machine_are_corrected(record):
             part = bytearray(file.read())
             for place in (32, 40):  # the times of day at the begin and at the end
                 (realtime,) = struct.unpack_from("=Q", part, place)
-                struct.pack_into("=Q", part, place, realtime + 10**10)
+                struct.pack_into("=Q", part, place, realtime + 10**11)
             at = 64
             for _ in "process", "host":
                 at += 8 + struct.unpack_from("=Q", part, at)[0]
@@ -415,7 +412,7 @@ def test_ticks_of_another_machine_are_corrected(record):
             if f':{name}"' in event.text:
                 times.setdefault(name, event.time)
     seconds = (times["of_child"] - times["of_parent"]) / trace.ticks_per_second
-    assert 5 < seconds < 10  # less what the machine let it wait
+    assert 40 < seconds < 100  # less what the machine let it wait
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from holdfast.worker import prefault as module
 from holdfast.worker.prefault import Prefault
 from processes import fields_of
 from test_worker_cell import kernel  # noqa: F401
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's pagemap shows it")
 
@@ -104,9 +105,10 @@ def _fork_server_is_complete(kernel):  # noqa: F811
 
 def test_a_cell_finds_its_pages_copied(kernel):  # noqa: F811
     _fork_server_is_complete(kernel)
-    first, second = (_faults_of_a_waiting_worker(kernel) for _ in range(2))
+    first = _faults_of_a_waiting_worker(kernel)
     assert first > 300
-    assert second < first / 2
+    # On a busy machine one may look as if it waited before it has copied them.
+    assert any(_faults_of_a_waiting_worker(kernel) < first / 2 for _ in range(5))
 
 
 def test_nothing_is_copied_while_a_cells_code_runs(kernel, tmp_path):  # noqa: F811
@@ -121,10 +123,7 @@ def test_nothing_is_copied_while_a_cells_code_runs(kernel, tmp_path):  # noqa: F
     meanwhile = _settled(cell)
     go.touch()
     kernel.main.answer()
-    deadline = time.monotonic() + 60
-    while (copied := _settled(cell) - meanwhile) < 300 and time.monotonic() < deadline:
-        pass
-    assert copied >= 300
+    until(lambda: _settled(cell) - meanwhile >= 300)
     cell.close()
 
 

@@ -57,7 +57,7 @@ def start(tmp_path):
 def test_it_ends_when_it_is_done(start, tmp_path, other):
     beside = other and start(1, other, "another")
     process = start(0, RECORDED)
-    assert process.communicate(timeout=40)[1] == "" and process.returncode == 0
+    assert process.communicate(timeout=120)[1] == "" and process.returncode == 0
     assert beside is None or beside.poll() is None
     assert Trace(tmp_path / "experiment").calls() == ["__main__:<module>", "__main__:work"]
     assert not (tmp_path / "experiment" / "parts").exists()
@@ -69,7 +69,7 @@ def test_one_that_begins_late_is_waited_for(start, tmp_path):
     late = start(1, ["sh", "run.sh", *RECORDED])
     process = start(0, RECORDED)
     assert "waits for ranks" in process.stderr.readline()
-    late.communicate("go\n", timeout=40)
-    process.communicate(timeout=40)
+    late.communicate("go\n", timeout=120)
+    process.communicate(timeout=120)
     assert (late.returncode, process.returncode) == (0, 0)
     assert Trace(tmp_path / "experiment").calls().count("__main__:work") == 2

@@ -215,7 +215,7 @@ def test_what_a_cell_cost_is_measured_also_of_plain_ones(whole):
     first, last = whole.row(1), whole.row(7)
     assert first["kind"] == "plain" and first["peak"].endswith("MiB")
     assert 120 < float(first["peak"].split()[0]) < 200  # 100 MiB, and what Python takes
-    assert 0 < float(last["cpu ms"]) <= float(last["ms"])
+    assert 0 < float(last["cpu ms"]) <= float(last["ms"]) + 1
     assert first["rec ms"] == first["in ms"] == first["mapped"] == "-"
     recorded = whole.row(2)
     assert (recorded["kind"], recorded["ran"]) == ("instrumented", "in-process")

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from trace_reader import AVAILABLE
+from waiting import until
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installed")
 
@@ -94,6 +95,5 @@ def test_one_that_outlives_it(python, tmp_path):
     from trace_reader import Trace
 
     assert python("-m", "holdfast.scorep", "script.py").returncode == 0
-    while (tmp_path / "experiment" / "parts").exists():
-        pass
+    until(lambda: not (tmp_path / "experiment" / "parts").exists())
     assert "__main__:child" in Trace(tmp_path / "experiment").calls()

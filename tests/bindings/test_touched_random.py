@@ -125,7 +125,7 @@ class Notebook:
         self.touched.settle()
 
 
-@settings(max_examples=effort.examples(5, 20), deadline=None)
+@settings(max_examples=effort.examples(3, 20), deadline=None)
 @given(steps=STEPS)
 def test_a_full_save_finds_nothing_more(steps):
     session = store.Session.create(label="test")

@@ -13,6 +13,7 @@ import time
 import effort
 import pytest
 from trace_reader import AVAILABLE, Trace, profiled
+from waiting import until
 
 pytestmark = [
     pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installed"),
@@ -211,10 +212,7 @@ def test_a_parent_that_is_killed_and_a_child_that_is_not(start, tmp_path):
     )
     assert count(finished(program, tmp_path)) == 11
     (tmp_path / "go").touch()
-    for _ in range(1000):
-        if not (tmp_path / "experiment" / "parts").exists():
-            break
-        time.sleep(0.02)
+    until(lambda: not (tmp_path / "experiment" / "parts").exists())
     assert count(Trace(tmp_path / "experiment")) == 24
 
 
@@ -230,13 +228,9 @@ def test_a_child_that_outlives_the_program_is_killed(start, tmp_path):
         """
     )
     assert count(finished(program, tmp_path)) == 11
-    while not (tmp_path / "pid").exists():
-        time.sleep(0.02)
+    until((tmp_path / "pid").exists)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-    for _ in range(1000):
-        if left(tmp_path) == ["traces", "traces.def", "traces.otf2"]:
-            break
-        time.sleep(0.02)
+    until(lambda: left(tmp_path) == ["traces", "traces.def", "traces.otf2"])
     assert count(Trace(tmp_path / "experiment")) == 24
 
 
@@ -261,10 +255,7 @@ def test_a_child_that_closes_all_descriptors_and_outlives_the_program(start, tmp
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
     else:
         (tmp_path / "go").touch()
-    for _ in range(1000):
-        if left(tmp_path) == ["traces", "traces.def", "traces.otf2"]:
-            break
-        time.sleep(0.02)
+    until(lambda: left(tmp_path) == ["traces", "traces.def", "traces.otf2"])
     assert count(Trace(tmp_path / "experiment")) == 24
 
 

@@ -2,7 +2,8 @@
 
 import _thread
 import threading
-import time
+
+from waiting import until
 
 from holdfast.base.user_threads import alone, is_service
 
@@ -46,7 +47,4 @@ def test_a_thread_below_threading_counts(but_for_the_runner):
     began.acquire()
     assert not alone()
     wait.release()
-    deadline = time.monotonic() + 20
-    while not alone() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert alone()
+    until(alone)

@@ -13,13 +13,16 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+import ports  # noqa: E402
+
+del sys.path[0]
 WAIT_MS = 60_000
 FLAGS = [
     "--no-sandbox",
@@ -60,9 +63,7 @@ class Server:
         install += ["--prefix", str(self.directory)]
         subprocess.run(install, check=True, timeout=60, stdout=subprocess.DEVNULL)
         self._set("apputils-extension/notification", fetchNews="false")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = ports.free_port()
         self.address = f"http://127.0.0.1:{port}"
         self.log = self.directory / "server.log"
         self.token = secrets.token_hex(16)
@@ -101,7 +102,7 @@ class Server:
         """The answer of the server's REST interface."""
         header = {"Authorization": f"token {self.token}"}
         request = urllib.request.Request(self.address + path, method=method, headers=header)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             body = answer.read()
         return json.loads(body) if body else None
 
@@ -116,7 +117,7 @@ class Server:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
 
 
 def notebook_of(cells):

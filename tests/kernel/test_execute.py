@@ -1,7 +1,5 @@
 """The life of a cell: order of messages, counts, aborting, commits."""
 
-import time
-
 import pytest
 from waiting import until
 
@@ -26,24 +24,30 @@ def test_execution_counts(plain_kernel):
 FAILS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n1 / 0"
 
 
-def test_an_error_aborts_what_is_queued(plain_kernel, tmp_path):
-    client = plain_kernel.client
+def await_queued(kernel):
+    """Until what was sent before has come: this question is answered while a cell runs."""
+    question = kernel.client.is_complete("1")
+    assert kernel.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"] == question
+
+
+def test_an_error_aborts_what_is_queued(kernel, tmp_path):
+    client = kernel.client
     sent = [client.execute(code) for code in (FAILS, "ran = 1", "ran = 2")]
-    time.sleep(0.3)  # they are on their way
+    await_queued(kernel)
     (tmp_path / "go").touch()
     replies = {}
     while len(replies) < 3:
         reply = client.get_shell_msg(timeout=60)
         replies[reply["parent_header"]["msg_id"]] = reply["content"]["status"]
     assert [replies[one] for one in sent] == ["error", "aborted", "aborted"]
-    assert plain_kernel.run("'ran' in globals()").result == "False"
+    assert kernel.run("'ran' in globals()").result == "False"
 
 
-def test_stop_on_error_false_goes_on(plain_kernel, tmp_path):
-    client = plain_kernel.client
+def test_stop_on_error_false_goes_on(kernel, tmp_path):
+    client = kernel.client
     client.execute(FAILS, stop_on_error=False)
     client.execute("after = 1")
-    time.sleep(0.2)
+    await_queued(kernel)
     (tmp_path / "go").touch()
     statuses = [client.get_shell_msg(timeout=60)["content"]["status"] for _ in range(2)]
     assert statuses == ["error", "ok"]

@@ -1,11 +1,11 @@
 """What workers say: nothing is lost, and nothing stays in the frontend."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 from jupyter_client import BlockingKernelClient
+from waiting import until
 
 CELL = "%%execute_with_scorep\n"
 MIB = 1 << 20
@@ -15,12 +15,9 @@ def resident_bytes(pid):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def memory_after(kernel, limit):
-    """Resident bytes of the frontend, once they are below `limit` or 30 s have passed."""
-    deadline = time.monotonic() + 30
-    while resident_bytes(kernel.pid) > limit and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return resident_bytes(kernel.pid)
+def await_memory(kernel, limit):
+    """Until the frontend's resident bytes are below `limit`."""
+    until(lambda: resident_bytes(kernel.pid) < limit, lambda: resident_bytes(kernel.pid), pause=0.1)
 
 
 @pytest.mark.parametrize("head", ["", CELL])
@@ -31,7 +28,7 @@ def test_a_hundred_thousand_prints(kernel, head):
     printed = outcome.stream().split("Instrumentation")[0].split()
     assert printed == [str(i) for i in range(100_000)]
     assert len(outcome.types) < 10_000  # neighbours are joined
-    assert memory_after(kernel, before + 16 * MIB) < before + 16 * MIB
+    await_memory(kernel, before + 16 * MIB)
 
 
 def test_a_line_of_32_mib(kernel):
@@ -43,7 +40,7 @@ def test_a_line_of_32_mib(kernel):
     ):
         text = kernel.run(code, timeout=120).stream()
         assert text.count("x") + text.count("y") in (32 * MIB, 32 * MIB + 1000)
-    assert memory_after(kernel, before + 16 * MIB) < before + 16 * MIB
+    await_memory(kernel, before + 16 * MIB)
 
 
 def second_client(kernel):

@@ -35,7 +35,7 @@ def test_a_cell_leaves_no_semaphores(shared_kernel, what, run):
     code = "import multiprocessing.resource_tracker as tracker; tracker.ensure_running()"
     assert shared_kernel.run(code).status == "ok"
     outcome = shared_kernel.run(HEADS[run] + SEMAPHORES[what] + MAPPED)
-    assert outcome.status == "ok"
+    assert outcome.status == "ok", outcome.content
     names = eval(outcome.stream().splitlines()[0])
     assert names
     until(lambda: not any(map(os.path.exists, names)))
@@ -73,6 +73,23 @@ def test_a_cell_leaves_no_worker_of_an_executor_and_no_daemon(shared_kernel, wha
         before, code = "", f"{before}\n{code}"
     assert shared_kernel.run(before).status == "ok"
     outcome = shared_kernel.run(HEADS[run] + code)
+    assert outcome.status == "ok", outcome.content
+    pid = int(outcome.stream().splitlines()[0])
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_a_worker_of_joblibs_that_works_is_ended(shared_kernel):
+    """A busy machine's don't end in time either."""
+    pytest.importorskip("joblib")
+    code = (
+        "import os, time\nfrom joblib.externals.loky import get_reusable_executor\n"
+        "def work():\n    open('part', 'w').write(str(os.getpid())); os.rename('part', 'pid')\n"
+        "    time.sleep(600)\n"
+        "future = get_reusable_executor(1).submit(work)\n"
+        "while not os.path.exists('pid'): time.sleep(0.01)\n"
+        "del future; print(open('pid').read())"
+    )
+    outcome = shared_kernel.run(HEADS["forked"] + code)
     assert outcome.status == "ok", outcome.content
     pid = int(outcome.stream().splitlines()[0])
     until(lambda: not os.path.exists(f"/proc/{pid}"))

@@ -3,6 +3,7 @@
 import json
 import re
 
+import effort
 import pytest
 
 pytest.importorskip("holdfast._views")
@@ -43,7 +44,9 @@ def tables(kernel, command=SHOW):
     return title, found
 
 
-@pytest.mark.parametrize("way", ["in-process", "forked", "isolated"])
+@pytest.mark.parametrize(
+    "way", effort.core(["in-process", "forked", "isolated"], ["in-process", "isolated"])
+)
 def test_lines_of_cells_and_of_ones_own_modules(kernel, tmp_path, way):
     (tmp_path / "own.py").write_text(DEFINED + "\n")
     ok(kernel, f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport own")
@@ -84,7 +87,7 @@ def test_the_view_and_the_file_have_it_later(kernel, tmp_path):
     assert data == "['files', 'kind', 'notes', 'seconds']"
 
 
-@pytest.mark.parametrize("way", ["in-process", "forked", "isolated"])
+@pytest.mark.parametrize("way", effort.core(["in-process", "forked", "isolated"], ["forked"]))
 def test_a_cell_that_raises_or_dies(kernel, way):
     ok(kernel, DEFINED + "\nimport os, signal")
     first, last = f"In[{kernel.before + 1}]", f"In[{kernel.before + 4}]"

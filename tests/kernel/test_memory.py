@@ -49,7 +49,7 @@ def usage(kernel):
 def settled(kernel):
     """The usage once cells' processes have ended and standbys stand ready."""
     last = None
-    for _ in range(120):
+    for _ in range(240):
         time.sleep(0.25)
         now = usage(kernel)
         if last is not None and now is not None and abs(now - last) < MIB // 4:

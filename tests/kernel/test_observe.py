@@ -58,6 +58,11 @@ def burning(seconds, wait=True):
     if wait: program.wait()
     return program
 
+def until_used(program, seconds):
+    ticks = os.sysconf("SC_CLK_TCK")
+    while sum(map(int, open(f"/proc/{program.pid}/stat").read().rpartition(")")[2].split()[11:13])) < seconds * ticks:
+        time.sleep(0.01)
+
 def used():
     both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(one.ru_utime + one.ru_stime for one in both)
@@ -76,7 +81,7 @@ noted(2, lambda: burning(0.03))
 noted(4, lambda: os.waitpid(os.fork() or os._exit(sum(range(400_000)) & 0), 0))
 program = noted(5, lambda: burning(60, wait=False))
 noted(6, lambda: time.sleep(0.01))
-noted(7, lambda: time.sleep(0.3))
+noted(7, lambda: until_used(program, 0.4))
 program.kill(); noted(8, program.wait)
 """
 
@@ -103,11 +108,11 @@ def test_cells_of_a_burst_have_what_they_and_their_programs_used(kernel):
     own = dict(json.loads(kernel.run("print(json.dumps([*notes.items()]))").stream()))
     figures = dict(json.loads(kernel.run(FIGURES).stream()))
     used = {number: one[0] for number, one in figures.items()}
-    for number in (1, 2, 4):  # with the children that it waited for
-        assert used[number] == pytest.approx(own[number], abs=6e-3), (number, used, own)
+    for number in (1, 2, 4):  # with the children that it waited for, and IPython's part
+        assert own[number] - 1e-3 <= used[number] < own[number] + 0.02, (number, used, own)
     assert used[1] >= 0.02 and used[2] >= 0.03
     assert figures[2][1] >= 5e6 / 2**20 > figures[1][1]  # what the program wrote
-    assert used[7] > 0.05 > used[6]  # a program that runs counts, though nobody has waited for it
+    assert used[7] > 0.2  # a program that runs counts, though nobody has waited for it
     several = (5, 6, 7, 8)
-    assert sum(map(used.get, several)) == pytest.approx(sum(map(own.get, several)), rel=0.1)
+    assert sum(map(used.get, several)) == pytest.approx(sum(map(own.get, several)), abs=0.1)
     assert all(0.01 < memory < 4 for *_, memory in figures.values())

@@ -43,7 +43,7 @@ def test_in_plain_ipykernel(ipykernel, tmp_path):
     assert kernel.run("1 / 0").status == "error"
     text = kernel.run("%perfmonitor_perfreport --text --cell 1").stream()
     (line,) = (line for line in text.splitlines() if line.startswith("CPU Time (s)"))
-    assert float(line.split()[-1]) == pytest.approx(0.3, abs=0.05)
+    assert 0.29 <= float(line.split()[-1]) < 0.5  # with what IPython does around it
     assert "Memory, USS (GB)" in text
     for line in ("%perfmonitor_start x", "%perfmonitor_plot --sav a", "%perfmonitor_perfreport a"):
         assert kernel.run(line).stream("stderr").count("\n") == 1

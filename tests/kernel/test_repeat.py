@@ -2,6 +2,7 @@
 
 import re
 
+import effort
 import pytest
 from waiting import printed
 
@@ -29,7 +30,7 @@ def line(outcome):
     return re.fullmatch(LINE, outcome.summaries[-1]["text/plain"])
 
 
-@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+@pytest.mark.parametrize("run", effort.core(["in-process", "forked", "isolated"], ["in-process"]))
 def test_each_run_is_one_of_the_list(kernel, run):
     kernel.run(SET_UP)
     number = kernel.before + 2
@@ -52,7 +53,7 @@ def test_each_run_is_one_of_the_list(kernel, run):
         assert re.search(rf"\n__main__:work +([\d.]+ +){{3}}In\[{number - 1}\]:2", text)
 
 
-@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+@pytest.mark.parametrize("run", effort.core(["in-process", "forked", "isolated"], ["isolated"]))
 def test_all_runs_are_one_step(kernel, run):
     for code in ("n = 0; m = []", "k = 1"):
         kernel.run(code)

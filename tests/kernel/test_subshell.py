@@ -1,9 +1,9 @@
 """Subshells: served beside the cell that runs, in their own order, by the main worker that is there."""
 
-import time
-
 import pytest
 from waiting import begun
+
+from tests.kernel.test_execute import await_queued
 
 CELL = "%%execute_with_scorep\n"
 # Runs until a subshell sets the flag: it can end only if that one is served meanwhile.
@@ -122,7 +122,7 @@ def test_an_error_stops_its_own_subshell_only(kernel, subshell, tmp_path):
     after = kernel.client.execute("'went on'")
     bad = subshell.start("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n1 / 0")
     dropped = subshell.start("ran = True")
-    time.sleep(0.2)  # both are on their way
+    await_queued(kernel)
     (tmp_path / "go").touch()
     replies = {}
     while len(replies) < 2:

@@ -4,7 +4,9 @@ import json
 import re
 from html.parser import HTMLParser
 
+import effort
 import pytest
+from waiting import complete
 
 CELL = "%%execute_with_scorep\n"
 SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -222,6 +224,7 @@ def test_the_last_cell_is_shown_with_the_same_times(kernel, head):
 def test_a_long_way_in_has_its_cause(kernel):
     """Objects of a class are encoded and decoded one by one."""
     kernel.run("class Thing: pass\nthings = [Thing() for _ in range(40_000)]")
+    complete(kernel)  # else the cause may be that none was there
     outcome = kernel.run(CELL[:-1] + " --run=isolated\nlen(things)")
     parts = {"saving variables": "commit_ms", "binding variables": "bind_ms"}
     (cause,) = re.findall(rf"; ({'|'.join(parts)}) [\d.]+ m?s\), out", summary(outcome))
@@ -315,7 +318,9 @@ def test_what_recorders_in_children_write_isnt_the_cells(in_process_kernel, tmp_
     assert 30000 <= number(rf"wrote {BYTES}", text) < 35000
 
 
-@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+@pytest.mark.parametrize(
+    "run", effort.core(["in-process", "forked", "isolated"], ["in-process", "isolated"])
+)
 def test_a_cell_that_reads_nothing_has_read_nothing(kernel, tmp_path, run):
     """The counters are read themselves, which was the cell's: 343 to 454 bytes of it."""
     (tmp_path / "seven").write_bytes(b"seven b")

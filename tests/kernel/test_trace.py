@@ -19,9 +19,9 @@ from trace_reader import AVAILABLE, Trace  # noqa: E402
 CELL = "%%execute_with_scorep\n"
 
 
-def test_the_line_that_names_it(either_kernel, tmp_path):
-    either_kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
-    outcome = either_kernel.run(CELL + "print('before')")
+def test_the_line_that_names_it(any_kernel, tmp_path):
+    any_kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    outcome = any_kernel.run(CELL + "print('before')")
     assert outcome.stream() == "before\nInstrumentation results can be found in mine\n"
     assert (tmp_path / "mine" / "traces.otf2").is_file()
 

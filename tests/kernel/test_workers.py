@@ -58,9 +58,12 @@ def test_a_session_of_thirty_cells_leaves_nothing(kernel):
     for turn in range(30):
         outcome = kernel.run(codes[turn % 3])
         assert outcome.status == ("error" if turn % 3 == 2 else "ok")
-    until(lambda: all(now <= then for now, then in zip(held(pid)[:2], before[:2])), pause=0.1)
-    descriptors, processes, segments, resident = held(pid)
-    assert descriptors <= before[0] and processes <= before[1]
+
+    def as_before():
+        now = held(pid)
+        return now[0] <= before[0] and now[1] <= before[1] and now
+
+    _, _, segments, resident = until(as_before, lambda: (held(pid), before), pause=0.1)
     assert len(segments) == 1 and segments == before[2]
     assert resident < before[3] + (4 << 20)
     assert kernel.run("x").result == "2"

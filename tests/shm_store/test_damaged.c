@@ -103,7 +103,7 @@ look(const char *name) {
     hf_session *session;
     hf_snapshot *snapshot;
     int count = 0;
-    alarm(20);
+    alarm(60);
     OK(hf_session_list(count_one, &count, NULL));
     if (hf_session_open(name, &session, NULL) == HF_OK) {
         if (hf_snapshot_acquire(session, &snapshot, NULL) == HF_OK) {

@@ -83,7 +83,7 @@ test_reused_pid(void) {
         hfi_process before = parent;
         before.start_time -= 7;
         atomic_store(&session->super->lock, hfi_lock_word(slots[i], &before));
-        alarm(20);
+        alarm(60);
         commit_value(session, "x", "1", 1, NULL); /* takes the lock over */
         alarm(0);
     }

@@ -79,7 +79,7 @@ def renew(kernel, place, begun):
 def _run(kernel, **names):
     names["roots"] = [sys.prefix, sys.base_prefix]
     code = f"%reset -f\nexec({_SOURCE!r}, {names!r})"
-    outcome = kernel.run(code, timeout=20, store_history=False)
+    outcome = kernel.run(code, timeout=60, store_history=False)
     assert outcome.status == "ok", outcome.content
     kernel.before = outcome.content["execution_count"]
     return ast.literal_eval(outcome.stream())
