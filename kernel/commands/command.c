@@ -311,6 +311,18 @@ create_commands(const char *program, const char *comment, hfi_commands **ret_com
     return hfi_commands_create(program, ret_commands, reterr);
 }
 
+/* Numbered results and what `!command` leaves aren't the user's. */
+static bool
+is_variable(const char *key, size_t size) {
+    size_t at = size > 0 && key[0] == '_' ? 1 : 0;
+
+    if (hfi_part_is(hfi_part_of(key, size), "_exit_code"))
+        return false;
+    while (at > 0 && at < size && key[at] >= '0' && key[at] <= '9')
+        at++;
+    return at < 2 || at < size;
+}
+
 static hfi_filter *
 create_filter(hfi_commands *commands) {
     return hfi_dump_create(&commands->names);
@@ -323,6 +335,7 @@ const hf_kernel_commands hfi_python_commands = {.create = create_commands,
                                                 .filter = create_filter,
                                                 .history = "%holdfast",
                                                 .where = "%trace",
+                                                .is_variable = is_variable,
                                                 .shell = "IPython",
                                                 .drop = "del",
                                                 .interrupted = "KeyboardInterrupt"};

@@ -39,15 +39,12 @@ static const struct form {
                           "open the variables\n"},
 };
 
-/* Add the lines about one kind, or about all if there is none of this kind. */
+/* Add the lines about one kind; HFI_HISTORY_SHOW: about all. */
 static void
 add_usage(hfi_history_kind kind, hfi_textbuf *text) {
-    size_t before = text->size;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (forms[i].kind == kind)
+        if (kind == HFI_HISTORY_SHOW || forms[i].kind == kind)
             hfi_textbuf_add(text, forms[i].usage);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms && text->size == before; i++)
-        hfi_textbuf_add(text, forms[i].usage);
 }
 
 /* A line of %holdfast: what the frontend is to do, or its words for the user. */
@@ -91,7 +88,7 @@ read_history(const hfi_cellhead *head, const char *comment, const char *cwd,
     }
     if (word.size == 0) {
         line->kind = HFI_ANSWER;
-        add_usage(HFI_HISTORY_NONE, &line->out);
+        add_usage(HFI_HISTORY_SHOW, &line->out);
         return;
     }
     line->history = hfi_history_parse(head->argument);
@@ -145,8 +142,8 @@ comment_of(const hfi_commands *commands) {
 }
 
 static hf_status
-create(const char *program, const char *comment, hfi_commands **ret_commands,
-       hf_error *reterr) {
+create_commands(const char *program, const char *comment, hfi_commands **ret_commands,
+                hf_error *reterr) {
     (void)program;
     char *copy = strdup(comment != NULL ? comment : "");
     if (copy == NULL)
@@ -156,8 +153,8 @@ create(const char *program, const char *comment, hfi_commands **ret_commands,
 }
 
 static hf_status
-feed(hfi_commands *commands, const char *code, size_t length, const char *cwd,
-     const char *search_path, hfi_directive *ret_directive, hf_error *reterr) {
+feed_cell(hfi_commands *commands, const char *code, size_t length, const char *cwd,
+          const char *search_path, hfi_directive *ret_directive, hf_error *reterr) {
     const char *comment = comment_of(commands);
     hfi_part cell = hfi_part_of(code, length);
     answer line = {.kind = HFI_RUN_PLAIN, .history = {HFI_HISTORY_NONE, -1, -1, 0}};
@@ -200,8 +197,8 @@ close_commands(hfi_commands *commands) {
 
 const hf_kernel_commands *
 hf_kernel_commands_common(void) {
-    static const hf_kernel_commands common = {.create = create,
-                                              .feed = feed,
+    static const hf_kernel_commands common = {.create = create_commands,
+                                              .feed = feed_cell,
                                               .close = close_commands,
                                               .history = "%holdfast",
                                               .has_text = true};

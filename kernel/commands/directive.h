@@ -114,6 +114,9 @@ struct hf_kernel_commands {
         *history; /* how messages name the command for undo, retry, load: one word */
     const char *where; /* the command that shows where a recorded cell's time went */
     bool has_text;     /* a line of the history has a `text`, and the worker shows it */
+    /* Whether a key of the store is one of the user's variables. NULL: each is whose key
+     * doesn't begin with a byte 1. */
+    bool (*is_variable)(const char *key, size_t size);
     /* Words of messages. NULL: one that fits any language. */
     const char *shell;       /* what runs a cell's code in the worker: "IPython" */
     const char *drop;        /* how a cell frees a variable: "del" */

@@ -54,7 +54,7 @@ static const row rows[] = {
     {"#", "%holdfast load '/a b'", HFI_RUN_PLAIN, "%holdfast load '/a b'", NULL,
      HFI_HISTORY_LOAD, "/a b", NULL},
     {"#", "%holdfast load ~/x", HFI_RUN_PLAIN, "%holdfast load ~/x", NULL,
-     HFI_HISTORY_LOAD, "/home/ada/x", NULL},
+     HFI_HISTORY_LOAD, "/there/ada/x", NULL},
     {"#", "%holdfast undo\nx = 1", HFI_REFUSE, NULL, NULL, HFI_HISTORY_NONE, NULL,
      "a line of %holdfast must be"},
     {"#", "%holdfast checkout", HFI_REFUSE, NULL, NULL, HFI_HISTORY_NONE, NULL,
@@ -82,6 +82,8 @@ expect(const hf_kernel_commands *table, const row *wanted) {
     CHECK(directive.isolated == (wanted->kind == HFI_RUN_INSTRUMENTED));
     CHECK((directive.arguments != NULL) == directive.isolated);
     CHECK((directive.out != NULL) == (wanted->kind == HFI_ANSWER));
+    CHECK(directive.out == NULL || (strstr(directive.out, "%holdfast undo --to N") &&
+                                    strstr(directive.out, "\n%holdfast publish ")));
     CHECK((directive.err != NULL) == (wanted->error != NULL));
     CHECK(wanted->error == NULL ||
           strncmp(directive.err, wanted->error, strlen(wanted->error)) == 0);
@@ -91,7 +93,7 @@ expect(const hf_kernel_commands *table, const row *wanted) {
 
 int
 main(void) {
-    CHECK(setenv("HOME", "/home/ada", 1) == 0);
+    CHECK(setenv("HOME", "/there/ada", 1) == 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect(hf_kernel_commands_common(), &rows[i]);
     return 0;
