@@ -41,6 +41,7 @@ HEADERS = (
     "shm_store/include/holdfast/error.h",
     "serializers/include/holdfast/codec.h",
     "kernel/include/holdfast/kernel.h",
+    "kernel/include/holdfast/commands.h",
     "monitor/include/holdfast/monitor.h",
 )
 

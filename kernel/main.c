@@ -119,11 +119,9 @@ take_option_number(const char *name, unsigned long long *ret_number) {
 
 static int
 take_run_mode(const char **ret_mode) {
-    static const char *const modes[] = {"auto", "in-process", "forked", "isolated"};
-    *ret_mode = optarg;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(optarg, modes[i]) == 0)
-            return 1;
+    *ret_mode = hfi_directive_run_mode(hfi_part_text(optarg));
+    if (*ret_mode != NULL)
+        return 1;
     fprintf(
         stderr,
         "holdfast-kernel: --run %s must be one of auto, in-process, forked, isolated\n",
@@ -373,6 +371,7 @@ main(int argc, char **argv) {
         .backlog_bytes = chosen.backlog_bytes,
         .interrupt_seconds = chosen.interrupt_seconds,
         .commands = &hfi_python_commands,
+        .comment = "#",
     };
     hf_status status = hf_kernel_create(&options, &the_kernel, &error);
     free(info);

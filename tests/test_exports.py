@@ -48,7 +48,14 @@ def shared_library(build: str, name: str) -> Path:
 def exported(library: Path) -> dict[str, tuple[str, str]]:
     """Each exported symbol, its kind as nm names it, and its version or ""."""
     done = subprocess.run(
-        ["nm", "-D", "--defined-only", "--with-symbol-versions", "--format=posix", library],
+        [
+            "nm",
+            "-D",
+            "--defined-only",
+            "--with-symbol-versions",
+            "--format=posix",
+            library,
+        ],
         check=True,
         text=True,
         capture_output=True,
@@ -74,12 +81,36 @@ def test_exports(name, build):
     assert exported(shared_library(build, name)) == expected
 
 
-def test_the_kernel_library_knows_no_recorder(build):
-    """Cell commands are the program's; a kernel of another language has none of them."""
-    assert b"scorep" not in shared_library(build, "holdfast-kernel").read_bytes().lower()
+def test_the_kernel_library_knows_no_language_and_no_recorder(build):
+    """Their words, and their commands, are the program's: in texts of the library is none of them."""
+    done = subprocess.run(
+        ["readelf", "--string-dump=.rodata", shared_library(build, "holdfast-kernel")],
+        check=True,
+        encoding="latin-1",
+        capture_output=True,
+    )
+    texts = done.stdout.lower().splitlines()
+    assert any("%%isolated" in line for line in texts)
+    foreign = (
+        "python",
+        "keyboardinterrupt",
+        "os.environ",
+        "site-packages",
+        "pickle",
+        "scorep",
+        "score-p",
+    )
+    wrong = [line for line in texts if any(word in line for word in (*foreign, "holdfast-kernel:"))]
+    assert not wrong, wrong
 
 
-NEED_NONE = {"hf_version", "hf_status_name", "hf_kernel_version"}  # they take no pointer
+# They take no pointer.
+NEED_NONE = {
+    "hf_version",
+    "hf_status_name",
+    "hf_kernel_version",
+    "hf_kernel_commands_common",
+}
 
 
 @pytest.mark.parametrize(

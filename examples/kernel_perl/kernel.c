@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include <holdfast/kernel.h>
+#include <holdfast/commands.h>
 
 int
 main(int argc, char **argv) {
@@ -18,7 +18,9 @@ main(int argc, char **argv) {
         .kernel_info = "{\"implementation\": \"perl\", \"banner\": \"Perl\","
                        " \"language_info\": {\"name\": \"perl\", \"version\": \"5\","
                        " \"mimetype\": \"text/x-perl\", \"file_extension\": \".pl\"}}",
-        .label = "perl"};
+        .label = "perl",
+        .commands = hf_kernel_commands_common(),
+        .comment = "#"};
     hf_kernel *kernel = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status = hf_kernel_create(&options, &kernel, &error);

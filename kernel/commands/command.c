@@ -70,6 +70,11 @@ static const struct command command_table[] = {
      false},
 };
 
+/* Magics that run the lines below them, and what may stand below one (cellhead.h). */
+static const char *const runners[] = {"%%time", "%%timeit", "%%capture", "%%prun",
+                                      NULL};
+static const char *const lifted[] = {"%%execute_with_scorep", "%%isolated", NULL};
+
 static const struct command *
 find_command(hfi_part name) {
     for (size_t i = 0; i < sizeof command_table / sizeof *command_table; i++)
@@ -102,7 +107,8 @@ static void
 mention_ignored(hfi_outcome *outcome, const struct command *command) {
     if (!command->takes_argument && outcome->head.argument.size)
         hfi_outcome_ignore(outcome, " takes no argument; ignored: ");
-    if (!command->takes_body && hfi_cellhead_has_code(outcome->head.body))
+    if (!command->takes_body &&
+        hfi_cellhead_has_code(outcome->head.body, HFI_PYTHON_COMMENT))
         hfi_outcome_complain(
             outcome, command->name,
             " stands alone in its cell; the other lines were ignored.");
@@ -142,7 +148,7 @@ choose_recording(hfi_outcome *outcome) {
     if (!chosen)
         return;
     if (!strcmp(chosen, "all") && outcome->kind == HFI_RUN_PLAIN && !asks &&
-        hfi_cellhead_has_code(outcome->cell)) {
+        hfi_cellhead_has_code(outcome->cell, HFI_PYTHON_COMMENT)) {
         outcome->kind = HFI_RUN_INSTRUMENTED;
     } else if (!strcmp(chosen, "none") && outcome->kind == HFI_RUN_INSTRUMENTED &&
                !outcome->isolated) {
@@ -237,9 +243,10 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
                            .state = commands->state};
 
     *ret_directive = (hfi_directive)HFI_DIRECTIVE_INIT;
-    if (hfi_cellhead_lift(outcome.cell, &outcome.lifted))
+    if (hfi_cellhead_lift(outcome.cell, HFI_PYTHON_COMMENT, runners, lifted,
+                          &outcome.lifted))
         outcome.cell = (hfi_part){outcome.lifted.data, outcome.lifted.size};
-    hfi_cellhead_parse(outcome.cell, &outcome.head);
+    hfi_cellhead_parse(outcome.cell, HFI_PYTHON_COMMENT, &outcome.head);
     decide_outcome(&outcome);
     choose_recording(&outcome);
     if (!has_failed(&outcome) && outcome.kind == HFI_RUN_INSTRUMENTED) {
@@ -296,15 +303,39 @@ note_cellname(hfi_commands *commands, const char *code, size_t length,
     hfi_cellnames_add(&commands->names, hfi_part_of(code, length), number);
 }
 
+/* Python's comment sign is known here. */
+static hf_status
+create_commands(const char *program, const char *comment, hfi_commands **ret_commands,
+                hf_error *reterr) {
+    (void)comment;
+    return hfi_commands_create(program, ret_commands, reterr);
+}
+
+/* Numbered results and what `!command` leaves aren't the user's. */
+static bool
+is_variable(const char *key, size_t size) {
+    size_t at = size > 0 && key[0] == '_' ? 1 : 0;
+
+    if (hfi_part_is(hfi_part_of(key, size), "_exit_code"))
+        return false;
+    while (at > 0 && at < size && key[at] >= '0' && key[at] <= '9')
+        at++;
+    return at < 2 || at < size;
+}
+
 static hfi_filter *
 create_filter(hfi_commands *commands) {
     return hfi_dump_create(&commands->names);
 }
 
-const hf_kernel_commands hfi_python_commands = {.create = hfi_commands_create,
+const hf_kernel_commands hfi_python_commands = {.create = create_commands,
                                                 .feed = hfi_commands_feed,
                                                 .close = hfi_commands_close,
                                                 .note = note_cellname,
                                                 .filter = create_filter,
                                                 .history = "%holdfast",
-                                                .where = "%trace"};
+                                                .where = "%trace",
+                                                .is_variable = is_variable,
+                                                .shell = "IPython",
+                                                .drop = "del",
+                                                .interrupted = "KeyboardInterrupt"};

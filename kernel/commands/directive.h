@@ -2,7 +2,7 @@
  *
  * The frontend knows no command and no language. The program that uses the library
  * passes a table of functions (hf_kernel_options.commands). The table of
- * holdfast-kernel is in command.c. The functions read each cell that a user runs, and
+ * holdfast-kernel is in command.c; that for any language in common.c. The functions read each cell that a user runs, and
  * answer with a directive, which the frontend carries out. The table also knows the
  * output of a dying worker, and how messages name commands. Without a table each cell
  * is run as it is. Every member may be NULL except the first three.
@@ -17,6 +17,7 @@
 
 #include "holdfast/kernel.h"
 #include "wire/filter.h"
+#include "wire/textbuf.h"
 
 /* What a cell does with the history, if the cell is nothing but such a command. */
 typedef enum hfi_history_kind {
@@ -73,14 +74,18 @@ typedef struct hfi_directive {
     char *note;               /* NULL: nothing */
     char **environment;       /* NULL, or name, value, name, value, ..., NULL */
     hfi_history history;      /* RUN_PLAIN: the frontend's part of the cell */
+    char *file; /* of HFI_HISTORY_SAVE and LOAD, absolute; NULL: the worker reads it */
 } hfi_directive;
 
 #define HFI_DIRECTIVE_INIT                                                             \
     {                                                                                  \
-        HFI_ANSWER, 0, 0, 0, 0, false, false, 0, 0, 0, 0, 0, 0, {                      \
-            HFI_HISTORY_NONE, -1, -1, 0                                                \
-        }                                                                              \
+        .kind = HFI_ANSWER, .history = { HFI_HISTORY_NONE, -1, -1, 0 }                 \
     }
+
+/* The mode of the word `--run=MODE`; NULL: it is another word. */
+const char *hfi_directive_run_option(hfi_part word);
+/* The same for MODE alone. */
+const char *hfi_directive_run_mode(hfi_part mode);
 
 /* Free what the directive holds and make it HFI_DIRECTIVE_INIT. */
 void hfi_directive_fini(hfi_directive *directive);
@@ -89,10 +94,10 @@ void hfi_directive_fini(hfi_directive *directive);
 typedef struct hfi_commands hfi_commands;
 
 struct hf_kernel_commands {
-    /* `program` is the first word of worker_argv. The frontend closes the result.
-     * HF_E_NOMEM. */
-    hf_status (*create)(const char *program, hfi_commands **ret_commands,
-                        hf_error *reterr);
+    /* `program` is the first word of worker_argv; `comment` is the options' own, or NULL.
+     * The frontend closes the result. HF_E_NOMEM. */
+    hf_status (*create)(const char *program, const char *comment,
+                        hfi_commands **ret_commands, hf_error *reterr);
     /* Decide about a cell; see hfi_commands_feed in command.h. `cwd` is empty if no %
      * is in the cell, and so no line that names a file. HF_E_NOMEM. */
     hf_status (*feed)(hfi_commands *commands, const char *code, size_t length,
@@ -108,6 +113,14 @@ struct hf_kernel_commands {
     const char
         *history; /* how messages name the command for undo, retry, load: one word */
     const char *where; /* the command that shows where a recorded cell's time went */
+    bool has_text;     /* a line of the history has a `text`, and the worker shows it */
+    /* Whether a key of the store is one of the user's variables. NULL: each is whose key
+     * doesn't begin with a byte 1. */
+    bool (*is_variable)(const char *key, size_t size);
+    /* Words of messages. NULL: one that fits any language. */
+    const char *shell;       /* what runs a cell's code in the worker: "IPython" */
+    const char *drop;        /* how a cell frees a variable: "del" */
+    const char *interrupted; /* the name of a cell's error after an interrupt */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* history.c - the words of `%holdfast`, as far as the frontend has to act on them.
  *
- * %holdfast is a line magic of the workers. But generations belong to the frontend:
+ * To Python %holdfast is a line magic of the workers. But generations belong to the frontend:
  * only the frontend publishes, and it keeps the old ones. So if a cell is nothing but
  * this one line, the frontend does its part first (a commit, the return to a
  * generation). Then the cell runs in the main worker, whose magic reports the result. A
@@ -44,8 +44,8 @@ read_size(hfi_part word, unsigned long long *ret_bytes) {
     return true;
 }
 
-static hfi_history_kind
-word_kind(hfi_part word) {
+hfi_history_kind
+hfi_history_kind_of(hfi_part word) {
     for (size_t i = HFI_HISTORY_UNDO; i <= HFI_HISTORY_LOAD; i++)
         if (hfi_part_is(word, hfi_history_name((hfi_history_kind)i)))
             return (hfi_history_kind)i;
@@ -57,7 +57,7 @@ hfi_history_parse(hfi_part words) {
     static const hfi_history none = {HFI_HISTORY_NONE, -1, -1, 0};
     hfi_history history = {HFI_HISTORY_SHOW, -1, -1, 0};
     hfi_part rest = hfi_part_trim(words), first = hfi_part_next_token(&rest);
-    history.kind = word_kind(first);
+    history.kind = hfi_history_kind_of(first);
     hfi_part one = hfi_part_next_token(&rest), two = hfi_part_next_token(&rest);
     bool good = true;
     switch (history.kind) {

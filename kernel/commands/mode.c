@@ -25,13 +25,10 @@ enum { REPEAT_MAX = 100 };
 
 static bool
 take_option(hfi_outcome *outcome, hfi_part word) {
-    static const char *const modes[] = {"--run=auto", "--run=in-process",
-                                        "--run=forked", "--run=isolated"};
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (hfi_part_is(word, modes[i])) {
-            outcome->run_mode = modes[i] + strlen("--run=");
-            return true;
-        }
+    const char *run_mode = hfi_directive_run_option(word);
+    if (run_mode) {
+        outcome->run_mode = run_mode;
+        return true;
     }
     if (!hfi_part_is(word, "--lines"))
         return false;
@@ -75,7 +72,7 @@ take_repeat(hfi_outcome *outcome, hfi_part word, hfi_part *rest) {
                        ": --repeat takes how often the cell runs, 2 to %d", REPEAT_MAX);
     if (number.size) {
         hfi_textbuf_add(&outcome->err, ", and not ");
-        hfi_quote_excerpt(&outcome->err, number);
+        hfi_textbuf_add_excerpt(&outcome->err, number);
     }
     return true;
 }
@@ -109,7 +106,7 @@ choose_options(hfi_outcome *outcome) {
         if (is_recorded_alone(outcome))
             hfi_textbuf_add(&outcome->err, ", --repeat N (2 to 100) and --lines");
         hfi_textbuf_add(&outcome->err, "; this is unknown: ");
-        hfi_quote_excerpt(&outcome->err, word);
+        hfi_textbuf_add_excerpt(&outcome->err, word);
         return false;
     }
     return true;
@@ -143,7 +140,7 @@ skip_run_commands(hfi_outcome *outcome) {
     hfi_cellhead next;
 
     for (;;) {
-        hfi_cellhead_parse(outcome->head.body, &next);
+        hfi_cellhead_parse(outcome->head.body, HFI_PYTHON_COMMENT, &next);
         if (hfi_part_is(next.name, "%%execute_with_scorep"))
             outcome->isolated = false;
         else if (!hfi_part_is(next.name, "%%isolated"))
@@ -177,23 +174,13 @@ record_cell(hfi_outcome *outcome, hfi_part cell, bool instrumented) {
 
 static void
 run_in_fresh_process(hfi_outcome *outcome) {
-    hfi_part body = outcome->head.body;
-    hfi_part above = {outcome->cell.data, 0};
-    hfi_cellhead next;
-    size_t skipped;
-
-    if (!hfi_cellhead_has_code(body)) {
+    if (!hfi_cellhead_has_code(outcome->head.body, HFI_PYTHON_COMMENT)) {
         hfi_textbuf_add_part(&outcome->err, outcome->head.name);
         hfi_textbuf_add(&outcome->err, ": there is no code below it.\n");
         return;
     }
-    hfi_cellhead_parse(body, &next);
-    /* A comment above another cell magic would hide the magic from IPython. */
-    skipped = hfi_part_begins(next.name, "%%") ? next.before.size : 0;
-    body = (hfi_part){body.data + skipped, body.size - skipped};
-    above.size = (size_t)(body.data - outcome->cell.data);
-    hfi_cellhead_blank(&outcome->code, above, hfi_part_begins(next.name, "%%"));
-    hfi_textbuf_add_part(&outcome->code, body);
+    hfi_cellhead_cut(outcome->cell, outcome->head.body, HFI_PYTHON_COMMENT,
+                     &outcome->code);
     outcome->kind = HFI_RUN_INSTRUMENTED;
 }
 
@@ -215,7 +202,7 @@ static void
 run_history(hfi_outcome *outcome, hfi_part words) {
     hfi_mode_plain(outcome);
     if (outcome->state.mode == HFI_MODE_DEFAULT &&
-        !hfi_cellhead_has_code(outcome->head.body))
+        !hfi_cellhead_has_code(outcome->head.body, HFI_PYTHON_COMMENT))
         outcome->history = hfi_history_parse(words);
 }
 
@@ -227,7 +214,7 @@ hfi_mode_history(hfi_outcome *outcome) {
 /* The function's call, which does what the magic does. */
 void
 hfi_mode_publish(hfi_outcome *outcome) {
-    if (hfi_cellhead_has_code(outcome->head.argument))
+    if (hfi_cellhead_has_code(outcome->head.argument, HFI_PYTHON_COMMENT))
         hfi_mode_plain(outcome);
     else
         run_history(outcome, hfi_part_text(hfi_history_name(HFI_HISTORY_PUBLISH)));

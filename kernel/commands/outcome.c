@@ -19,6 +19,6 @@ void
 hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
     hfi_textbuf_add_part(&outcome->err, outcome->head.name);
     hfi_textbuf_add(&outcome->err, words);
-    hfi_quote_excerpt(&outcome->err, outcome->head.argument);
+    hfi_textbuf_add_excerpt(&outcome->err, outcome->head.argument);
     hfi_textbuf_add(&outcome->err, "\n");
 }

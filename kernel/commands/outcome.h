@@ -14,6 +14,7 @@
 #include "commands/command.h"
 #include "commands/dump.h"
 #include "commands/multicell.h"
+#include "commands/pyline.h"
 #include "commands/wordlist.h"
 #include "commands/writefile.h"
 

@@ -19,7 +19,7 @@
  * IPython's other forms. Calling Python's own tokenizer was rejected: the frontend has
  * no Python.
  */
-#include "commands/cellhead.h"
+#include "commands/pyline.h"
 
 #include <string.h>
 

@@ -11,8 +11,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { EXCERPT_SIZE = 60 };
-
 static void
 add_escaped(hfi_textbuf *text, char c, char quote) {
     if (c == quote || c == '\\')
@@ -92,27 +90,4 @@ hfi_quote_word(hfi_textbuf *text, hfi_part part) {
         part.size -= run;
     }
     hfi_textbuf_add(text, "'");
-}
-
-void
-hfi_quote_excerpt(hfi_textbuf *text, hfi_part part) {
-    size_t used = 0;
-
-    while (part.size) {
-        size_t length = hfi_utf8_length(part.data, part.size);
-        unsigned char c = (unsigned char)part.data[0];
-
-        if (used + (length ? length : 1) > EXCERPT_SIZE) {
-            hfi_textbuf_add(text, "...");
-            return;
-        }
-        if (!length || c < 0x20 || c == 0x7f)
-            hfi_textbuf_add(text, "?");
-        else
-            hfi_textbuf_add_part(text, (hfi_part){part.data, length});
-        length = length ? length : 1;
-        used += length;
-        part.data += length;
-        part.size -= length;
-    }
 }

@@ -1,4 +1,4 @@
-/* quoting.h - text of the user, quoted for generated files and messages. */
+/* quoting.h - text of the user, quoted for generated files. */
 #ifndef HFI_QUOTING_H
 #define HFI_QUOTING_H
 
@@ -11,7 +11,5 @@ void hfi_quote_literal(hfi_textbuf *text, hfi_part part, char quote);
 void hfi_quote_repr(hfi_textbuf *text, hfi_part part);
 /* One word for a POSIX shell, quoted if necessary. */
 void hfi_quote_word(hfi_textbuf *text, hfi_part part);
-/* For a message: one line, no control characters, at most 60 bytes and then "...". */
-void hfi_quote_excerpt(hfi_textbuf *text, hfi_part part);
 
 #endif

@@ -22,6 +22,7 @@
 
 #include "commands/quoting.h"
 #include "commands/cellhead.h"
+#include "commands/pyline.h"
 
 #include <string.h>
 
@@ -199,18 +200,18 @@ static bool
 drop_cell_magics(hfi_writefile *writefile, hfi_part *cell, hfi_textbuf *err) {
     hfi_cellhead head;
 
-    hfi_cellhead_parse(*cell, &head);
+    hfi_cellhead_parse(*cell, HFI_PYTHON_COMMENT, &head);
     while (hfi_part_begins(head.name, "%%")) {
         if (!is_transparent(head.name)) {
             hfi_textbuf_add(&writefile->script, "\n# Left out:\n");
             add_as_comment(&writefile->script, *cell);
-            hfi_quote_excerpt(err, head.name);
+            hfi_textbuf_add_excerpt(err, head.name);
             hfi_textbuf_add(err, ": a cell under this magic can't go into a Python "
                                  "script; it was left out.\n");
             return false;
         }
         *cell = head.body;
-        hfi_cellhead_parse(*cell, &head);
+        hfi_cellhead_parse(*cell, HFI_PYTHON_COMMENT, &head);
     }
     return true;
 }

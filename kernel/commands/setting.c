@@ -93,9 +93,9 @@ set_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
 static void
 complain_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
     hfi_textbuf_add(&outcome->err, "%%marshalling_settings: not known, ignored: ");
-    hfi_quote_excerpt(&outcome->err, hfi_part_text(name));
+    hfi_textbuf_add_excerpt(&outcome->err, hfi_part_text(name));
     hfi_textbuf_add(&outcome->err, "=");
-    hfi_quote_excerpt(&outcome->err, hfi_part_text(value));
+    hfi_textbuf_add_excerpt(&outcome->err, hfi_part_text(value));
     hfi_textbuf_add(&outcome->err, "\n");
 }
 

@@ -163,7 +163,7 @@ hfi_wordlist_is_name(hfi_part part) {
 static void
 report_bad_line(hfi_textbuf *err, const char *subject, hfi_part line) {
     hfi_textbuf_format(err, "%s: not NAME=value, ignored: ", subject);
-    hfi_quote_excerpt(err, line);
+    hfi_textbuf_add_excerpt(err, line);
     hfi_textbuf_add(err, "\n");
 }
 

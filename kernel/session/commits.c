@@ -316,13 +316,15 @@ hfi_commits_publish(hf_kernel *kernel, const hfi_from_worker_reply *reply,
 
 void
 hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
-    char value[1024];
-    snprintf(value, sizeof value, "%s: %s%s", what, error->message,
-             error->status == HF_E_NOSPACE
-                 ? ". To make room, del what is not needed any more, or give /dev/shm "
-                   "(and --capacity, if it is set) more; with "
-                   "--run=in-process nothing is saved"
-                 : "");
+    char value[1024], room[256] = "";
+    const char *drop = hfi_drop_word(kernel);
+    if (error->status == HF_E_NOSPACE)
+        snprintf(room, sizeof room,
+                 ". To make room, %s what is not needed any more, or give /dev/shm "
+                 "(and --capacity, if it is set) more; with "
+                 "--run=in-process nothing is saved",
+                 drop != NULL ? drop : "delete");
+    snprintf(value, sizeof value, "%s: %s%s", what, error->message, room);
     hfi_ends_fail(kernel, "CommitError", value);
 }
 

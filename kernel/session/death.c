@@ -357,8 +357,9 @@ dismiss_worker(hf_kernel *kernel, hfi_worker *worker) {
 static void
 worker_died(hf_kernel *kernel, hfi_worker *worker) {
     char exit_reason[384];
-    const char *name =
-        worker->fault == HFI_FAULT_UNINTERRUPTED ? "KeyboardInterrupt" : "CellDied";
+    const char *name = worker->fault == HFI_FAULT_UNINTERRUPTED
+                           ? hfi_interrupted_name(kernel)
+                           : "CellDied";
     write_exit_reason(worker, exit_reason, sizeof exit_reason);
     int known = hfi_quarantine_note(kernel, worker, exit_reason, sizeof exit_reason);
     if (worker == hfi_workers_main(kernel))

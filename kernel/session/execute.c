@@ -229,7 +229,7 @@ begin_execute(hf_kernel *kernel) {
     if (status != HF_OK)
         fail_at_once(kernel, "HoldfastError", error.message);
     else if (interrupted)
-        fail_at_once(kernel, "KeyboardInterrupt", "");
+        fail_at_once(kernel, hfi_interrupted_name(kernel), "");
     else
         run_directive(kernel);
 }
@@ -250,7 +250,7 @@ hfi_execute_interrupt(hf_kernel *kernel) {
         break;
     case HFI_CELL_COMMITTING:
     case HFI_CELL_SETTLING:
-        hfi_ends_fail(kernel, "KeyboardInterrupt", "");
+        hfi_ends_fail(kernel, hfi_interrupted_name(kernel), "");
         break;
     case HFI_CELL_FORKING:
         hfi_handover_cancel(kernel);

@@ -30,8 +30,8 @@
  * undoing twice goes two steps back. While a request works with old generations the
  * steps are held, so the main worker may lease by name what it is to compare.
  *
- * The text that users see is made by the magic (holdfast/commands/magics.py). The main
- * worker gets the data with the request. One thread.
+ * The main worker gets the data with the request, and shows the text: Python's own
+ * (holdfast/commands/history.py), or that of historytext.c. One thread.
  */
 #include "session/commits.h"
 
@@ -41,6 +41,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "session/historytext.h"
 #include "session/workers.h"
 #include "session/listeners.h"
 #include "session/lists.h"
@@ -172,42 +173,42 @@ keep_limits(hf_kernel *kernel) {
     }
 }
 
-/* Process state, numbered results and what `!command` leaves aren't the user's
- * variables. */
 static int
-is_variable(const hf_entry *entry) {
-    static const char status[] = "_exit_code";
-    if (entry->key[0] == '\1' || (entry->key_size == sizeof status - 1 &&
-                                  memcmp(entry->key, status, entry->key_size) == 0))
+is_variable(const hf_kernel_commands *table, const hf_entry *entry) {
+    if (entry->key_size > 0 && entry->key[0] == '\1')
         return 0;
-    size_t at = entry->key[0] == '_' ? 1 : 0;
-    while (at > 0 && at < entry->key_size && entry->key[at] >= '0' &&
-           entry->key[at] <= '9')
-        at++;
-    return at < 2 || at < entry->key_size;
+    return table == NULL || table->is_variable == NULL ||
+           table->is_variable(entry->key, entry->key_size);
 }
+
+typedef struct comparison {
+    const hf_kernel_commands *table;
+    int found;
+} comparison;
 
 static int
 note_variable(void *context, const hf_entry *before, const hf_entry *after) {
-    int *found = context;
-    *found = is_variable(after != NULL ? after : before);
-    return *found ? HF_STOP : 0;
+    comparison *compared = context;
+    compared->found = is_variable(compared->table, after != NULL ? after : before);
+    return compared->found ? HF_STOP : 0;
 }
 
 /* Whether a variable differs from its value in the newest step. */
 static int
-is_new(const hfi_generations *line, hf_snapshot *snapshot) {
+is_new(const hf_kernel *kernel, hf_snapshot *snapshot) {
+    const hfi_generations *line = kernel->generations;
     hf_error error = HF_ERROR_INIT;
-    int found = 0;
+    comparison compared = {kernel->command_table, 0};
     hf_snapshot *last = line->count > 0 ? line->steps[line->count - 1].snapshot : NULL;
     if (last != NULL && hf_snapshot_hold(last, NULL) != HF_OK)
         return 1;
-    hf_status status = hf_snapshot_diff(last, snapshot, note_variable, &found, &error);
+    hf_status status =
+        hf_snapshot_diff(last, snapshot, note_variable, &compared, &error);
     if (status != HF_OK)
         hfi_log("history: %s", error.message);
     if (last != NULL)
         hf_snapshot_yield(last);
-    return found || status != HF_OK;
+    return compared.found || status != HF_OK;
 }
 
 /* ---- a commit -------------------------------------------------------------------- */
@@ -379,8 +380,7 @@ hfi_generations_published(hf_kernel *kernel, const hfi_from_worker_reply *reply)
     if (snapshot == NULL)
         return;
     json_t *changed = reply != NULL ? hfi_list_to_json(reply->changed) : NULL;
-    if (changed != NULL ? json_array_size(changed) > 0
-                        : is_new(kernel->generations, snapshot)) {
+    if (changed != NULL ? json_array_size(changed) > 0 : is_new(kernel, snapshot)) {
         if (reply != NULL)
             leave_out(kernel->generations, reply->looked);
         add_step(kernel, snapshot, 0, changed);
@@ -415,20 +415,34 @@ tell_step(const hfi_history_step *step, told_step *told) {
                              .name = hfi_part_of(&told->name, sizeof told->name)}};
 }
 
+/* Write what the user sees, if the worker has no words of its own. */
+static void
+write_shown(hf_kernel *kernel, const hfi_map_history *map, hfi_textbuf *text) {
+    const hfi_generations *line = kernel->generations;
+    hf_snapshot *snapshots[HFI_STEPS_MAX + 1];
+    hfi_texts lacks = hfi_list_of_object(hfi_commits_unserializable(kernel));
+    for (size_t i = 0; i < line->count; i++)
+        snapshots[i] = line->steps[i].snapshot;
+    if (kernel->cell.directive.history.kind == HFI_HISTORY_DIFF)
+        hfi_historytext_write_diff(map, snapshots, text);
+    else
+        hfi_historytext_write(map, hfi_history_command(kernel), kernel->store, lacks,
+                              text);
+    hfi_list_free(lacks.items);
+}
+
 static void
 send_history(hf_kernel *kernel) {
     const hfi_generations *line = kernel->generations;
     const hfi_history *history = &kernel->cell.directive.history;
     hfi_keyed_step steps[HFI_STEPS_MAX + 1];
     told_step told[HFI_STEPS_MAX + 1] = {0};
-    hfi_textbuf pending = {0};
+    hfi_textbuf pending = {0}, text = {0};
     hfi_texts unserializable = hfi_list_of_object(line->target_unserializable);
     for (size_t i = 0; i < line->count; i++)
         steps[i] = tell_step(&line->steps[i], &told[i]);
     list_cells(line->cells, &pending);
-    hfi_request_send_with(
-        kernel, hfi_workers_main(kernel), kernel->cell.request,
-        &(hfi_map_history){.kind = hfi_part_text(hfi_history_name(history->kind)),
+    hfi_map_history map = {.kind = hfi_part_text(hfi_history_name(history->kind)),
                            .from = history->from,
                            .to = history->to,
                            .target = line->target,
@@ -438,7 +452,15 @@ send_history(hf_kernel *kernel) {
                            .kept_bytes = (int64_t)line->kept_bytes,
                            .limit_bytes = (int64_t)limit_of(line),
                            .dropped = line->dropped,
-                           .steps = {steps, line->count}});
+                           .steps = {steps, line->count},
+                           .file = hfi_part_text(kernel->cell.directive.file != NULL
+                                                     ? kernel->cell.directive.file
+                                                     : "")};
+    if (kernel->command_table->has_text)
+        write_shown(kernel, &map, &text);
+    map.text = hfi_textbuf_part(&text);
+    hfi_request_send_with(kernel, hfi_workers_main(kernel), kernel->cell.request, &map);
+    hfi_textbuf_fini(&text);
     for (size_t i = 0; i < line->count; i++) {
         hfi_textbuf_fini(&told[i].cells);
         hfi_list_free(told[i].changed.items);
@@ -687,11 +709,26 @@ check_diff(hf_kernel *kernel, const hfi_history *history) {
     return 1;
 }
 
+/* Whether the worker program says so. It may have said it just now. A program that hasn't
+ * said anything yet gets the request. */
+static int
+worker_has_history(hf_kernel *kernel) {
+    const hfi_fork_server *server = hfi_workers_server(kernel);
+    if (!server->ready)
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT});
+    return server->has_history || !server->ready;
+}
+
 void
 hfi_generations_begin(hf_kernel *kernel) {
     const hfi_history *history = &kernel->cell.directive.history;
     hfi_generations *line = kernel->generations;
     int goes_on = 1;
+    if (!worker_has_history(kernel)) {
+        hfi_ends_fail(kernel, "NotSupported",
+                      "this kernel's worker has no history of its variables");
+        return;
+    }
     if (history->kind == HFI_HISTORY_LIMIT) {
         line->limit_bytes = history->limit_bytes;
         line->is_chosen = 1;

@@ -97,7 +97,7 @@ hfi_handover_cancel(hf_kernel *kernel) {
     hfi_stream_flush(&hfi_workers_cell(kernel)->stream);
     hfi_worker_kill(hfi_workers_cell(kernel), SIGKILL);
     release_cell(kernel);
-    hfi_ends_fail(kernel, "KeyboardInterrupt", "");
+    hfi_ends_fail(kernel, hfi_interrupted_name(kernel), "");
     hfi_standby_replenish(kernel);
 }
 

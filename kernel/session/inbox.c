@@ -76,6 +76,7 @@ on_server_ready(hf_kernel *kernel, hfi_worker *worker,
     (void)worker;
     check_version(kernel, frame->version);
     hfi_workers_server(kernel)->ready = 1;
+    hfi_workers_server(kernel)->has_history = frame->history;
     hfi_standby_know(kernel, frame->modules);
     if (hfi_workers_main(kernel) != NULL &&
         /* it outlived another fork server */

@@ -191,11 +191,7 @@ watch_parent(hf_kernel *kernel) {
 /* The run mode that a word names; NULL: none. */
 static const char *
 run_mode_of(const char *word) {
-    static const char *const modes[] = {"auto", "in-process", "forked", "isolated"};
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (word == NULL || strcmp(word, modes[i]) == 0)
-            return modes[i];
-    return NULL;
+    return hfi_directive_run_mode(hfi_part_text(word != NULL ? word : "auto"));
 }
 
 static void
@@ -248,7 +244,7 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
         status = make_info(kernel, options->kernel_info, reterr);
     if (status == HF_OK && options->commands != NULL)
         status = options->commands->create(hfi_workers_program(kernel),
-                                           &kernel->commands, reterr);
+                                           options->comment, &kernel->commands, reterr);
     if (status == HF_OK) /* first of all: clients try again only after 100 ms or more */
         status = open_wire(kernel, options, reterr);
     if (status == HF_OK)

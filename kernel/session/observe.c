@@ -164,7 +164,7 @@ observe_finish(hf_kernel *kernel, int failed) {
         return;
     if (fate != NULL && strcmp(fate, "CellDied") == 0)
         outcome = HF_MONITOR_DIED;
-    else if ((fate != NULL && strcmp(fate, "KeyboardInterrupt") == 0) ||
+    else if ((fate != NULL && strcmp(fate, hfi_interrupted_name(kernel)) == 0) ||
              (failed && hfi_escalate_has_reached(kernel)))
         outcome = HF_MONITOR_INTERRUPTED;
     if (!kernel->observe->has_cell)

@@ -145,10 +145,12 @@ static void
 add_way_out(const hf_kernel *kernel, char *exit_reason, size_t size) {
     size_t used = strlen(exit_reason);
     const char *command = hfi_history_command(kernel);
+    const char *drop = hfi_drop_word(kernel);
     snprintf(exit_reason + used, size - used,
-             " (no process loads it again until a cell assigns it%s%s%s; del works)",
+             " (no process loads it again until a cell assigns it%s%s%s%s%s%s)",
              command != NULL ? " or runs `" : "", command != NULL ? command : "",
-             command != NULL ? " retry`" : "");
+             command != NULL ? " retry`" : "", drop != NULL ? "; " : "",
+             drop != NULL ? drop : "", drop != NULL ? " works" : "");
 }
 
 int

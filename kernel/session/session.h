@@ -155,4 +155,25 @@ hfi_history_command(const hf_kernel *kernel) {
     return kernel->command_table != NULL ? kernel->command_table->history : NULL;
 }
 
+/* How a cell frees a variable, in the program's language; or NULL. */
+static inline const char *
+hfi_drop_word(const hf_kernel *kernel) {
+    return kernel->command_table != NULL ? kernel->command_table->drop : NULL;
+}
+
+/* What runs a cell's code in the worker, for messages. */
+static inline const char *
+hfi_shell_name(const hf_kernel *kernel) {
+    const hf_kernel_commands *table = kernel->command_table;
+    return table != NULL && table->shell != NULL ? table->shell : "the worker";
+}
+
+/* The name of a cell's error after an interrupt that the worker doesn't report. */
+static inline const char *
+hfi_interrupted_name(const hf_kernel *kernel) {
+    const hf_kernel_commands *table = kernel->command_table;
+    return table != NULL && table->interrupted != NULL ? table->interrupted
+                                                       : "Interrupted";
+}
+
 #endif

@@ -148,7 +148,7 @@ answer_create(hf_kernel *kernel, const hfi_request *request) {
     shell **last = &kernel->subshell->first;
     shell *subshell = calloc(1, sizeof *subshell);
     if (subshell == NULL) {
-        answer_error(kernel, request, "MemoryError", "no memory for a subshell");
+        answer_error(kernel, request, "HoldfastError", "no memory for a subshell");
         return;
     }
     snprintf(subshell->id, sizeof subshell->id, "%s-%llu", hfi_publish_name(kernel),

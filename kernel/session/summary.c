@@ -232,14 +232,18 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const hfi_map_report *
     } else {
         write_cause(text, kernel, times, " (", ")");
     }
-    end_term(line, "Hand-over to the cell: from the request until its code began. %s",
-             is_in_process
-                 ? "Most of it is what IPython does before the code, and the fork "
-                   "that brings the notebook back after a crash: if the notebook's "
-                   "process is making that fork, the cell waits for it. A cause that "
-                   "took half of it is named."
-                 : "The bytes are those of variables that were mapped without "
-                   "a copy. A cause that took half of it is named.");
+    static const char words[] =
+        "Hand-over to the cell: from the request until its code began. %s%s%s A cause "
+        "that took half of it is named.";
+    if (is_in_process)
+        end_term(line, words, "Most of it is what ", hfi_shell_name(kernel),
+                 " does before the code, and the fork that brings the notebook back "
+                 "after a crash: if the notebook's process is making that fork, the "
+                 "cell waits for it.");
+    else
+        end_term(line, words,
+                 "The bytes are those of variables that were mapped without a copy.",
+                 "", "");
     hfi_textbuf_format(begin_term(line, ", "), "out ");
     write_time(text, times->out_ms);
     if (!is_in_process) {
@@ -294,8 +298,9 @@ write_line(cost_line *line, const hf_kernel *kernel, const hfi_map_report *repor
     write_time(begin_term(line, ""), times.run_ms);
     end_term(line,
              "Wall time of the cell's code, from the begin of its first statement to "
-             "the end of its last. The hand-over isn't part of it, nor is what "
-             "IPython does before the code and after it.");
+             "the end of its last. The hand-over isn't part of it, nor is what %s does "
+             "before the code and after it.",
+             hfi_shell_name(kernel));
     write_use(line, report, &times);
     write_events(line, report);
     write_recording(line, &times);

@@ -256,3 +256,26 @@ hfi_part_next_token(hfi_part *rest) {
     *rest = hfi_part_trim(behind);
     return token;
 }
+
+void
+hfi_textbuf_add_excerpt(hfi_textbuf *text, hfi_part part) {
+    size_t used = 0;
+
+    while (part.size) {
+        size_t length = hfi_utf8_length(part.data, part.size);
+        unsigned char c = (unsigned char)part.data[0];
+
+        if (used + (length ? length : 1) > HFI_EXCERPT_SIZE) {
+            hfi_textbuf_add(text, "...");
+            return;
+        }
+        if (!length || c < 0x20 || c == 0x7f)
+            hfi_textbuf_add(text, "?");
+        else
+            hfi_textbuf_add_part(text, (hfi_part){part.data, length});
+        length = length ? length : 1;
+        used += length;
+        part.data += length;
+        part.size -= length;
+    }
+}

@@ -68,6 +68,10 @@ void hfi_textbuf_truncate(hfi_textbuf *writer, size_t size);
 void hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size);
 void hfi_textbuf_add(hfi_textbuf *writer, const char *text);
 void hfi_textbuf_add_part(hfi_textbuf *writer, hfi_part part);
+/* For a message: one line, no control characters, at most this many bytes and then
+ * "...". */
+enum { HFI_EXCERPT_SIZE = 60 };
+void hfi_textbuf_add_excerpt(hfi_textbuf *text, hfi_part part);
 /* Make room for at least `least` more bytes, which the caller writes at data + size
  * itself. Returns how many bytes there is room for; 0 without memory. */
 size_t hfi_textbuf_room(hfi_textbuf *writer, size_t least);

@@ -90,8 +90,8 @@
       "only the main worker can answer this debug_request.")                           \
     X(from, worker, input_request, on_input_request, 0,                                \
       HAS(prompt, str) HAS(password, bool) MAY(subshell, str),                         \
-      "The worker waits for input() until `input_reply` or SIGINT comes. Only while "  \
-      "an execute_request with allow_stdin runs.")                                     \
+      "The worker waits for the user's line until `input_reply` or SIGINT comes. Only "  \
+      "while an execute_request with allow_stdin runs.")                                     \
     X(from, worker, ready, on_ready, 0, HAS(version, int) HAS(pid, int),               \
       "The worker can serve requests. A fork that runs one cell doesn't send it.")     \
     X(from, worker, started, hfi_execute_started, 0,                                   \
@@ -103,7 +103,7 @@
       "program `guardian` makes a trace of the recording. If that fails, the cell's "  \
       "error names the command `recover`, which makes it from the directory.")         \
     X(from, worker, began, hfi_observe_began, 0, HAS(id, int) HAS(begin, moment),      \
-      "The code of the cell begins, after IPython's own work before it. Sent by a "    \
+      "The code of the cell begins, after the worker's own work before it. Sent by a "  \
       "process that may not come to the cell's end.")                                  \
     X(from, worker, ended, hfi_execute_ended, 0,                                       \
       HAS(id, int) MAY(begin, moment) HAS(end, moment),                                \
@@ -151,8 +151,10 @@
       "A client has begun or ended debugging (`active`). In between each cell worker " \
       "gets `debug`.")                                                                 \
     X(from, fork_server, ready, on_server_ready, 0,                                    \
-      HAS(version, int) HAS(pid, int) HAS(modules, strs),                              \
-      "Sent once, when it can fork, with the modules that it has imported.")           \
+      HAS(version, int) HAS(pid, int) HAS(modules, strs) MAY(history, bool),           \
+      "Sent once, when it can fork, with the modules that it has imported. `history`: "\
+      "its main worker binds what `checkout` names, and answers requests with "        \
+      "`history`.")                                                                    \
     X(from, fork_server, forked, on_forked, 0, HAS(pid, int) HAS(role, str),           \
       "A worker was forked. Sent in the order of the `fork` frames.")                  \
     X(from, fork_server, exited, on_exited, 0,                                         \
@@ -176,8 +178,8 @@
       "become its fds 1 and 2. The worker closes every other descriptor of the fork "  \
       "server. A bare main worker binds no variable.")                                 \
     X(to, fork_server, import, HFI_CHANGES, 0, HAS(modules, strs),                     \
-      "Import these for later forks, if they are of the standard library or of "       \
-      "site-packages.")                                                                \
+      "Import these for later forks, if they belong to the language or an installed "  \
+      "library, and aren't the user's own files.")                                     \
     X(to, worker, output, HFI_KEEPS, 1, HFI_NO_FIELDS,                                 \
       "The first frame. The descriptor is shared memory with the numbers of bytes "    \
       "that the frontend has read from the worker's fds 1 and 2 (hfi_tally in "        \
@@ -259,7 +261,7 @@
       "Show what the last cell used, as output of the request with this header, and "  \
       "answer by `reply`.")                                                            \
     X(to, main, environment, HFI_CHANGES, 0, HAS(values, texts),                       \
-      "Set these in os.environ.")                                                      \
+      "Set these in the process's environment.")                                                      \
     X(to, main, subshells, HFI_CHANGES, 1, HFI_NO_FIELDS,                              \
       "A second channel. If kernel_info has the feature `kernel subshells`, it comes " \
       "before any request. A thread reads it, also while a cell runs. The answers go " \
@@ -275,7 +277,7 @@
     X(to, subshells, delete, HFI_CHANGES, 0, HAS(subshell, str),                       \
       "The subshell's thread ends when it has handled its requests.")                  \
     X(to, subshells, interrupt, HFI_CHANGES, 0, HFI_NO_FIELDS,                         \
-      "Raise KeyboardInterrupt in each cell of a subshell.")                           \
+      "Interrupt each cell of a subshell.")                                            \
     X(to, sleeper, wake, HFI_CHANGES, 0, HAS(id, int) HAS(execution_count, int),       \
       "The main worker is dead. A fork that can take its place sends `ready`, and "    \
       "is the main worker from then on. Any other fork answers as to a durable "       \
@@ -299,19 +301,22 @@
     X(instrument,                                                                      \
       HAS(arguments, strs) HAS(unserializable, texts) HAS(isolated, bool)              \
       HAS(run_reason, str) HAS(name, bin),                                             \
-      "How to record a cell: the arguments of the Score-P bindings; the names that "   \
+      "How to record a cell: the arguments for the recorder; the names that "   \
       "the commit doesn't have, with the reasons; `isolated`: nothing is recorded; "   \
       "the reason for its run mode; and the name of the generation that it begins "    \
       "with.")                                                                         \
     X(history,                                                                         \
       HAS(kind, str) HAS(from, int) HAS(to, int) HAS(target, int) HAS(undone, str)     \
       HAS(unserializable, texts) HAS(pending, str) HAS(kept_bytes, int)                \
-      HAS(limit_bytes, int) HAS(dropped, int) HAS(steps, steps),                       \
+      HAS(limit_bytes, int) HAS(dropped, int) HAS(steps, steps) MAY(text, str)         \
+      MAY(file, str),                                                                  \
       "A line of %holdfast for which the frontend has done its part. `kind` is "       \
       "show, undo, checkout, diff, save, publish, load or limit; `from` and `to` are " \
       "generations, or -1; `target` is the step that was returned to, or 0; "          \
       "`undone` and `pending` list numbers of cells. The steps are in order, oldest "  \
-      "first, and stay leased until the reply.")                                       \
+      "first, and stay leased until the reply. `text` is what the user sees, and "     \
+      "`file` the path of a save or load, where the program has the commands of "      \
+      "holdfast/commands.h: the worker writes or reads the file, then prints the text.") \
     X(step,                                                                            \
       HAS(unix_ns, int) HAS(origin, int) HAS(cells, str) MAY(changed, strs)            \
       HAS(name, bin),                                                                  \

@@ -131,6 +131,7 @@ typedef struct hfi_fork_server {
     pid_t pid;
     hfi_control *control; /* NULL: not running */
     int ready;
+    int has_history;     /* as one of these said in its `ready` */
     hfi_worker *workers; /* all that may still run, newest first */
 } hfi_fork_server;
 

@@ -1,4 +1,7 @@
-"""A worker in another language, written from docs/control-protocol.md: examples/kernel_perl."""
+"""A worker in another language, written from docs/control-protocol.md: examples/kernel_perl.
+
+Its program has the commands for any language (holdfast/commands.h).
+"""
 
 import os
 import platform
@@ -37,18 +40,32 @@ def program(tmp_path_factory):
     return program
 
 
-@pytest.fixture
-def perl(program, start_kernel):
-    spec = {"argv": [str(program), "{connection_file}", str(EXAMPLE / "worker.pl")]}
+def start(program, start_kernel, worker=EXAMPLE / "worker.pl"):
+    spec = {"argv": [str(program), "{connection_file}", str(worker)]}
     spec |= {"display_name": "Perl", "language": "perl", "interrupt_mode": "message"}
     return start_kernel(spec=spec)
+
+
+@pytest.fixture
+def perl(program, start_kernel):
+    return start(program, start_kernel)
 
 
 def test_cells(perl):
     assert perl.run("$x = 6; $x * 7").result == "42"
     outcome = perl.run('print "é\\n"; print STDERR "err\\n"; printf "%03d", $x; ++$x')
-    assert (outcome.stream(), outcome.stream("stderr"), outcome.result) == ("é\n006", "err\n", "7")
-    assert outcome.types == ["status", "execute_input", *["stream"] * 3, "execute_result", "status"]
+    assert (outcome.stream(), outcome.stream("stderr"), outcome.result) == (
+        "é\n006",
+        "err\n",
+        "7",
+    )
+    assert outcome.types == [
+        "status",
+        "execute_input",
+        *["stream"] * 3,
+        "execute_result",
+        "status",
+    ]
     failed = perl.run('die "oh\\n"')
     assert failed.status == "error" and failed.content["evalue"] == "oh\n"
     assert perl.run("system 'echo below'; $x").stream() == "below\n"
@@ -70,6 +87,81 @@ def test_a_death_costs_the_variables_only(perl):
     died = perl.run("kill 9, $$")
     assert died.content["ename"] == "CellDied" and "SIGKILL" in died.content["evalue"]
     assert perl.run("$x // 'gone'").result == "gone"
+
+
+def test_isolated_cells(perl):
+    assert perl.run("$x = 6").result == "6"
+    # the command's line becomes a comment, and errors name the line that the user sees
+    failed = perl.run("# head\n%%isolated\n$x // 'none'; die 'oh'")
+    assert (
+        failed.content["evalue"].startswith("oh at (eval") and "line 3" in failed.content["evalue"]
+    )
+    alone = perl.run("%%isolated\n$x // 'none'")
+    assert (alone.result, alone.cost["run"]) == ("none", "isolated")
+    within = perl.run("%%isolated --run=in-process\n$x // 'none'")
+    assert (within.result, within.cost["run"]) == ("6", "in-process")
+    died = perl.run("%%isolated\nkill 9, $$")
+    assert died.content["ename"] == "CellDied" and "SIGKILL" in died.content["evalue"]
+    assert perl.run("$x").result == "6"
+
+
+def test_wrong_commands_are_errors_and_run_nothing(perl):
+    perl.run("$x = 5")
+    for cell, words in [
+        ("%%isolated --run=nowhere\n$x = 1", "%%isolated takes no argument but --run="),
+        ("%%isolated\n# nothing\n", "there is no code below it"),
+        ("%holdfast undo\n$x = 1", "must be its cell's only one"),
+        ("%holdfast checkout", "%holdfast checkout N  the variables of step N"),
+        ("%holdfast frobnicate", "%holdfast undo"),
+    ]:
+        refused = perl.run(cell)
+        assert refused.content["ename"] == "UsageError" and words in refused.content["evalue"], cell
+    assert "%holdfast save FILE" in perl.run("%holdfast").stream()
+    assert perl.run("$x").result == "5"
+
+
+HISTORY = "undo;undo --to 1;checkout 1;diff;history;history 1G;save f;load f;publish".split(";")
+
+
+def test_a_worker_without_history_says_so(perl, tmp_path):
+    perl.run("$x = 5")
+    for words in HISTORY:
+        refused = perl.run(f"%holdfast {words}")
+        assert refused.content["ename"] == "NotSupported", words
+        assert "has no history" in refused.content["evalue"]
+    assert perl.run("$x").result == "5"
+
+
+def test_a_worker_prints_the_text_that_it_gets(program, start_kernel, tmp_path):
+    """It says that it knows the history, and has none: it saves nothing."""
+    code = (EXAMPLE / "worker.pl").read_text("utf-8")
+    for before, after in [
+        (
+            "pid => $$, modules => []",
+            "pid => $$, modules => [], history => $JSON->decode('[true]')->[0]",
+        ),
+        (
+            "    my ($value, $error) = do {",
+            "    $frame->{code} = 'print $main::told; undef' if $main::told = $frame->{history}{text};\n"
+            "    my ($value, $error) = do {",
+        ),
+    ]:
+        assert before in code
+        code = code.replace(before, after)
+    worker = tmp_path / "worker.pl"
+    worker.write_text("our $told;\n" + code)
+    perl = start(program, start_kernel, worker)
+    assert perl.run("$x = 5").result == "5"
+    listed = perl.run("%holdfast history 1G").stream()
+    assert "No step is kept yet.\nNot committed yet: the changes of the cells 1.\n" in listed
+    assert "kept for it, of at most 1 GiB." in listed
+    assert "generation 0 of the session /holdfast-" in perl.run("%holdfast publish").stream()
+    assert perl.run("%holdfast diff").stream() == "No step is kept yet.\n"
+    failed = perl.run("%holdfast undo")
+    assert (
+        failed.content["ename"] == "HistoryError" and "no step is kept" in failed.content["evalue"]
+    )
+    assert perl.run("$x").result == "5"
 
 
 @pytest.mark.parametrize(("mode", "seen"), [("isolated", "none"), ("in-process", "6")])

@@ -2,7 +2,7 @@
  * line: b blank, # comment, c code, m magic, M magic carried on, . inside.
  */
 #include "../support/check.h"
-#include "commands/cellhead.h"
+#include "commands/pyline.h"
 
 struct row {
     const char *source;

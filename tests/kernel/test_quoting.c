@@ -66,14 +66,14 @@ test_excerpt(void) {
     char wanted[128], source[256];
     hfi_textbuf text = {0};
 
-    hfi_quote_excerpt(&text, hfi_part_text("a\nb\x1b[31m\xff"));
+    hfi_textbuf_add_excerpt(&text, hfi_part_text("a\nb\x1b[31m\xff"));
     expect(&text, "a?b?[31m?");
     /* cut before the two-byte letter that would end at byte 61 */
     memset(source, 'x', 59);
     strcpy(source + 59, "\xc3\xa4yz");
     memset(wanted, 'x', 59);
     strcpy(wanted + 59, "...");
-    hfi_quote_excerpt(&text, hfi_part_text(source));
+    hfi_textbuf_add_excerpt(&text, hfi_part_text(source));
     expect(&text, wanted);
 }
 

@@ -80,7 +80,11 @@ class ForkServer:
         import_own()
         try:
             self.channel.send(
-                "ready", version=VERSION, pid=os.getpid(), modules=sorted(_top_level())
+                "ready",
+                version=VERSION,
+                pid=os.getpid(),
+                modules=sorted(_top_level()),
+                history=True,
             )
             while True:
                 timeout = 0 if self._imports else _QUIET_SECONDS if self._asked else None

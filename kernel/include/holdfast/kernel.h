@@ -11,8 +11,8 @@
  * (holdfast/store.h). The program holdfast-kernel is this library with Holdfast's own
  * Python worker.
  *
- * The library knows no language and no tool that records. It also knows no cell
- * commands (magics): a program passes them as a table, or has none.
+ * The library knows no language and no tool that records. Cell commands are a table that
+ * the program passes: those for any language (holdfast/commands.h), or none.
  *
  * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_interrupt
  * and hf_kernel_stop, which any thread or signal handler may call. There is one kernel
@@ -37,11 +37,11 @@ extern "C" {
 
 typedef struct hf_kernel hf_kernel;
 
-/* The commands that cells may contain. Opaque: only programs that are built in
- * Holdfast's own tree can make such a table (kernel/commands/directive.h). That header
- * isn't installed, because it uses private types and has no stable form: it changes
- * with each command of holdfast-kernel in which the frontend has a part. Another
- * program passes NULL, and its workers read commands themselves. */
+/* The commands that cells may contain. Opaque: holdfast/commands.h has a table for any
+ * language. Only programs that are built in Holdfast's own tree can make another one
+ * (kernel/commands/directive.h). That header isn't installed, because it uses private
+ * types and has no stable form: it changes with each command of holdfast-kernel in which
+ * the frontend has a part. With NULL the workers read commands themselves. */
 typedef struct hf_kernel_commands hf_kernel_commands;
 
 /* Gets each line of the kernel's log: NUL-terminated UTF-8 without a line end, valid
@@ -81,6 +81,10 @@ typedef struct hf_kernel_options {
      * program's name. */
     hf_kernel_log log;
     void *log_context;
+    /* How the language begins a comment that ends with its line, such as "#" or "--".
+     * Comments may stand above a cell's command, and the command's line becomes one, so
+     * that errors name the lines that the user sees. NULL: the line becomes empty. */
+    const char *comment;
 } hf_kernel_options;
 
 /* Bind the sockets, start the fork server, and create the store, or take up that of a
