@@ -1,8 +1,9 @@
 """The long run: every test and case, other interpreters, empty roots, hours of fuzzing.
 
 Usage: long.py [PART...], as `.ci/run long` calls it; without a part, all of PARTS. Each part is a command. One
-that fails stops nothing. What ran, how long, and what failed goes into docs/robustness.md, between two comments,
-in place of the last run's table. The exit status is 1 if a part failed. The output of each part is in
+that fails stops nothing. What ran, when, how long, and what failed goes into the table of docs/robustness.md,
+between two comments: a row for each part, which replaces the part's last row. Rows of other parts stay, so a long
+run can be made in pieces. The exit status is 1 if a part failed. The output of each part is in
 build/logs/long-PART.log.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/robustness.md"
 BEGIN, END = "<!-- the last long run -->", "<!-- end of the last long run -->"
+COLUMNS = ("what", "command", "date", "commit", "processors", "result", "minutes", "failed")
 FUZZ_S = 900  # for each target
 PARTS = {
     "tests": ("every test and case", "HOLDFAST_EFFORT=2 ./test"),
@@ -74,23 +76,32 @@ def run(part: str) -> tuple[str, bool]:
     result = counts[-1] if counts else "passed" if code == 0 else f"failed (status {code})"
     print(f"    {result}, {minutes:.0f} minutes", flush=True)
     names = "; ".join(f"`{name}`" for name in failed) or ("" if code == 0 else f"see {log.name}")
-    return f"| {text} | `{command}` | {result} | {minutes:.0f} | {names} |", code == 0
+    day, cores = datetime.date.today(), len(os.sched_getaffinity(0))
+    cells = (text, f"`{command}`", day, commit(), cores, result, f"{minutes:.0f}", names)
+    return row(cells), code == 0
 
 
-def write(rows: list[str]) -> None:
-    """Put the table into the page."""
-    commit = subprocess.run(
+def commit() -> str:
+    return subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
     ).stdout.strip()
-    cores = len(os.sched_getaffinity(0))
-    head = f"{datetime.date.today()}, commit {commit or 'unknown'}, {cores} processors:"
-    lines = ["", head, "", "| what | command | result | minutes | failed |"]
-    table = "\n".join([*lines, "| --- | --- | --- | --- | --- |", *rows, ""])
+
+
+def row(cells) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def write(part: str, new: str) -> None:
+    """Put a part's row into the page's table, in place of the row that it had."""
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    table, _, after = rest.partition(END)
     assert rest and after, f"{PAGE.name} has no place for the table"
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+    rows = {line.split("|")[1].strip(): line for line in table.splitlines() if "|" in line}
+    rows[PARTS[part][0]] = new
+    kept = [rows[text] for text, _ in PARTS.values() if text in rows]
+    lines = "\n".join([row(COLUMNS), row(["---"] * len(COLUMNS)), *kept])
+    PAGE.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
 
 
 def main(parts: list[str]) -> int:
@@ -98,11 +109,12 @@ def main(parts: list[str]) -> int:
         print(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
         return 2
     (ROOT / "build/logs").mkdir(parents=True, exist_ok=True)
-    results = []
+    went_well = True
     for part in parts or PARTS:
-        results.append(run(part))
-        write([row for row, _ in results])
-    return 0 if all(is_well for _, is_well in results) else 1
+        new, is_well = run(part)
+        write(part, new)
+        went_well &= is_well
+    return 0 if went_well else 1
 
 
 if __name__ == "__main__":
