@@ -62,12 +62,20 @@ LEFT = {
         + "\nimport os, time\ndef work(fd): os.write(fd, b'%d' % os.getpid()); time.sleep(600)",
         "r, w = os.pipe()\npool.submit(work, w);\nprint(int(os.read(r, 9)))",
     ),
+    "one of loky that works": (
+        "import os, time",
+        "from joblib.externals.loky import get_reusable_executor\npool = get_reusable_executor(1)\n"
+        "print(pool.submit(os.getpid).result())\nwork = pool.submit(time.sleep, 600)\n"
+        "while not work.running(): time.sleep(.01)",
+    ),
     "a daemon": ("import os", DAEMON + "\nchild.start()\nprint(child.pid)"),
 }
 
 
 @pytest.mark.parametrize(("what", "run"), effort.in_turn(LEFT, HEADS))
 def test_a_cell_leaves_no_worker_of_an_executor_and_no_daemon(shared_kernel, what, run):
+    if "loky" in what:
+        pytest.importorskip("joblib")
     before, code = LEFT[what]
     if run == "isolated":
         before, code = "", f"{before}\n{code}"

@@ -149,7 +149,8 @@ def _end_executors(end: t.Callable[[], None], managers: list[t.Any]) -> None:
     ending.join(_EXECUTOR_SECONDS)
     if ending.is_alive():
         for worker in workers:  # they work, and hold no lock of the pipes
-            worker.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker.pid, signal.SIGKILL)  # loky's processes have no kill()
         ending.join(_EXECUTOR_SECONDS)
     for pipe in pipes:
         while select.select([pipe], [], [], 0)[0] and os.read(pipe, 1 << 16):
