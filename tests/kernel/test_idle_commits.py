@@ -48,6 +48,8 @@ READERS = {
     "worker.settings.registries:_read": 2,  # properties: mpmath's contexts
     "worker.settings.differences:_look": 2,  # sys and builtins, in which IPython puts things for each cell
 }
+# SciPy's thread-local object, whose module has another name from SciPy 1.18 on.
+WORKERS = "__import__('inspect').unwrap(scipy.fft.get_workers).__globals__['_config']"
 # What sets something that had been looked at, the expression that shows it, and what that gives.
 CHANGES = [
     ("vars(np)['mark'] = [1]", "np.mark[0]", "1"),
@@ -68,7 +70,7 @@ CHANGES = [
         "True",
     ),
     ("matplotlib.style.library['mine'] = {}", "'mine' in matplotlib.style.library", "True"),
-    ("scipy.fft._pocketfft.helper._config.default_workers = 2", "scipy.fft.get_workers()", "2"),
+    (WORKERS + ".default_workers = 2", "scipy.fft.get_workers()", "2"),
     ("np.seterr(all='raise')['over']", "np.geterr()['over']", "'raise'"),
 ]
 

@@ -249,23 +249,37 @@ def test_one_line_names_all_that_came_before_the_frontend_looked(notebook):
 # ---- at random moments ----
 
 
+TURNS = [*RUNS, "rollback", "idle"]
+
+
 class Model:
     """What the notebook has to have."""
 
     def __init__(self, kernel, seed):
         self.kernel, self.chance, self.data = kernel, random.Random(seed), []
-        assert kernel.run("data = []").status == "ok"
+        self.took = dict.fromkeys(TURNS, 0.04)  # s, the last one of each kind
+        assert kernel.run("import os; data = []").status == "ok"
 
     def turn(self, stranger):
         """A cell, and a stranger's commit at some moment of it; what both said."""
-        run, number = self.chance.choice(RUNS), len(self.data)
-        sent = self.kernel.client.execute(f"{head(run)}data.append({number})", allow_stdin=False)
-        time.sleep(self.chance.random() * 0.04)
+        kind = self.chance.choice(TURNS)
+        moment = self.chance.random()
+        if kind == "idle":
+            self.kernel.settle()
+            return kind, stranger.commit(), self.kernel.run("None")
+        run, number = "in-process" if kind == "rollback" else kind, len(self.data)
+        code = f"{head(run)}data.append({number})"
+        if kind == "rollback":
+            code += "\nos.kill(os.getpid(), 9)"
+        begin = time.monotonic()
+        sent = self.kernel.client.execute(code, allow_stdin=False)
+        time.sleep(moment * self.took[kind])
         said = stranger.commit()
         outcome = self.kernel.finish(sent)
+        self.took[kind] = min(time.monotonic() - begin, 2)
         if outcome.status == "ok":
             self.data.append(number)
-        return said, outcome
+        return kind, said, outcome
 
     def check(self):
         assert eval(self.kernel.run("data").result) == self.data
@@ -277,12 +291,12 @@ def test_commits_at_random_moments_are_refused(start_kernel):
     model = Model(kernel, 28)
     with strange(kernel) as stranger:
         for _ in range(100 if effort.IS_LONG else 12):
-            said, outcome = model.turn(stranger)
-            assert said.startswith("AccessError") and outcome.status == "ok", (
-                said,
-                outcome.content,
-            )
-            assert outcome.stream("stderr") == ""
+            kind, said, outcome = model.turn(stranger)
+            assert said.startswith("AccessError"), said
+            if kind == "rollback":
+                assert outcome.content["ename"] == "CellDied", outcome.content
+            else:
+                assert outcome.status == "ok" and outcome.stream("stderr") == "", outcome.content
     model.check()
     killed(kernel)
     assert eval(kernel.run("data").result) == model.data
@@ -293,11 +307,12 @@ def test_generations_at_random_moments_are_taken_back(start_kernel, tmp_path):
     model, published = Model(kernel, 29), []
     with strange(kernel, "force") as stranger:
         for _ in range(100 if effort.IS_LONG else 12):
-            said, outcome = model.turn(stranger)
+            kind, said, outcome = model.turn(stranger)
             if said.startswith("published"):
                 published.append(int(said.split()[1]))
             if outcome.status != "ok":
-                assert outcome.content["ename"] == "CommitError", outcome.content
+                wanted = {"CommitError", "CellDied"} if kind == "rollback" else {"CommitError"}
+                assert outcome.content["ename"] in wanted, outcome.content
     model.check()
     told = (tmp_path / "stderr").read_text()
     assert published and named(told) == published, told

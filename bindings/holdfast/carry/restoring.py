@@ -276,6 +276,12 @@ def make_cached_property(function, name, text):
     return made
 
 
+def make_type_variable(kind, options, name, bound, constraints, *variances_and_identifier):
+    covariant, contravariant, identifier = variances_and_identifier
+    options = options | {"covariant": covariant, "contravariant": contravariant, "bound": bound}
+    return _rules._lookup_class_or_track(identifier, kind(name, *constraints, **options))
+
+
 def fill_by_base(made, state):
     """Fill an object by the methods of the builtin type below its class, not by those of the
     class."""

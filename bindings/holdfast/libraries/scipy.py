@@ -1,7 +1,8 @@
 """SciPy: errors of special functions, the backend of Fourier transforms, colours of dendrograms."""
 
-from . import Imported, Registry, Replay, Setting
+from . import Imported, Replay, Setting
 
+_hierarchy = Imported("scipy.cluster.hierarchy")
 _special = Imported("scipy.special")
 
 DECLARATIONS = (
@@ -11,6 +12,12 @@ DECLARATIONS = (
         lambda new: _special.seterr(**new),
         "scipy.special",
     ),
-    Registry("colours of dendrograms", "scipy.cluster.hierarchy", "", ("_link_line_colors",)),
+    Setting(
+        "colours of dendrograms",
+        # The module of the function is another one from SciPy 1.18 on.
+        lambda: _hierarchy.set_link_color_palette.__globals__["_link_line_colors"],
+        lambda new: _hierarchy.set_link_color_palette(new),
+        "scipy.cluster.hierarchy",
+    ),
     Replay("backend of Fourier transforms", (("scipy.fft", "set_global_backend"),)),
 )

@@ -149,10 +149,9 @@ def _end_executors(end: t.Callable[[], None], managers: list[t.Any]) -> None:
     ending.join(_EXECUTOR_SECONDS)
     if ending.is_alive():
         for worker in filter(lambda one: one.is_alive(), workers):
-            with contextlib.suppress(
-                ProcessLookupError
-            ):  # they work, and hold no lock of the pipes
-                os.kill(worker.pid, signal.SIGKILL)  # loky's have no kill()
+            # They work, and hold no lock of the pipes. Loky's have no kill().
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker.pid, signal.SIGKILL)
         ending.join(_EXECUTOR_SECONDS)
     for pipe in pipes:
         while select.select([pipe], [], [], 0)[0] and os.read(pipe, 1 << 16):
