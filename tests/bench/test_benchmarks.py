@@ -190,15 +190,16 @@ def reported_and_true(path, environment, *options):
     rows = {row["row"]: row for row in found["rows"]}
     # Of a cell that does nothing; of what code has allocated by the time at which the frontend hears
     # that it began and reads the memory: the process itself reports processor time and I/O.
-    # Beside others that was up to 7 MiB and 2.1 ms. At full size that is within the 5 %: of 1 GiB,
-    # 51 MiB.
-    slack = {"cpu": 0.004, "memory": 9 * 2**20}
+    # Beside others that was up to 7 MiB and 2.1 ms, and more where caches are cold. At full size that
+    # is within the 5 %: of 1 GiB, 51 MiB.
+    slack = {"cpu": 0.012, "memory": 9 * 2**20}
     for name, row in rows.items():
         true, reported = row["true"], row["reported"]
         for metric in ("cpu", "memory", "written"):
             if metric in true:
                 near = pytest.approx(true[metric], rel=0.05, abs=slack.get(metric, 0))
-                assert reported[metric] == near, name
+                assert reported[metric] == near, (name, metric)
+                assert metric != "cpu" or reported[metric] > 0.95 * true[metric], name
         assert reported["seconds"] >= true["seconds"]
     return rows
 

@@ -73,8 +73,8 @@ def test_blocks_of_the_library_s_own_threads_are_recycled(main_arena):
     most = main.session.info()["reserved_bytes"]
     for _ in range(20):
         main.execute("y = step(x).block_until_ready()")
-    # A thread that gets no processor gives its block back one call later.
-    assert main.session.info()["reserved_bytes"] < 2 * most
+    # A thread that gets no processor gives its block back some calls later. Of 20 blocks few are held.
+    assert main.session.info()["reserved_bytes"] < most + 10 * 4 * SIZE
     assert main.ns["y"][7, 7] == 1
 
 

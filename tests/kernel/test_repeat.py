@@ -30,7 +30,9 @@ def line(outcome):
     return re.fullmatch(LINE, outcome.summaries[-1]["text/plain"])
 
 
-@pytest.mark.parametrize("run", effort.core(["in-process", "forked", "isolated"], ["in-process"]))
+@pytest.mark.parametrize(
+    "run", effort.core(["in-process", "forked", "isolated"], ["in-process", "forked"])
+)
 def test_each_run_is_one_of_the_list(kernel, run):
     kernel.run(SET_UP)
     number = kernel.before + 2

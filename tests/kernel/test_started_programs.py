@@ -2,13 +2,10 @@
 
 import sys
 
-import effort
 import pytest
 
 
-@pytest.mark.parametrize(
-    "mode", effort.core(["in-process", "forked", "isolated"], ["in-process", "isolated"])
-)
+@pytest.mark.parametrize("mode", ["in-process", "forked", "isolated"])
 def test_a_cell_that_starts_python(shared_kernel, mode):
     outcome = shared_kernel.run(
         f"%%execute_with_scorep --run={mode}\n"
