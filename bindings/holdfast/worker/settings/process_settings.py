@@ -436,7 +436,7 @@ plain_settings.rows |= {
     "the session and process group": Row(
         "os", lambda: [os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid()], of_process=True
     ),
-    "the working directory, which was removed": Row(
+    "a working directory that was removed": Row(
         "os", lambda: not working_directory(), fresh=False, of_process=True
     ),
     "signal.set_wakeup_fd()": Row("signal", lambda: wakeup_descriptor(), of_process=True),
