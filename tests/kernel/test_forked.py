@@ -397,7 +397,9 @@ def test_a_name_and_a_directory_without_utf_8(kernel, tmp_path):
     assert "d\ufffd" in outcome.stream()
     in_process = ok(kernel, "%%execute_with_scorep --run=in-process\nx += 1")
     assert in_process.cost["run"] == "in-process" and ok(kernel, "x").result == "3"
-    assert "cell In[" in ok(kernel, "%trace --text").stream()
+    assert "isn't UTF-8: %trace ls lists" in kernel.run("%trace --text").stream("stderr")
+    directory = ok(kernel, "%trace ls").stream().splitlines()[-2].split()[-1]
+    assert "cell In[" in ok(kernel, f"%trace {directory} --text").stream()
 
 
 def test_nobody_sees_the_fork(kernel):

@@ -28,6 +28,22 @@ def test_settings_are_named_once(kernel):
     assert "own process alone has that" not in kernel.run(CELL + "1 + 1").stream("stderr")
 
 
+@pytest.mark.fresh
+def test_a_removed_directory_is_named_where_a_recording_needs_one(kernel):
+    """And no longer when the notebook has left it."""
+    kernel.run("import os; here = os.getcwd();" + REMOVED)
+    outcome = kernel.run("%%execute_with_scorep\n1")
+    assert "did not run: the working directory was removed. Choose" in outcome.content["evalue"]
+    kernel.run("os.chdir(here)")
+    assert kernel.run(CELL + "1").stream("stderr") == ""
+
+
+def test_python_in_development_mode_is_no_setting_of_the_notebooks(lend):
+    kernel = lend(PYTHONASYNCIODEBUG="1")
+    assert kernel.run(CELL + "import asyncio; asyncio.get_running_loop().get_debug()").result == "True"
+    assert "event loop" not in kernel.run(CELL + "1").stream("stderr")
+
+
 # By what a cell makes: the part that is named, and why.
 MADE = {
     "import multiprocessing as mp; made = [mp.Pool(1)]": "Pool inside: its workers belong",

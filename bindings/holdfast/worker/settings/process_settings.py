@@ -296,7 +296,8 @@ def _set_no_hooks(new: bool) -> None:
         sys.set_asyncgen_hooks(loop._asyncgen_firstiter_hook, loop._asyncgen_finalizer_hook)
 
 
-_LOOP = [False, 0.1]
+# As asyncio begins.
+_LOOP = [sys.flags.dev_mode or bool(os.environ.get("PYTHONASYNCIODEBUG")), 0.1]
 
 
 def _loop() -> list[t.Any]:
