@@ -378,3 +378,7 @@ def test_a_generic_alias_that_refers_to_itself_is_named(made):
     exec(made.replace("; ", "\n"), space)  # noqa: S102
     with pytest.raises(store.Error, match="an alias with type parameters that refers to itself"):
         holdfast.dumps(space["T"])
+
+
+def test_completion_finds_what_is_imported_later():
+    assert {"dumps", "publish", "store"} <= {*dir(holdfast)}

@@ -1,9 +1,4 @@
-"""%holdfast doctor: the machine, and the libraries that the notebook has imported; the program beside it."""
-
-import subprocess
-import sys
-
-import pytest
+"""%holdfast doctor: the machine, and the libraries that the notebook has imported."""
 
 
 def test_in_a_notebook(kernel, tmp_path):
@@ -36,16 +31,3 @@ def test_it_runs_while_a_recording_is_open(kernel):
 
 def test_words_behind_it(kernel):
     assert "takes nothing behind it" in kernel.run("%holdfast doctor --import").stream()
-
-
-@pytest.mark.parametrize("words", [["doctor", "--short"], ["demo"]])
-def test_a_programs_output_that_cant_be_written_is_named(tmp_path, words):
-    """As `holdfast ls` does it (tests/tool)."""
-    name, *rest = words
-    command = [sys.executable, "-m", f"holdfast.{name}", *rest]
-    with open("/dev/full", "wb") as file:
-        done = subprocess.run(
-            command, cwd=tmp_path, stdout=file, stderr=subprocess.PIPE, text=True, check=False
-        )
-    said = f"holdfast {name}: can't write the output: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, said)

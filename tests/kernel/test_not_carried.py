@@ -40,7 +40,9 @@ def test_a_removed_directory_is_named_where_a_recording_needs_one(kernel):
 
 def test_python_in_development_mode_is_no_setting_of_the_notebooks(lend):
     kernel = lend(PYTHONASYNCIODEBUG="1")
-    assert kernel.run(CELL + "import asyncio; asyncio.get_running_loop().get_debug()").result == "True"
+    assert (
+        kernel.run(CELL + "import asyncio; asyncio.get_running_loop().get_debug()").result == "True"
+    )
     assert "event loop" not in kernel.run(CELL + "1").stream("stderr")
 
 
