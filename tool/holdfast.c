@@ -7,7 +7,7 @@
  *   holdfast save [SESSION] FILE               write its variables to a file
  *   holdfast gc [--kept]                       remove what dead processes left
  *   holdfast demo [--run]                      python -m holdfast.demo [--run]
- *   holdfast doctor [--json] [--import]        python -m holdfast.doctor, the same
+ *   holdfast doctor [--json] [--short] [--import]  python -m holdfast.doctor, the same
  *
  * SESSION may be left out if there is only one session, or only one that has NAME. The
  * tool uses the store's public headers, and the codecs' describers. It exits with 0;
@@ -37,7 +37,7 @@ static const char usage[] =
     "       holdfast save [SESSION] FILE\n"
     "       holdfast gc [--kept]\n"
     "       holdfast demo [--run]\n"
-    "       holdfast doctor [--json] [--import]\n"
+    "       holdfast doctor [--json] [--short] [--import]\n"
     "       holdfast --help | --version\n"
     "\n"
     "ls    list this user's sessions\n"

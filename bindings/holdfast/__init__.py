@@ -70,6 +70,11 @@ def unload_ipython_extension(shell):
     extension.unload_ipython_extension(shell)
 
 
+def __dir__():
+    """All names, for completion."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name):
     """Import the marshaller when it is first used: a recorded script starts 40 ms earlier without."""
     if name == "publish":

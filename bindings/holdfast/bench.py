@@ -29,6 +29,8 @@ import typing as t
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from holdfast.base import program
+
 from . import report
 
 if t.TYPE_CHECKING:
@@ -266,4 +268,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("holdfast.bench", main))

@@ -11,6 +11,8 @@ import itertools
 import sys
 from pathlib import Path
 
+from holdfast.base import program
+
 __all__ = ["main", "write"]
 
 _NOTEBOOK = Path(__file__).with_name("demo.ipynb")
@@ -102,4 +104,4 @@ def _run(path: Path, kernel: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("holdfast demo", main))

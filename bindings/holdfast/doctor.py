@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
+from holdfast.base import program
 from holdfast.base.tabular import count, size
 
 from . import libraries
@@ -457,4 +458,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("holdfast doctor", main))

@@ -29,6 +29,8 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
+from holdfast.base import program
+
 __all__ = ["install", "kernel_program", "kernel_spec", "main", "uninstall"]
 
 LOGOS = ("logo-32x32.png", "logo-64x64.png", "logo-svg.svg")
@@ -383,4 +385,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("holdfast.install", main))

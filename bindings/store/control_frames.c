@@ -50,12 +50,36 @@ borrow_bytes(hfi_python_frame *frame, PyObject *value, const char *data,
     return &borrowed->view;
 }
 
+/* A text that has no UTF-8. A path goes as the bytes that the system knows, which the
+ * frontend shows with U+FFFD; another text with backslashes. */
+static const char *
+borrow_escaped(hfi_python_frame *frame, PyObject *value, Py_ssize_t *ret_size) {
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        return NULL;
+    PyErr_Clear();
+    PyObject *encoded = PyUnicode_AsEncodedString(value, "utf-8", "surrogateescape");
+    if (encoded == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+        PyErr_Clear();
+        encoded = PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace");
+    }
+    const Py_buffer *view = encoded ? borrow_bytes(frame, encoded, NULL, 0) : NULL;
+    Py_XDECREF(encoded);
+    if (view == NULL)
+        return NULL;
+    *ret_size = view->len;
+    return view->buf;
+}
+
 static int
 put_text(hfi_python_frame *frame, PyObject *value, msgpack_object *ret_object) {
     Py_ssize_t size;
     const char *text = PyUnicode_AsUTF8AndSize(value, &size);
-    if (text == NULL || (size >= (Py_ssize_t)HFI_CHANNEL_LARGE &&
-                         borrow_bytes(frame, value, text, size) == NULL))
+    if (text == NULL)
+        text = borrow_escaped(frame, value, &size);
+    else if (size >= (Py_ssize_t)HFI_CHANNEL_LARGE &&
+             borrow_bytes(frame, value, text, size) == NULL)
+        return -1;
+    if (text == NULL)
         return -1;
     ret_object->type = MSGPACK_OBJECT_STR;
     ret_object->via.str = (msgpack_object_str){(uint32_t)size, text};
@@ -262,8 +286,8 @@ hfi_python_value(const msgpack_object *object) {
     case MSGPACK_OBJECT_FLOAT64:
         return PyFloat_FromDouble(object->via.f64);
     case MSGPACK_OBJECT_STR:
-        return PyUnicode_DecodeUTF8(object->via.str.ptr,
-                                    (Py_ssize_t)object->via.str.size, NULL);
+        return PyUnicode_DecodeUTF8(
+            object->via.str.ptr, (Py_ssize_t)object->via.str.size, "surrogateescape");
     case MSGPACK_OBJECT_BIN:
         return PyBytes_FromStringAndSize(object->via.bin.ptr,
                                          (Py_ssize_t)object->via.bin.size);

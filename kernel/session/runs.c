@@ -53,9 +53,16 @@ wall_clock(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* Bytes that aren't UTF-8, as a path may have them, become U+FFFD. */
 static json_t *
 text_value(hfi_part part) {
-    return json_stringn_nocheck(part.size > 0 ? part.data : "", part.size);
+    if (part.size == 0 || hfi_utf8_is_valid(part.data, part.size))
+        return json_stringn_nocheck(part.size > 0 ? part.data : "", part.size);
+    hfi_textbuf quoted = {0};
+    hfi_textbuf_append_json(&quoted, part.data, part.size);
+    json_t *value = json_loadb(quoted.data, quoted.size, JSON_DECODE_ANY, NULL);
+    hfi_textbuf_fini(&quoted);
+    return value;
 }
 
 /* The cost as the client gets it, without its key. */

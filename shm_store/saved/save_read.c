@@ -13,6 +13,7 @@
 #include "holdfast/save.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lz4.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/argument.h"
 #include "base/checksum.h"
@@ -245,8 +247,12 @@ check_end(reading *r, const hfi_save_entry *tail, const hfi_save_head *head,
 static hf_status
 open_save(reading *r, hf_error *reterr) {
     struct stat st;
-    r->file = fopen(r->path, "r");
-    if (!r->file || fstat(fileno(r->file), &st) != 0)
+    int fd =
+        open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below */
+    r->file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (!r->file && fd >= 0)
+        close(fd);
+    if (!r->file || fstat(fd, &st) != 0)
         return hf_error_set_errno(reterr, errno, "can't read %s", r->path);
     if (!S_ISREG(st.st_mode))
         return hf_error_set(reterr, HF_E_CORRUPT, "%s is no file", r->path);

@@ -420,3 +420,7 @@ def test_a_type_statement_s_object_is_named(made):
     exec(made, space)  # noqa: S102
     with pytest.raises(store.Error, match="TypeAliasType at value .*Can't pickle T"):
         holdfast.dumps(space["T"])
+
+
+def test_completion_finds_what_is_imported_later():
+    assert {"dumps", "publish", "store"} <= {*dir(holdfast)}

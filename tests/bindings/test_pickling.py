@@ -188,6 +188,28 @@ def test_the_path_to_a_culprit_goes_in_no_circle():
     assert explain("fig", figure, "no") == "lock at fig._axes.own (no)"
 
 
+def test_a_lock_in_what_a_codec_refuses_is_not_the_reason(monkeypatch):
+    import threading
+
+    from holdfast.base.sentences import brief
+    from holdfast.carry import reasons
+
+    class Refused:
+        def __init__(self):
+            self.lock = threading.Lock()
+
+    def encode(value, buffer):
+        if isinstance(value, (Refused, list)):
+            raise ValueError("it stays at home")
+        raise TypeError(f"cannot pickle '{type(value).__name__}' object")
+
+    monkeypatch.setattr(reasons, "encode", encode)
+    why = reasons.explain("x", [threading.Lock(), Refused()], "ValueError: it stays at home")
+    assert why == "Refused at x[1] (ValueError: it stays at home)"
+    assert brief("x", why) == "Refused inside: it stays at home"
+    assert brief("x", reasons.explain("x", {"a": threading.Lock()}, "no")) == "lock inside: no"
+
+
 class _Half:
     """Can't be made again, for want of a part; its finalizer needs what isn't there yet."""
 

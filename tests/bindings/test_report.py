@@ -48,6 +48,7 @@ CODE = {"cell_type": "code", "metadata": {}, "source": "1"}
         ([CODE | {"source": 5}], "source of cell 1 is int, not str"),
         ([CODE, CODE | {"metadata": {"tags": 5}}], "the tags of cell 2 are no list"),
         ([5], "its JSON is built otherwise"),
+        ([CODE | {"source": "'\ud800'"}], "has the character '.ud800', which is half of a pair"),
         (None, "its JSON is built otherwise"),
         ([{"cell_type": "code", "metadata": {}}], None),
         ([{"cell_type": "markdown", "metadata": {}, "source": ["a", "b"]}], None),
@@ -127,13 +128,15 @@ def test_what_is_no_notebook_is_named_in_a_line(tmp_path, capsys, text):
 class Ran:
     """A run of the program: what it printed, and the page."""
 
-    def __init__(self, directory, cells, *options, kernel="hf-report", tags=()):
+    def __init__(self, directory, cells, *options, kernel="hf-report", tags=(), skipped=()):
         nbformat = pytest.importorskip("nbformat")
         pytest.importorskip("nbclient")
         v4 = nbformat.v4
         made = [v4.new_code_cell(cell) for cell in cells]
         for number in tags:
             made[number].metadata["tags"] = ["raises-exception"]
+        for number in skipped:
+            made[number].metadata["tags"] = ["skip-execution"]
         nbformat.write(
             v4.new_notebook(cells=[v4.new_markdown_cell("# T"), *made]), directory / "n.ipynb"
         )
@@ -249,6 +252,12 @@ def test_a_cell_that_is_too_slow_is_interrupted_and_the_run_stops_on_request(dir
     assert "1 failed, 1 after that didn't run" in ran.out and "1 cell after it" in ran.page
     assert ran.row(1)["ended"] == "error"
     assert re.search(r"cell 1: KeyboardInterrupt: .*interrupted after --timeout 0.5", ran.out)
+
+
+def test_a_cell_with_the_tag_to_skip_it_is_none_that_did_not_run(directory):
+    ran = Ran(directory, ["1", "2"], skipped=[0])
+    assert (ran.status, ran.done.stderr) == (0, ""), ran.done.stderr
+    assert "1 cell ran in" in ran.out and "didn't run" not in ran.out
 
 
 @pytest.mark.long

@@ -61,3 +61,11 @@ def test_a_number_of_a_descriptor_that_ends_with_its_process_is_named(kernel, he
         assert f"valid only in this cell's process: the descriptors in {names} (" in said
     carried = "file = open(os.devnull); fd = file.fileno(); small = 12, own.fileno()"
     assert "descriptors" not in ok(kernel, head + carried).stream("stderr")
+
+
+def test_one_in_a_module_is_named_in_words(kernel, tmp_path):
+    """Not by the key of its attribute."""
+    (tmp_path / "its_ends.py").write_text("NUMBER = None")
+    ok(kernel, f"import os, sys; sys.path.insert(0, {str(tmp_path)!r}); import its_ends")
+    said = ok(kernel, HEADS[1] + "its_ends.NUMBER, other = os.pipe()").stream("stderr")
+    assert "the descriptors in its_ends:NUMBER, other (" in said

@@ -380,6 +380,28 @@ def test_exit_handlers_and_finalizers(kernel, tmp_path):
     assert lines.count(f"exit {pid}") == 1 and "never" not in str(lines)
 
 
+def test_the_history_is_written_on(kernel):
+    """The fork writes none; that it doesn't is no setting of the notebook's."""
+    forked(kernel, "x = 1")
+    ok(kernel, "'after the fork'")
+    assert ok(kernel, "%history -l 1").stream() == "'after the fork'\n"
+    forked(kernel, "%config HistoryManager.enabled = False")
+    assert ok(kernel, "get_ipython().history_manager.enabled").result == "False"
+
+
+def test_a_name_and_a_directory_without_utf_8(kernel, tmp_path):
+    """As older archives leave them behind: what is sent of them is shown, and doesn't end the cell."""
+    ok(kernel, f"import os; os.chdir({str(tmp_path)!r}); os.mkdir(b'd\\xff'); os.chdir(b'd\\xff')")
+    outcome = forked(kernel, "x = 2; globals()['\\udc80'] = 1")
+    assert "'\\udc80' (a name that isn't kept)" in outcome.stream("stderr")
+    assert "d\ufffd" in outcome.stream()
+    in_process = ok(kernel, "%%execute_with_scorep --run=in-process\nx += 1")
+    assert in_process.cost["run"] == "in-process" and ok(kernel, "x").result == "3"
+    assert "isn't UTF-8: %trace ls lists" in kernel.run("%trace --text").stream("stderr")
+    directory = ok(kernel, "%trace ls").stream().splitlines()[-2].split()[-1]
+    assert "cell In[" in ok(kernel, f"%trace {directory} --text").stream()
+
+
 def test_nobody_sees_the_fork(kernel):
     code = """
 import os, signal, psutil

@@ -12,7 +12,7 @@ SETTINGS = {
     "logging's factory and class of loggers": "import logging\nclass L(logging.Logger): pass\nlogging.setLoggerClass(L)",
     "attributes and classes of loggers": "import logging; logging.getLogger('mine').info = lambda *args: None",
     "signal.set_wakeup_fd()": WAKEUP,
-    "the working directory, which was removed": REMOVED,
+    "a working directory that was removed": REMOVED,
     "the session and process group": "import os; os.setpgid(0, 0)",
     "where the descriptors 0, 1 and 2 lead": "import os; os.dup2(os.open('/dev/zero', os.O_RDONLY), 0)",
     "an open profiler (cProfile, coverage)": "import cProfile; profiler = cProfile.Profile(); profiler.enable()",
@@ -26,6 +26,24 @@ def test_settings_are_named_once(kernel):
     said = kernel.run(CELL + "1 + 1").stream("stderr")
     assert [name for name in SETTINGS if name not in said] == []
     assert "own process alone has that" not in kernel.run(CELL + "1 + 1").stream("stderr")
+
+
+@pytest.mark.fresh
+def test_a_removed_directory_is_named_where_a_recording_needs_one(kernel):
+    """And no longer when the notebook has left it."""
+    kernel.run("import os; here = os.getcwd();" + REMOVED)
+    outcome = kernel.run("%%execute_with_scorep\n1")
+    assert "did not run: the working directory was removed. Choose" in outcome.content["evalue"]
+    kernel.run("os.chdir(here)")
+    assert kernel.run(CELL + "1").stream("stderr") == ""
+
+
+def test_python_in_development_mode_is_no_setting_of_the_notebooks(lend):
+    kernel = lend(PYTHONASYNCIODEBUG="1")
+    assert (
+        kernel.run(CELL + "import asyncio; asyncio.get_running_loop().get_debug()").result == "True"
+    )
+    assert "event loop" not in kernel.run(CELL + "1").stream("stderr")
 
 
 # By what a cell makes: the part that is named, and why.
@@ -53,7 +71,7 @@ ALONE = {
     "settings of asyncio's event loop": "import asyncio; asyncio.get_running_loop().set_debug(True)",
     "what stands for sys.stdout and sys.stderr": "import sys; sys.stderr = open('stderr.txt', 'w')",
     "signal.set_wakeup_fd()": WAKEUP,
-    "the working directory, which was removed": REMOVED,
+    "a working directory that was removed": REMOVED,
     "the session and process group": "import os; os.setsid()",
     "an open profiler (cProfile, coverage)": "import cProfile; cProfile.Profile().enable()",
     "where the descriptors 0, 1 and 2 lead": "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 1)",

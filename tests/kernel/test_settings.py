@@ -111,3 +111,29 @@ def test_the_recorders_own_extension_greets_once(isolated_kernel):
     outcome = isolated_kernel.run("%%execute_with_scorep\n1")
     (line,) = outcome.stream().splitlines()
     assert "Instrumentation results" in line and not outcome.stream("stderr")
+
+
+EXTENSION = """import threading
+def load_ipython_extension(shell):
+    shell.push({"first": 1, "second": 1, "third": threading.Lock()})
+    shell.push({"hidden": 1}, interactive=False)
+    shell.register_magic_function(lambda line: line, "line", "same_again")
+def unload_ipython_extension(shell):
+    shell.drop_by_id({"second": 1})
+"""
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_an_extension_sets_its_variables_once(kernel, tmp_path, run):
+    """A clean process loads it, too, as the notebook's does if a cell elsewhere has."""
+    (tmp_path / "its_extension.py").write_text(EXTENSION)
+    head = f"%%execute_with_scorep --run={run}\n"
+    kernel.run(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n%load_ext its_extension")
+    kernel.run("second = 2; del first")
+    code = "print(sorted({'first', 'second', 'hidden'} & {*globals()}), second)\n%same_again x"
+    for each in (head + code, code):
+        assert kernel.run(each).stream().splitlines()[0] == "['hidden', 'second'] 2"
+    kernel.run("%unload_ext its_extension\nsecond = 3")
+    assert kernel.run(head + "second").result == "3"
+    kernel.run(head + "second = 4\n%load_ext its_extension\nsecond = 3; del first")
+    assert kernel.run(code).stream().splitlines()[0] == "['hidden', 'second'] 3"

@@ -249,6 +249,7 @@ test_nothing_is_lost(hf_session *session) {
     struct stat st;
     CHECK(unlink(other) == 0 && mkfifo(other, 0600) == 0);
     CHECK(hf_save_write(snapshot, other, NULL, NULL, NULL, NULL) == HF_E_SYSTEM);
+    CHECK(hf_save_read(other, NULL, drop_it, NULL, NULL, NULL) == HF_E_CORRUPT);
     CHECK(stat(other, &st) == 0 && S_ISFIFO(st.st_mode) && unlink(other) == 0);
     CHECK(symlink(path, other) == 0);
     OK(hf_save_write(snapshot, other, NULL, NULL, NULL, NULL));

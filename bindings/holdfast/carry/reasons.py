@@ -13,12 +13,13 @@ _SEARCH_MAX = 1000  # children of one object that the search for a culprit tries
 _SEARCH_DEPTH = 12
 
 
-def _carries(value):
+def _error_of(value):
+    """What encoding it raises; None if it is carried."""
     try:
         encode(value, lambda raw: (0, 0, raw.nbytes))
-    except Exception:
-        return False
-    return True
+    except Exception as error:
+        return error
+    return None
 
 
 def _children(value):
@@ -51,10 +52,11 @@ def _children(value):
                 yield f".{name}", getattr(value, name)
 
 
-def _culprit(value, path, met, depth):
+def _culprit(value, path, met, depth, refusal):
     """The first part of a value that isn't carried although all its own parts are, and the path to
     it. None if all parts that aren't carried were met before: parts of a plot refer to their axes,
-    which refer to their parts."""
+    which refer to their parts. `refusal`: what a codec says of a value that it refuses, or None. A part
+    of which that isn't said may be a lock, but isn't the reason."""
     if refused.reason(type(value)):
         return value, path
     is_last = True
@@ -62,10 +64,11 @@ def _culprit(value, path, met, depth):
         if step == _SEARCH_MAX or len(met) > _SEARCH_MAX or not depth:
             break
         if id(child) not in met:
-            if _carries(child):
+            error = _error_of(child)
+            if error is None or (refusal is not None and str(error) != refusal):
                 continue
             met.add(id(child))
-            found = _culprit(child, path + where, met, depth - 1)
+            found = _culprit(child, path + where, met, depth - 1, refusal)
             if found is not None:
                 return found
         is_last = False
@@ -74,9 +77,10 @@ def _culprit(value, path, met, depth):
 
 def explain(name, value, message):
     """Why `value` isn't carried: the type and path of the first part that isn't."""
-    path = name
+    path, error = name, _error_of(value)
+    refusal = str(error) if type(error) is ValueError else None
     try:
-        value, path = _culprit(value, name, {id(value)}, _SEARCH_DEPTH) or (value, name)
+        value, path = _culprit(value, name, {id(value)}, _SEARCH_DEPTH, refusal) or (value, name)
     except Exception:
         pass  # the walk runs the user's code, which may fail; then the message alone is shown
     return sentences.reason(type(value).__name__, path, message)

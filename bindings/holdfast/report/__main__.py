@@ -2,7 +2,9 @@
 
 import sys
 
+from holdfast.base import program
+
 from .command import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("holdfast.report", main))

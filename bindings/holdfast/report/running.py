@@ -206,6 +206,11 @@ def read_notebook(path: Path) -> NotebookNode:
         raise ValueError(str(error).partition("\n")[0][:200]) from None
     for number, cell in enumerate(node.get("cells", ()), 1):
         _complete(cell, f"cell {number}")
+    try:
+        nbformat.writes(node).encode()
+    except UnicodeEncodeError as error:  # an escape such as \ud800, which no client can send
+        found = ascii(error.object[error.start : error.end])
+        raise ValueError(f"it has the character {found}, which is half of a pair") from None
     return node
 
 
@@ -277,7 +282,9 @@ class _Runner:
         self.cells = [
             (index, cell)
             for index, cell in enumerate(node.cells)
-            if cell.cell_type == "code" and cell.source.strip()
+            if cell.cell_type == "code"
+            and cell.source.strip()
+            and "skip-execution" not in cell.metadata.get("tags", ())  # nbclient runs none
         ]
         self._numbers = {index: number for number, (index, _) in enumerate(self.cells, 1)}
         self.client = NotebookClient(

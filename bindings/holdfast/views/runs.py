@@ -301,6 +301,11 @@ def _position(runs: list[Run], which: Which) -> int:
                 f"was recorded into the same directory, {later['trace']}"
             )
     if not os.path.lexists(runs[at]["trace"]):
+        if "\ufffd" in runs[at]["trace"]:
+            raise ViewError(
+                f"{runs[at]['trace']} isn't UTF-8: %trace ls lists what is in the current directory, and"
+                " %trace DIRECTORY shows it"
+            )
         raise ViewError(
             f"the trace of In[{runs[at]['number']}] is gone: {runs[at]['trace']} was removed or moved;"
             " %trace ls lists what there is"

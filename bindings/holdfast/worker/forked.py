@@ -142,7 +142,7 @@ class Forked:
         _store._start_timers()
         main.channel.begin_anew()
         main.shell.ends_with_cell = True
-        main.shell.history_manager.enabled = False  # the main worker writes it
+        main.shell.history_manager.only_read()
         main.begin_fork()
         handles.table.begin_anew()
         device_lease.leases.answers, device_lease.leases.durable = False, True

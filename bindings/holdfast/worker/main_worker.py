@@ -366,7 +366,10 @@ class MainWorker(Worker):
         """Prepare a commit of what changed since the last one: what Names.save() reports, the names
         that can have been touched, and why they are all."""
         if not self.forked.is_one:  # of which changes() names them
-            for name, why in plain_settings.staying(self.shell).items():
+            staying, waiting = plain_settings.staying(self.shell), state.losses.waiting
+            for name in waiting.keys() & plain_settings.rows.keys() - staying.keys():
+                del waiting[name]  # the notebook has set it back before a cell could report it
+            for name, why in staying.items():
                 state.losses.note(name, why)
         self.shell.patches.collect()  # first: it finds which attributes others are to look at
         self._committed_state = state.capture(self.shell)

@@ -56,7 +56,8 @@ def addresses_alone(names: t.Sequence[str]) -> None:
     tail = (
         " (id(), pointers). In the notebook the objects have other addresses: take them again there"
     )
-    _say_of("valid only in this cell's process: the addresses in ", names, tail)
+    texts = [_as_text(name) for name in names]
+    _say_of("valid only in this cell's process: the addresses in ", texts, tail)
 
 
 def descriptors_alone(names: t.Sequence[str]) -> None:
@@ -65,7 +66,8 @@ def descriptors_alone(names: t.Sequence[str]) -> None:
         " (os.open(), os.pipe()). In the notebook these numbers are nothing, or other files: use open(),"
         " os.fdopen() or a plain cell"
     )
-    _say_of("valid only in this cell's process: the descriptors in ", names, tail)
+    texts = [_as_text(name) for name in names]
+    _say_of("valid only in this cell's process: the descriptors in ", texts, tail)
 
 
 def not_carried_back(reasons: t.Mapping[str, str]) -> None:

@@ -35,6 +35,7 @@ from .control import Frame
 from .event_cost import Counted, event_cost
 from .ipython import frames
 from .settings import process_settings
+from .settings.module_files import working_directory
 
 if t.TYPE_CHECKING:
     from holdfast import _recorder
@@ -276,7 +277,8 @@ def _of_code(span: t.Mapping[str, t.Mapping[str, int]]) -> tuple[float, float, i
 def refuse(shell: t.Any, error: Exception) -> ErrorContent:
     """The content of the reply of a cell that did not run, since it could not be recorded."""
     advice = _DIRECTORY_ADVICE if isinstance(error, OSError) else _ADVICE
-    said = f"the cell did not run: {error}. {advice}"
+    is_gone = isinstance(error, FileNotFoundError) and not working_directory()
+    said = f"the cell did not run: {_GONE if is_gone else error}. {advice}"
     name, shown = type(error).__name__, [f"{type(error).__name__}: {said}"]
     shell._showtraceback(type(error), said, shown)
     return {"status": "error", "ename": name, "evalue": said, "traceback": shown}
@@ -286,6 +288,7 @@ _ADVICE = (
     "Change the settings, or run the cell without %%execute_with_scorep; HOLDFAST_RECORDER=builtin "
     "(%env) records without Score-P."
 )
+_GONE = "the working directory was removed"
 _DIRECTORY_ADVICE = (
     "Choose another directory with SCOREP_EXPERIMENT_DIRECTORY (%env, %%scorep_env), or run the "
     "cell without %%execute_with_scorep."

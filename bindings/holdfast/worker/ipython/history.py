@@ -31,6 +31,7 @@ class History(HistoryManager):
     """Its thread is woken by the first line of several."""
 
     _awake = False  # the thread has lines to write, and will look for more before it does
+    _only_reads = False  # not by `enabled`, which is the user's, and is carried like other options
 
     def __init__(self, **kwargs: t.Any):
         self._beginning = threading.RLock()
@@ -91,6 +92,10 @@ class History(HistoryManager):
                 if thread is not None:
                     del thread.stop
                 self.save_thread = thread
+
+    def only_read(self) -> None:
+        """In a fork for one cell: the notebook's own process writes its lines."""
+        self._only_reads, self._due = True, False
 
     def resume(self) -> None:
         """In a fork that goes on in its dead process's place: with a thread of its own. Lines that
@@ -155,7 +160,7 @@ class History(HistoryManager):
                 if flag.wait(_PAUSE_SECONDS) or len(self.db_input_cache) == count:
                     break
             self._awake = False  # before it looks: a line that comes now wakes it again
-        if not self.enabled:
+        if not self.enabled or self._only_reads:
             return
         with aside.counted(), self._writing:
             with self.db_input_cache_lock:

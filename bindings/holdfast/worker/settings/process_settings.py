@@ -296,7 +296,8 @@ def _set_no_hooks(new: bool) -> None:
         sys.set_asyncgen_hooks(loop._asyncgen_firstiter_hook, loop._asyncgen_finalizer_hook)
 
 
-_LOOP = [False, 0.1]
+# As asyncio begins.
+_LOOP = [sys.flags.dev_mode or bool(os.environ.get("PYTHONASYNCIODEBUG")), 0.1]
 
 
 def _loop() -> list[t.Any]:
@@ -436,7 +437,7 @@ plain_settings.rows |= {
     "the session and process group": Row(
         "os", lambda: [os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid()], of_process=True
     ),
-    "the working directory, which was removed": Row(
+    "a working directory that was removed": Row(
         "os", lambda: not working_directory(), fresh=False, of_process=True
     ),
     "signal.set_wakeup_fd()": Row("signal", lambda: wakeup_descriptor(), of_process=True),

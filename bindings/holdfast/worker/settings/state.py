@@ -212,18 +212,24 @@ def _extensions(shell: t.Any) -> list[str]:
 
 
 def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
-    """Load and unload them, without their output: the notebook has seen it when it did so first."""
+    """Load and unload them, without their output and the variables that they set: the notebook has seen both when
+    it did so first, and may have changed the variables since."""
     from IPython.utils.capture import capture_output
 
     here = _extensions(shell)
-    for name in old or ():
-        if name in here and name not in new:
-            with capture_output():
-                shell.extension_manager.unload_extension(name)
-    for name in new:
-        if name not in here:
-            with capture_output():
-                shell.extension_manager.load_extension(name)
+    gone = [name for name in old or () if name in here and name not in new]
+    missing = [name for name in new if name not in here]
+    if gone or missing:
+        namespace, before = shell.user_ns, dict(shell.user_ns)
+        for change, names in (("unload_extension", gone), ("load_extension", missing)):
+            for name in names:
+                with capture_output():
+                    getattr(shell.extension_manager, change)(name)
+        for name in namespace.keys() - before.keys():
+            del namespace[name]
+        for name, value in before.items():
+            if name not in namespace or namespace[name] is not value:
+                namespace[name] = value
 
 
 def _submodules(shell: t.Any) -> list[str]:
