@@ -171,7 +171,7 @@ class Codec:
         """
         return None
 
-    def table(self, value: t.Any) -> tuple[int, list[str], list[tuple[t.Any, ...]]] | None:
+    def table(self, value: t.Any) -> tuple[t.Any, ...] | None:
         """Say what the columns of a table are, for programs in other languages.
 
         Parameters
@@ -186,7 +186,12 @@ class Codec:
             tuple of the places of its columns; an array whose last axis are the rows, of one column
             or with one axis more for several, or None if there is none; None, or an array of bytes
             whose bits, the lowest first, say which rows have a value; and the columns' type, whose text
-            people read. None if it is no table, or one whose columns can't be named.
+            people read. Behind the parts may be a list of columns in Arrow's form that the parts don't
+            describe: the column's place, what it is, and its name, or None for that of the table. It is an
+            object that exports an Arrow stream; a description, ``(format, flags, missing, arrays,
+            dictionary)``, as `shm_store/arrays/table_export.c` has it; or a text that says why it has no
+            such form. With a list of places it is a table of those. The place behind the last column is the
+            index. None if it is no table, or one whose columns can't be named.
         """
         return None
 
@@ -271,7 +276,7 @@ def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | Non
     return codec.shares
 
 
-def table_of(value: t.Any) -> tuple[int, list[str], list[tuple[t.Any, ...]]] | None:
+def table_of(value: t.Any) -> tuple[t.Any, ...] | None:
     """Describe a value if it is a table, as `Codec.table` does.
 
     Parameters
