@@ -291,9 +291,22 @@ def table_of(value: t.Any) -> tuple[t.Any, ...] | None:
     """
     codec = find(type(value))
     try:
-        return None if codec is None else codec.table(value)
+        table = None if codec is None else codec.table(value)
+        return None if table is None else (*table[:2], _merged(table[2]), *table[3:])
     except Exception:  # a library's inner parts changed: the table is carried all the same
         return None
+
+
+def _merged(parts: t.Iterable[tuple[t.Any, ...]]) -> list[tuple[t.Any, ...]]:
+    """The parts of a table, with one for all columns of a type that have no array."""
+    arrays: list[tuple[t.Any, ...]] = []
+    others: dict[t.Any, list[int]] = {}
+    for part in parts:
+        if part[1] is None:
+            others.setdefault(part[3], []).extend(part[0])
+        else:
+            arrays.append(part)
+    return arrays + [(places, None, None, kind) for kind, places in others.items()]
 
 
 def names_of_columns(labels: t.Iterable[t.Any]) -> list[str] | None:

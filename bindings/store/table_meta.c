@@ -106,8 +106,8 @@ put_table(msgpack_packer *to, hfi_places *places, PyObject *table, int with_node
     if (!PyArg_ParseTuple(table, "OO!O!|O!", &rows, &PyList_Type, &names, &PyList_Type,
                           &parts, &PyList_Type, &nodes))
         return -1;
-    with_nodes = with_nodes && nodes && PyList_GET_SIZE(nodes);
-    msgpack_pack_array(to, with_nodes ? 4 : 3);
+    int has_nodes = nodes && PyList_GET_SIZE(nodes);
+    msgpack_pack_array(to, has_nodes ? 4 : 3);
     msgpack_pack_int64(to, PyLong_AsLongLong(rows));
     msgpack_pack_array(to, (size_t)PyList_GET_SIZE(names));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++)
@@ -116,7 +116,9 @@ put_table(msgpack_packer *to, hfi_places *places, PyObject *table, int with_node
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parts); i++)
         if (put_part(to, places, PyList_GET_ITEM(parts, i)) < 0)
             return -1;
-    if (with_nodes && hfi_table_nodes_put(to, places, nodes) < 0)
+    if (has_nodes && !with_nodes)
+        msgpack_pack_nil(to);
+    else if (has_nodes && hfi_table_nodes_put(to, places, nodes) < 0)
         return -1;
     return PyErr_Occurred() ? -1 : 0;
 }

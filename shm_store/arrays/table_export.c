@@ -478,8 +478,11 @@ find_nodes(export *to, const unsigned char **ret_nodes) {
     int64_t column = 0;
     if (at.at == at.end)
         return HF_OK;
-    int failed = hfi_unpacker_next(&at, &item) != HF_OK ||
-                 item.kind != HFI_ITEM_ARRAY || item.size % 2;
+    int failed = hfi_unpacker_next(&at, &item) != HF_OK;
+    if (!failed && item.kind == HFI_ITEM_NIL)
+        return hf_error_set(to->reterr, HF_DECLINED,
+                            "the table has too many columns for its description");
+    failed = failed || item.kind != HFI_ITEM_ARRAY || item.size % 2;
     for (size_t i = 0; !failed && i < item.size / 2; i++) {
         failed = take_integer(&at, to->layout.column_count, &column) < 0 ||
                  ret_nodes[column];

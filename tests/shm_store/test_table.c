@@ -277,6 +277,8 @@ test_lies_in_nodes(void) {
                  &array) == HF_E_CORRUPT);
     CHECK(export(session, "[4 3 [1 'a'] [1 [2 [1 0] 'x']] [1 0]]", &schema, &array) ==
           HF_E_CORRUPT);
+    CHECK(export(session, "[4 3 [1 'a'] [1 [2 [1 0] 'x']] ~]", &schema, &array) ==
+          HF_DECLINED); /* too many columns */
     CHECK(export(session, "[4 9 [1 'a'] [1 [6 [1 0] '<f8' ~ 0 0 0]] [0]]", &schema,
                  &array) == HF_DECLINED); /* elements that overlap */
     end_session(session);
