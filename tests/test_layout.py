@@ -60,7 +60,8 @@ ARROWS = {
     "worker": {"shm_store/include", "kernel/workers"},  # frames, on both sides
     "bindings/store": PUBLIC
     | {"worker", "serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"}
-    | {"kernel/workers"},  # the table of frames
+    | {"kernel/workers"}  # the table of frames
+    | {"shm_store/arrays"},  # Arrow's types and structs
     "bindings/monitor": {"monitor/include"},
     "bindings/recorder": PUBLIC | {"recorder"},
     "bindings/views": PUBLIC | {"recorder", "shm_store/base"},  # definitions and profiles
@@ -178,8 +179,9 @@ TESTED_BY = {
     "tests/bindings/test_control.py": "bindings/store/channel_type.c",
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_array_reader.py": """
-        bindings/store/member_meta.c
-        bindings/store/table_meta.c serializers/python/array_meta.c""",
+        bindings/store/member_meta.c serializers/python/array_meta.c""",
+    "tests/shm_store/test_table.c": """
+        shm_store/arrays/arrow_format.c shm_store/arrays/arrow_nodes.c shm_store/arrays/arrow_values.c""",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_session_mapping.py": "serializers/python/foreign.c",

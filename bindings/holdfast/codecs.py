@@ -171,7 +171,7 @@ class Codec:
         """
         return None
 
-    def table(self, value: t.Any) -> tuple[int, list[str], list[tuple[t.Any, ...]]] | None:
+    def table(self, value: t.Any) -> tuple[t.Any, ...] | None:
         """Say what the columns of a table are, for programs in other languages.
 
         Parameters
@@ -186,7 +186,12 @@ class Codec:
             tuple of the places of its columns; an array whose last axis are the rows, of one column
             or with one axis more for several, or None if there is none; None, or an array of bytes
             whose bits, the lowest first, say which rows have a value; and the columns' type, whose text
-            people read. None if it is no table, or one whose columns can't be named.
+            people read. Behind the parts may be a list of columns in Arrow's form that the parts don't
+            describe: the column's place, what it is, and its name, or None for that of the table. It is an
+            object that exports an Arrow stream; a description, ``(format, flags, missing, arrays,
+            dictionary)``, as `shm_store/arrays/table_export.c` has it; or a text that says why it has no
+            such form. With a list of places it is a table of those. The place behind the last column is the
+            index. None if it is no table, or one whose columns can't be named.
         """
         return None
 
@@ -271,7 +276,7 @@ def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | Non
     return codec.shares
 
 
-def table_of(value: t.Any) -> tuple[int, list[str], list[tuple[t.Any, ...]]] | None:
+def table_of(value: t.Any) -> tuple[t.Any, ...] | None:
     """Describe a value if it is a table, as `Codec.table` does.
 
     Parameters
@@ -286,9 +291,22 @@ def table_of(value: t.Any) -> tuple[int, list[str], list[tuple[t.Any, ...]]] | N
     """
     codec = find(type(value))
     try:
-        return None if codec is None else codec.table(value)
+        table = None if codec is None else codec.table(value)
+        return None if table is None else (*table[:2], _merged(table[2]), *table[3:])
     except Exception:  # a library's inner parts changed: the table is carried all the same
         return None
+
+
+def _merged(parts: t.Iterable[tuple[t.Any, ...]]) -> list[tuple[t.Any, ...]]:
+    """The parts of a table, with one for all columns of a type that have no array."""
+    arrays: list[tuple[t.Any, ...]] = []
+    others: dict[t.Any, list[int]] = {}
+    for part in parts:
+        if part[1] is None:
+            others.setdefault(part[3], []).extend(part[0])
+        else:
+            arrays.append(part)
+    return arrays + [(places, None, None, kind) for kind, places in others.items()]
 
 
 def names_of_columns(labels: t.Iterable[t.Any]) -> list[str] | None:

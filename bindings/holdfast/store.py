@@ -18,6 +18,8 @@ A `Session` is a mapping whose content other processes see from one commit to th
 Arrays are mapped copy-on-write: reading them costs nothing, and writing to one touches private pages
 that no other process sees before the next commit. Names that share objects or memory still share them in
 the process that opens the session. Without NumPy an array is a read-only memoryview with its format and shape.
+Without its library a table of pandas, Polars or Arrow is a `Table`, which whatever reads Arrow takes, by
+``__arrow_c_stream__``: DuckDB, Polars, pyarrow.
 
 A session lives until `destroy`, or until nothing uses it and `holdfast gc` removes it; `close` detaches this
 process only. Arrays of a closed session stay valid.
@@ -47,6 +49,7 @@ from ._store import (
     NoSpaceError,
     NotFoundError,
     Region,
+    Table,
     collect,
     disable_numpy_allocator,
     enable_arrow_pool,
@@ -70,6 +73,7 @@ __all__ = [
     "NotFoundError",
     "Region",
     "Session",
+    "Table",
     "UnserializableError",
     "collect",
     "disable_numpy_allocator",
@@ -88,6 +92,12 @@ _NOT_THE_OWNER = (
     " that process, or use a session of your own"
 )
 _OPENED_READONLY = "the session was opened for reading only: open it without readonly=True to change it, or copy what it has"
+_LIBRARIES = (
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+)  # those whose values can be looked at without them
 _STATE = "\1"  # that of a process's state, which only a notebook's session has
 
 
@@ -156,8 +166,14 @@ class Session(_store.Session, collections.abc.MutableMapping[str, t.Any]):  # ty
         return values[name]
 
     def _without_library(self, name: str, why: str) -> t.Any:
-        """Look at an array where NumPy isn't installed. A commit leaves it as it is."""
-        view = self._names.view(name) if importlib.util.find_spec("numpy") is None else None
+        """Look at an array or a table whose library isn't installed. A commit leaves it as it is."""
+        lacks = {library for library in _LIBRARIES if importlib.util.find_spec(library) is None}
+        view: t.Any = self._names.view(name) if "numpy" in lacks else None
+        if view is None and lacks:
+            try:
+                view = self._names.table(name)
+            except BufferError as error:
+                why = f"{why}. Without its library: {error}"
         if view is None:
             raise Error(f"{name}: {why}")
         return view

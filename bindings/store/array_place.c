@@ -76,8 +76,28 @@ find_in_payload(hfi_places *places, const hfi_array_view *view, uint64_t *ret_of
     }
     if (!*known)
         return 0;
-    *ret_offset = *known - 1u + (uint64_t)((char *)view->data - view->low);
+    size_t place = *known - 1u;
+    if (view->low_size > places->payload_size - place ||
+        memcmp(places->payload + place, view->low, view->low_size) != 0) {
+        /* What was found is like the first bytes only. */
+        const char *found = search_payload(places, view, 0);
+        if (!found)
+            return 0;
+        place = (size_t)(found - places->payload);
+    }
+    *ret_offset = place + (uint64_t)((char *)view->data - view->low);
     return 1;
+}
+
+int
+hfi_places_find(hfi_places *places, const void *bytes, size_t size,
+                hfi_bytes_place *ret_place) {
+    hfi_array_view view = {.data = (void *)(uintptr_t)bytes,
+                           .low = (char *)(uintptr_t)bytes};
+    view.low_size = size;
+    ret_place->is_buffer =
+        find_in_buffers(places, &view, &ret_place->buffer, &ret_place->offset);
+    return ret_place->is_buffer || find_in_payload(places, &view, &ret_place->offset);
 }
 
 int

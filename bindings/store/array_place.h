@@ -24,6 +24,17 @@ void hfi_places_init(hfi_places *ret_places, const hfi_entry_sink *sink,
                      const void *payload, size_t payload_size);
 void hfi_places_fini(hfi_places *places);
 
+/* Where bytes are. */
+typedef struct hfi_bytes_place {
+    uint64_t offset;
+    uint32_t buffer;
+    int is_buffer; /* 0: in the payload */
+} hfi_bytes_place;
+
+/* 1 if bytes that an encoder wrote are in the entry, or the same bytes; 0 if not. */
+int hfi_places_find(hfi_places *places, const void *bytes, size_t size,
+                    hfi_bytes_place *ret_place);
+
 /* An array, its type, and where its first element is. */
 typedef struct hfi_array_place {
     hfi_array_view view;

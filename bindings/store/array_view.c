@@ -13,7 +13,6 @@
  */
 #include "array_view.h"
 
-#include <holdfast/array.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -26,7 +25,8 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t),
 typedef struct array_object {
     PyObject_HEAD hfi_attachment *attachment;
     hf_array array;
-    Py_ssize_t size; /* bytes of all elements */
+    struct ArrowArray owner; /* of a column: has the memory. Else without a release */
+    Py_ssize_t size;         /* bytes of all elements */
     char format[16];
 } array_object;
 
@@ -101,6 +101,8 @@ array_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     hf_array_release(&as_array(self)->array);
     hfi_attachment_release(as_array(self)->attachment);
+    if (as_array(self)->owner.release)
+        as_array(self)->owner.release(&as_array(self)->owner);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -128,6 +130,32 @@ size_of(const hf_array *array) {
     return size;
 }
 
+/* The object's memoryview; None if its elements have no format. Takes `object`. */
+static PyObject *
+look_consume(PyObject *object, const hf_array *array) {
+    as_array(object)->array = *array;
+    as_array(object)->size = size_of(array);
+    PyObject *view;
+    if (write_format(array, as_array(object)->format, sizeof as_array(object)->format))
+        view = PyMemoryView_FromObject(object);
+    else
+        view = Py_NewRef(Py_None);
+    Py_DECREF(object);
+    return view;
+}
+
+PyObject *
+hfi_array_view_new_consume(hfi_state *state, const hf_array *array,
+                           struct ArrowArray *owner) {
+    PyObject *object = state->array_type->tp_alloc(state->array_type, 0);
+    if (!object) {
+        owner->release(owner);
+        return NULL;
+    }
+    as_array(object)->owner = *owner;
+    return look_consume(object, array);
+}
+
 PyObject *
 hfi_names_view(PyObject *self, PyObject *name) {
     hfi_names *names = hfi_names_of(self);
@@ -151,13 +179,5 @@ hfi_names_view(PyObject *self, PyObject *name) {
         return NULL;
     }
     as_array(object)->attachment = hfi_attachment_acquire(names->attachment);
-    as_array(object)->array = array;
-    as_array(object)->size = size_of(&array);
-    PyObject *view;
-    if (write_format(&array, as_array(object)->format, sizeof as_array(object)->format))
-        view = PyMemoryView_FromObject(object);
-    else
-        view = Py_NewRef(Py_None);
-    Py_DECREF(object);
-    return view;
+    return look_consume(object, &array);
 }

@@ -114,6 +114,7 @@ state_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->region_type);
     Py_VISIT(state->memory_type);
     Py_VISIT(state->array_type);
+    Py_VISIT(state->table_type);
     Py_VISIT(state->names_type);
     Py_VISIT(state->channel_type);
     Py_VISIT(state->error);
@@ -135,6 +136,7 @@ state_clear(PyObject *module) {
     Py_CLEAR(state->region_type);
     Py_CLEAR(state->memory_type);
     Py_CLEAR(state->array_type);
+    Py_CLEAR(state->table_type);
     Py_CLEAR(state->names_type);
     Py_CLEAR(state->channel_type);
     Py_CLEAR(state->error);

@@ -21,6 +21,7 @@ typedef struct hfi_state {
     PyTypeObject *region_type;
     PyTypeObject *memory_type;
     PyTypeObject *array_type;
+    PyTypeObject *table_type;
     PyTypeObject *names_type;
     PyTypeObject *channel_type;
     PyObject *error; /* Error, the base of the following */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "array_view.h"
+#include "table_view.h"
 #include "codec_call.h"
 #include "names.h"
 #include "names_format.h"
@@ -509,6 +510,26 @@ PyDoc_STRVAR(names_view_doc,
              "CorruptError\n"
              "    The array's description is damaged.");
 
+PyDoc_STRVAR(names_table_doc,
+             "table($self, name, /)\n"
+             "--\n\n"
+             "Look at a table of the known generation without its library.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "name : str\n"
+             "    The name.\n\n"
+             "Returns\n"
+             "-------\n"
+             "Table or None\n"
+             "    None if there is no table under this name, or one that isn't "
+             "described.\n\n"
+             "Raises\n"
+             "------\n"
+             "BufferError\n"
+             "    A column can't be exported: the message has its name.\n"
+             "CorruptError\n"
+             "    The table's description is damaged.");
+
 PyDoc_STRVAR(names_keys_doc,
              "keys($self, /)\n"
              "--\n\n"
@@ -580,6 +601,7 @@ static PyMethodDef names_methods[] = {
      names_populate_doc},
     {"discard", names_discard, METH_O, names_discard_doc},
     {"view", hfi_names_view, METH_O, names_view_doc},
+    {"table", hfi_names_table, METH_O, names_table_doc},
     {"readmit", names_readmit, METH_O, names_readmit_doc},
     {"_load_class", hfi_names_load_class, METH_O, "For holdfast.carry.restoring."},
     {NULL, NULL, 0, NULL}};

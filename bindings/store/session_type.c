@@ -178,7 +178,13 @@ session_open(PyObject *cls, PyObject *args, PyObject *kwargs) {
 }
 
 static PyObject *
-session_from_fd(PyObject *cls, PyObject *number) {
+session_from_fd(PyObject *cls, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"", "readonly", NULL};
+    PyObject *number;
+    int readonly = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$p:from_fd", names, &number,
+                                     &readonly))
+        return NULL;
     int fd = PyObject_AsFileDescriptor(number);
     if (fd < 0)
         return NULL;
@@ -186,11 +192,15 @@ session_from_fd(PyObject *cls, PyObject *number) {
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = hf_session_open_fd(fd, &session, &error);
+    status = (readonly ? hf_session_open_fd_readonly : hf_session_open_fd)(fd, &session,
+                                                                           &error);
     Py_END_ALLOW_THREADS
     if (status != HF_OK)
         return hfi_raise(hfi_state_of((PyTypeObject *)cls), status, &error);
-    return session_wrap((PyTypeObject *)cls, session);
+    PyObject *self = session_wrap((PyTypeObject *)cls, session);
+    if (self)
+        as_session(self)->readonly = (char)readonly;
+    return self;
 }
 
 /* Waits of other threads end, each with an error. A wake-up can come too early, when the
@@ -464,13 +474,15 @@ PyDoc_STRVAR(open_doc, "open($type, name, /, *, readonly=False)\n"
                        "no room for a process.");
 
 PyDoc_STRVAR(from_fd_doc,
-             "from_fd($type, fd, /)\n"
+             "from_fd($type, fd, /, *, readonly=False)\n"
              "--\n\n"
              "Attach to a session by a descriptor of its object.\n\n"
              "Parameters\n"
              "----------\n"
              "fd : int or object with fileno()\n"
-             "    The descriptor, for example a session's `fd`. It is duplicated.\n\n"
+             "    The descriptor, for example a session's `fd`. It is duplicated.\n"
+             "readonly : bool\n"
+             "    Whether this process only reads it: as `open` has it.\n\n"
              "Returns\n"
              "-------\n"
              "Session\n"
@@ -616,7 +628,8 @@ static PyMethodDef session_methods[] = {
      create_doc},
     {"open", HFI_METHOD(session_open), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      open_doc},
-    {"from_fd", session_from_fd, METH_O | METH_CLASS, from_fd_doc},
+    {"from_fd", HFI_METHOD(session_from_fd), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     from_fd_doc},
     {"close", session_close, METH_NOARGS, close_doc},
     {"destroy", session_destroy, METH_NOARGS, destroy_doc},
     {"info", session_info, METH_NOARGS, info_doc},

@@ -17,6 +17,7 @@
 #include "module_functions.h"
 #include "names_type.h"
 #include "plain.h"
+#include "table_view.h"
 #include "tuning/tuning.h"
 
 /* ---- the walk over objects ------------------------------------------------------ */
@@ -211,6 +212,7 @@ store_exec(PyObject *module) {
         add_type(module, &hfi_region_spec, &state->region_type) < 0 ||
         add_type(module, &hfi_memory_spec, &state->memory_type) < 0 ||
         add_type(module, &hfi_array_object_spec, &state->array_type) < 0 ||
+        add_type(module, &hfi_table_object_spec, &state->table_type) < 0 ||
         add_type(module, &hfi_names_spec, &state->names_type) < 0 ||
         add_type(module, &hfi_channel_spec, &state->channel_type) < 0 ||
         hfi_state_add_errors(module, state) < 0 || add_codecs(state) < 0 ||

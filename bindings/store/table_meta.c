@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "imported.h"
+#include "table_nodes.h"
 
 #define META_MOST 60000 /* of the 64 KiB that an entry's meta may have */
 
@@ -100,12 +101,13 @@ put_part(msgpack_packer *to, hfi_places *places, PyObject *part) {
 }
 
 static int
-put_table(msgpack_packer *to, hfi_places *places, PyObject *table) {
-    PyObject *rows, *names, *parts;
-    if (!PyArg_ParseTuple(table, "OO!O!", &rows, &PyList_Type, &names, &PyList_Type,
-                          &parts))
+put_table(msgpack_packer *to, hfi_places *places, PyObject *table, int with_nodes) {
+    PyObject *rows, *names, *parts, *nodes = NULL;
+    if (!PyArg_ParseTuple(table, "OO!O!|O!", &rows, &PyList_Type, &names, &PyList_Type,
+                          &parts, &PyList_Type, &nodes))
         return -1;
-    msgpack_pack_array(to, 3);
+    int has_nodes = nodes && PyList_GET_SIZE(nodes);
+    msgpack_pack_array(to, has_nodes ? 4 : 3);
     msgpack_pack_int64(to, PyLong_AsLongLong(rows));
     msgpack_pack_array(to, (size_t)PyList_GET_SIZE(names));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++)
@@ -114,6 +116,10 @@ put_table(msgpack_packer *to, hfi_places *places, PyObject *table) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parts); i++)
         if (put_part(to, places, PyList_GET_ITEM(parts, i)) < 0)
             return -1;
+    if (has_nodes && !with_nodes)
+        msgpack_pack_nil(to);
+    else if (has_nodes && hfi_table_nodes_put(to, places, nodes) < 0)
+        return -1;
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -132,7 +138,12 @@ hfi_table_meta(hfi_places *places, PyObject *value) {
     msgpack_sbuffer_init(&buffer);
     msgpack_packer_init(&packer, &buffer, msgpack_sbuffer_write);
     PyObject *result = NULL;
-    if (put_table(&packer, places, table) == 0)
+    int done = put_table(&packer, places, table, 1) == 0;
+    if (done && buffer.size > META_MOST) { /* those of NumPy may still be mapped */
+        buffer.size = 0;
+        done = put_table(&packer, places, table, 0) == 0;
+    }
+    if (done)
         result = buffer.size <= META_MOST
                      ? PyBytes_FromStringAndSize(buffer.data, (Py_ssize_t)buffer.size)
                      : Py_NewRef(Py_None);

@@ -3,18 +3,17 @@
  * A table is in a pickle. Its entry, or that of the name if it is in a group, says of
  * each column where its memory is. A column is then an array like others.
  */
+#include "table_access.h"
+
 #include <string.h>
 
 #include "array_access.h"
 #include "base/argument.h"
 #include "base/struct_size.h"
-#include "table_layout.h"
 
-/* Read what the entry of `key` says of its table. `ret_entry` has the memory. The caller
- * finishes the layout, on failure too. */
-static hf_status
-find_table(hf_snapshot *snapshot, const char *key, size_t key_size, hf_entry *ret_entry,
-           hfi_table_layout *ret_layout, hf_error *reterr) {
+hf_status
+hfi_table_find(hf_snapshot *snapshot, const char *key, size_t key_size,
+               hf_entry *ret_entry, hfi_table_layout *ret_layout, hf_error *reterr) {
     hfi_array_layout meta;
     *ret_layout = (hfi_table_layout){.rows = 0};
     hf_status status = hf_snapshot_find(snapshot, key, key_size, ret_entry, reterr);
@@ -47,7 +46,7 @@ hf_table_each(hf_snapshot *snapshot, const char *key, size_t key_size,
     HFI_NEED(reterr, snapshot, key, visit);
     hf_entry entry = {.struct_size = sizeof entry};
     hfi_table_layout layout;
-    hf_status status = find_table(snapshot, key, key_size, &entry, &layout, reterr);
+    hf_status status = hfi_table_find(snapshot, key, key_size, &entry, &layout, reterr);
     for (uint32_t i = 0; status == HF_OK && i < layout.column_count; i++) {
         const hfi_table_column *column = &layout.columns[i];
         if (visit(context, column->name, column->size,
@@ -67,18 +66,25 @@ find_column(const hfi_table_layout *layout, const char *name, size_t size) {
     return NULL;
 }
 
-/* The column's memory is `index` steps behind that of the part. HF_E_CORRUPT: that is
- * nowhere. */
+int
+hfi_table_column_place(const hfi_table_part *part, uint32_t index,
+                       hfi_memory_place *ret_place) {
+    int64_t at;
+    if (__builtin_mul_overflow(part->step, (int64_t)index, &at) ||
+        __builtin_add_overflow((int64_t)part->place.offset, at, &at) || at < 0)
+        return -1;
+    *ret_place = part->place;
+    ret_place->offset = (uint64_t)at;
+    return 0;
+}
+
 static hf_status
 open_column(hf_snapshot *snapshot, const hf_entry *entry, const hfi_table_part *part,
             uint32_t index, hf_array *ret_array, hf_error *reterr) {
-    hfi_memory_place place = part->place;
+    hfi_memory_place place;
     hf_array array = part->head;
-    int64_t at;
-    if (__builtin_mul_overflow(part->step, (int64_t)index, &at) ||
-        __builtin_add_overflow((int64_t)place.offset, at, &at) || at < 0)
+    if (hfi_table_column_place(part, index, &place) < 0)
         return hf_error_set(reterr, HF_E_CORRUPT, "a column is nowhere");
-    place.offset = (uint64_t)at;
     return hfi_array_open(snapshot, entry, &array, place,
                           part->has_valid ? &part->valid : NULL, ret_array, reterr);
 }
@@ -93,7 +99,7 @@ hf_array_of_column(hf_snapshot *snapshot, const char *key, size_t key_size,
     hf_status status = HFI_STRUCT_CHECK_OUTPUT(ret_array, hf_array, internal, reterr);
     if (status != HF_OK)
         return status;
-    status = find_table(snapshot, key, key_size, &entry, &layout, reterr);
+    status = hfi_table_find(snapshot, key, key_size, &entry, &layout, reterr);
     const hfi_table_column *found =
         status == HF_OK ? find_column(&layout, column, column_size) : NULL;
     const hfi_table_part *part = found ? &layout.parts[found->part] : NULL;

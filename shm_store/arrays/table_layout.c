@@ -1,8 +1,9 @@
 /* table_layout.c - what the meta of an entry says of a table.
  *
  * bindings/store/table_meta.c writes it: a list of the number of rows, the names of the
- * columns, and the parts. A part is a list that begins with the places of its columns in
- * the table. docs/formats.md says what follows.
+ * columns, the parts, and perhaps columns in Arrow's form (table_export.c). A part is a
+ * list that begins with the places of its columns in the table. docs/formats.md says
+ * what follows.
  *
  * Checked is all that needs no memory: each column has one part and a name of its own, in
  * UTF-8. Offsets are compared with the memory when a column is mapped.
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_PART = UINT32_MAX };
+enum { NO_PART = UINT32_MAX, NEST_MAX = 64 };
 
 /* ---- names ------------------------------------------------------------------------ */
 
@@ -40,8 +41,9 @@ character_width(const unsigned char *text, size_t size) {
                : 0;
 }
 
-static int
-is_utf8(const unsigned char *text, size_t size) {
+int
+hfi_is_utf8(const void *bytes, size_t size) {
+    const unsigned char *text = bytes;
     for (size_t at = 0, width; at < size; at += width)
         if ((width = character_width(text + at, size - at)) == 0)
             return 0;
@@ -163,7 +165,7 @@ take_names(hfi_unpacker *at, hfi_table_layout *layout, size_t count) {
     hfi_item item;
     for (size_t i = 0; i < count; i++) {
         if (hfi_unpacker_next(at, &item) != HF_OK || item.kind != HFI_ITEM_STR ||
-            !is_utf8(item.data, item.size))
+            !hfi_is_utf8(item.data, item.size))
             return -1;
         layout->columns[i] = (hfi_table_column){
             .name = (const char *)item.data, .size = item.size, .part = NO_PART};
@@ -174,8 +176,9 @@ take_names(hfi_unpacker *at, hfi_table_layout *layout, size_t count) {
 static hf_status
 read_table(hfi_table_layout *layout, hfi_unpacker *at, hf_error *reterr) {
     size_t size = 0, count = 0;
-    if (take_list(at, &size) < 0 || size != 3 || take_integer(at, &layout->rows) < 0 ||
-        layout->rows < 0 || take_list(at, &count) < 0)
+    if (take_list(at, &size) < 0 || (size != 3 && size != 4) ||
+        take_integer(at, &layout->rows) < 0 || layout->rows < 0 ||
+        take_list(at, &count) < 0)
         return HF_E_CORRUPT;
     layout->columns = calloc(count + 1, sizeof *layout->columns);
     if (!layout->columns)
@@ -193,6 +196,10 @@ read_table(hfi_table_layout *layout, hfi_unpacker *at, hf_error *reterr) {
     for (uint32_t i = 0; i < layout->column_count; i++)
         if (layout->columns[i].part == NO_PART)
             return HF_E_CORRUPT;
+    layout->arrow = *at;
+    if (size == 4 && hfi_unpacker_skip(at, NEST_MAX) != HF_OK)
+        return HF_E_CORRUPT;
+    layout->arrow.end = at->at;
     return at->at == at->end ? check_names(layout, reterr) : HF_E_CORRUPT;
 }
 

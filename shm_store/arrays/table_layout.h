@@ -31,12 +31,16 @@ typedef struct hfi_table_layout {
     hfi_table_part *parts;
     uint32_t part_count;
     int64_t rows;
+    hfi_unpacker arrow; /* the list of columns in Arrow's form; empty without */
 } hfi_table_layout;
 
-/* Read and check all of it. The caller finishes it, on failure too. HF_E_CORRUPT,
+/* Read and check all of it but `arrow`. The caller finishes it, on failure too. HF_E_CORRUPT,
  * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_table_layout_init(hfi_table_layout *ret_layout,
                                          const hfi_item *table, hf_error *reterr);
 void hfi_table_layout_fini(hfi_table_layout *layout);
+
+/* Whether the bytes are UTF-8. */
+int hfi_is_utf8(const void *bytes, size_t size);
 
 #endif

@@ -456,14 +456,18 @@ hf_session_open(const char *name, hf_session **ret_session, hf_error *reterr) {
     return open_name(name, 0, ret_session, reterr);
 }
 
+static void
+restrict_to_reading(hf_session *session) {
+    session->readonly = 1;
+    atomic_store(&session->slots[session->slot].readonly, 1);
+}
+
 hf_status
 hf_session_open_readonly(const char *name, hf_session **ret_session, hf_error *reterr) {
     HFI_NEED(reterr, name, ret_session);
     hf_status status = open_name(name, 0, ret_session, reterr);
-    if (!status) {
-        (*ret_session)->readonly = 1;
-        atomic_store(&(*ret_session)->slots[(*ret_session)->slot].readonly, 1);
-    }
+    if (!status)
+        restrict_to_reading(*ret_session);
     return status;
 }
 
@@ -484,6 +488,15 @@ hf_session_open_fd(int fd, hf_session **ret_session, hf_error *reterr) {
     if (copy < 0)
         return hf_error_set_errno(reterr, errno, "can't duplicate descriptor %d", fd);
     return attach_consume(copy, 0, ret_session, reterr);
+}
+
+hf_status
+hf_session_open_fd_readonly(int fd, hf_session **ret_session, hf_error *reterr) {
+    HFI_NEED(reterr, ret_session);
+    hf_status status = hf_session_open_fd(fd, ret_session, reterr);
+    if (!status)
+        restrict_to_reading(*ret_session);
+    return status;
 }
 
 /* ---- leaving and removing ---- */

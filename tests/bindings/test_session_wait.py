@@ -144,3 +144,22 @@ def test_arrays_of_a_reader_lie_elsewhere(reader):
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split()[0] == "1000000.0"
     assert ran.stdout.split()[1] == "0"
+
+
+def test_a_descriptor_is_opened_for_reading_as_well():
+    with store.Session.create(memfd=True) as owner:
+        owner["x"] = 1
+        owner.commit()
+        with store.Session.from_fd(owner.fd, readonly=True) as opened:
+            assert opened.readonly and opened["x"] == 1
+            with pytest.raises(store.AccessError, match="readonly=True"):
+                opened["x"] = 2
+            with pytest.raises(store.AccessError):
+                opened.publish(bytes(24))
+        with store.Session.from_fd(owner.fd) as opened:
+            assert not opened.readonly
+            opened["x"] = 2
+            opened.commit()
+        owner.refresh()
+        assert owner["x"] == 2
+        owner.destroy()

@@ -139,11 +139,18 @@ put_arrays(hf_commit *commit, hf_region *region) {
                       .meta_size = size + sizeof more - 1};
     OK(hf_commit_put(commit, &value, NULL));
     /* Of two columns in the payload, one with bits. */
-    static const char table[] = "\x81\xa5table\xc4\x20\x93\3\x92\xa1"
-                                "a\xa1"
-                                "b\x92"
-                                "\x96\x91\0\xa3<f8\xc0\x10\x08\0"
-                                "\x98\x91\1\xa3<i2\xc0\0\2\0\xc0\3";
+    static const char table[] =
+        "\x81\xa5table\xc4\x6c\x94\3\x92\xa1"
+        "a\xa1"
+        "b\x92"
+        "\x96\x91\0\xa3<f8\xc0\x10\x08\0"
+        "\x98\x91\1\xa3<i2\xc0\0\2\0\xc0\3"
+        /* In Arrow's form: a list of texts, and an index of codes
+                                 * of a dictionary. */
+        "\x94\0\x99\xa2+l\xc0\2\3\0\0\x96\xc0\0\0\xc0\0\x10\x91"
+        "\x99\xa1u\xa1v\2\0\0\0\x99\xc0\0\0\xc0\0\0\xc0\0\0\x90\xc0\xc0"
+        "\2\x99\xa1s\xa1i\2\3\0\2\x96\xc0\0\0\xc0\0\6\x90"
+        "\x99\xa1g\xc0\2\1\0\0\x96\xc0\0\0\xc0\0\x08\x90\xc0";
     value.key = "table", value.key_size = 5, value.codec = HFI_CODEC_PICKLE;
     value.meta = table, value.meta_size = sizeof table - 1;
     value.payload = hf_region_address(region), value.payload_size = 64;
@@ -427,6 +434,25 @@ went_well(hf_status status, const hf_error *error) {
 
 #define TRY(call) (error = (hf_error)HF_ERROR_INIT, went_well(call, &error))
 
+/* Consumers may read all that the export says. The checks of elements have read them. */
+static void
+export_table(hf_snapshot *snapshot, const char *key) {
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    hf_error error;
+    if (!TRY(hf_table_export(snapshot, key, strlen(key), &schema, &array, &error)))
+        return;
+    for (int64_t i = 0; i < array.n_children; i++) {
+        const struct ArrowArray *column = array.children[i];
+        CHECK(column->length == array.length && schema.children[i]->format[0]);
+        if (column->n_buffers && column->buffers[0])
+            read_bytes(column->buffers[0],
+                       (size_t)(column->offset + column->length + 7) / 8);
+    }
+    array.release(&array);
+    schema.release(&schema);
+}
+
 /* All bytes that an array says it has can be read. */
 static void
 read_array(hf_snapshot *snapshot, const char *key) {
@@ -459,6 +485,7 @@ read_snapshot(hf_session *session, hf_snapshot *snapshot) {
             read_entry(snapshot, &entry);
             (void)hf_session_quarantined(session, &entry);
             read_array(snapshot, keys[i]);
+            export_table(snapshot, keys[i]);
         }
 }
 

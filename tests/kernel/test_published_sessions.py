@@ -65,6 +65,8 @@ def test_published_where_it_can_not_be(kernel):
         assert outcome.status == "error"
         assert "only" in outcome.content["evalue"], outcome.content
     assert kernel.run("%holdfast publish now").status == "error"
+    said = kernel.run("x = 1\nholdfast.publish()").content["evalue"]
+    assert "saved by it in a cell after this one" in said
     assert kernel.run("%holdfast publish").status == "ok"
 
 
@@ -119,7 +121,7 @@ def test_a_session_without_a_name_is_opened_by_its_descriptor():
         said = history.run("publish", worker).splitlines()
         assert said[0] == "Saved: generation 1 of the session (which has no name)."
         assert re.fullmatch(
-            r'C: +hf_session_open_fd\(open\("/proc/\d+/fd/\d+", O_RDWR\), &session, &error\)',
+            r'C: +hf_session_open_fd_readonly\(open\("/proc/\d+/fd/\d+", O_RDWR\), &session, &error\)',
             said[1],
         )
         assert elsewhere(said[2].removeprefix("Python:").strip(), "print(s['mine'])") == "1"

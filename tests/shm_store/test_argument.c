@@ -66,6 +66,7 @@ try_sessions(void) {
     NEEDS("ret_session", hf_session_open("x", NULL, &error));
     NEEDS("name", hf_session_open_readonly(NULL, &other, &error));
     NEEDS("ret_session", hf_session_open_readonly("x", NULL, &error));
+    NEEDS("ret_session", hf_session_open_fd_readonly(0, NULL, &error));
     NEEDS("ret_session", hf_session_open_fd(0, NULL, &error));
     NEEDS("session", hf_session_wait(NULL, 0, 0, &error));
     NEEDS("session", hf_session_destroy(NULL, &error));
@@ -152,6 +153,12 @@ try_arrays(void) {
     NEEDS("snapshot", hf_table_each(NULL, "x", 1, visit_column, NULL, &error));
     NEEDS("key", hf_table_each(snapshot, NULL, 1, visit_column, NULL, &error));
     NEEDS("visit", hf_table_each(snapshot, "x", 1, NULL, NULL, &error));
+    struct ArrowSchema schema;
+    struct ArrowArray exported;
+    NEEDS("snapshot", hf_table_export(NULL, "x", 1, &schema, &exported, &error));
+    NEEDS("key", hf_table_export(snapshot, NULL, 1, &schema, &exported, &error));
+    NEEDS("ret_schema", hf_table_export(snapshot, "x", 1, NULL, &exported, &error));
+    NEEDS("ret_array", hf_table_export(snapshot, "x", 1, &schema, NULL, &error));
     OK(hf_commit_begin(session, &commit, NULL));
     NEEDS("commit", hf_array_put(NULL, "x", 1, &array, &error));
     NEEDS("key", hf_array_put(commit, NULL, 1, &array, &error));

@@ -8,7 +8,7 @@
 #include "text_fixture.h"
 
 /* Msgpack of a table in a short form: [ ] lists of up to nine items, whose number comes
- * first; numbers of one digit, `+` 300, `-` -8, `*` 2^62, `~` nil, and 'texts'. */
+ * first; numbers below 100, `+` 300, `-` -8, `*` 2^62, `~` nil, and 'texts'. */
 static text
 packed(const char *form) {
     text to = {.size = 0};
@@ -19,6 +19,8 @@ packed(const char *form) {
             add(&to, &byte, 1);
         } else if (byte >= '0' && byte <= '9') {
             byte = (unsigned char)(byte - '0');
+            if (at[1] >= '0' && at[1] <= '9')
+                byte = (unsigned char)(byte * 10 + *++at - '0');
             add(&to, &byte, 1);
         } else if (byte == '+') {
             add(&to, "\xcd\x01\x2c", 3);
@@ -125,6 +127,163 @@ test_columns(void) {
     end_session(session);
 }
 
+/* ---- by Arrow's interface --------------------------------------------------------- */
+
+/* The table's export; 'x' says that a column has no form by itself. */
+static hf_status export(hf_session *session, const char *form,
+                        struct ArrowSchema *ret_schema, struct ArrowArray *ret_array) {
+    hf_snapshot *snapshot;
+    hf_error error = HF_ERROR_INIT;
+    OK(put_table(session, form));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    hf_status status = hf_table_export(snapshot, "t", 1, ret_schema, ret_array, &error);
+    CHECK(status == HF_OK || error.message[0]);
+    hf_snapshot_release(snapshot); /* what was exported outlives it */
+    return status;
+}
+
+static void
+test_export(void) {
+    hf_session *session = new_session(0, 0);
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    OK(export(session, good, &schema, &array));
+    CHECK(!strcmp(schema.format, "+s") && schema.n_children == 3 && !schema.metadata);
+    CHECK(array.length == 3 && array.n_children == 3 && array.n_buffers == 1);
+    CHECK(!strcmp(schema.children[1]->format, "s") &&
+          !strcmp(schema.children[1]->name, "b"));
+    CHECK(array.children[1]->buffers[0] && array.children[1]->null_count == -1);
+    CHECK(!array.children[0]->buffers[0] && array.children[0]->null_count == 0);
+    CHECK(((const double *)array.children[2]->buffers[1])[0] == 1.0);
+    /* A child is taken out, and the rest is released. */
+    struct ArrowArray child = *array.children[2];
+    struct ArrowSchema name = *schema.children[2];
+    array.children[2]->release = NULL;
+    schema.children[2]->release = NULL;
+    struct ArrowArray moved = array;
+    moved.release(&moved);
+    schema.release(&schema);
+    CHECK(!moved.release && !schema.release);
+    CHECK(((const double *)child.buffers[1])[2] == 3.0 && !strcmp(name.name, "c"));
+    child.release(&child);
+    name.release(&name);
+    CHECK(!child.release && !name.release);
+    end_session(session);
+}
+
+/* A table of one column, 'a', of `rows` elements (a digit), with this node. */
+static hf_status
+export_node(hf_session *session, char rows, const char *node,
+            struct ArrowSchema *ret_schema, struct ArrowArray *ret_array) {
+    char form[400];
+    snprintf(form, sizeof form, "[4 %c [1 'a'] [1 [2 [1 0] 'x']] [2 0 %s]", rows, node);
+    return export(session, form, ret_schema, ret_array);
+}
+
+static void
+test_nodes(void) {
+    hf_session *session = new_session(0, 0);
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    static const char codes[] = "[9 'c' ~ 3 3 0 2 [6 ~ 0 0 ~ 6 3] [0]"
+                                "[9 'u' ~ 2 0 0 0 [9 ~ 0 0 ~ 0 0 ~ 0 0] [0] ~]]";
+    /* The codes are those of three bytes of zero: of a dictionary without elements. */
+    CHECK(export_node(session, '3', codes, &schema, &array) == HF_E_CORRUPT);
+    OK(export_node(session, '1',
+                   "[9 'C' ~ 1 1 0 0 [6 ~ 0 0 ~ 0 1] [0] "
+                   "[9 'u' ~ 2 1 0 0 [9 ~ 0 0 ~ 0 8 ~ 0 0] [0] ~]]",
+                   &schema, &array));
+    CHECK(schema.children[0]->flags == 1 && schema.children[0]->dictionary);
+    CHECK(array.children[0]->dictionary->length == 1);
+    array.release(&array), schema.release(&schema);
+    /* Bytes that say what is missing, and bools of a byte each. The eighth byte of the
+     * second number is 0x3f, the one before it 0xf0. */
+    OK(export_node(session, '3', "[9 'b' ~ 2 3 0 3 [6 ~ 13 3 ~ 14 3] [0] ~]", &schema,
+                   &array));
+    const unsigned char *const *bits =
+        (const unsigned char *const *)array.children[0]->buffers;
+    CHECK(array.children[0]->null_count == 2 && (bits[0][0] & 7) == 1);
+    CHECK((bits[1][0] & 7) == 3);
+    array.release(&array), schema.release(&schema);
+    /* A view of texts has the sizes of its buffers, of which there are none. */
+    CHECK(export_node(session, '1', "[9 'vu' ~ 2 1 0 0 [6 ~ 0 0 ~ 12 16] [0] ~]",
+                      &schema, &array) == HF_E_CORRUPT);
+    OK(export_node(session, '1', "[9 'vu' ~ 2 1 0 0 [9 ~ 0 0 ~ 0 16 ~ 0 8] [0] ~]",
+                   &schema, &array));
+    CHECK(array.children[0]->n_buffers == 4);
+    CHECK(*(const int64_t *)array.children[0]->buffers[3] == 8);
+    array.release(&array), schema.release(&schema);
+    OK(export_node(session, '2',
+                   "[9 '+s' ~ 2 2 0 0 [3 ~ 0 0] [2 "
+                   "[9 'n' 'n' 2 2 0 0 [0] [0] ~] [9 '+l' 'l' 2 2 0 0 [6 ~ 0 0 ~ 0 12]"
+                   " [1 [9 'g' 'v' 2 3 1 0 [6 ~ 0 0 ~ 0 32] [0] ~]] ~]] ~]",
+                   &schema, &array));
+    CHECK(array.children[0]->n_children == 2);
+    CHECK(array.children[0]->children[0]->null_count == 2);
+    array.release(&array), schema.release(&schema);
+    end_session(session);
+}
+
+static void
+test_lies_in_nodes(void) {
+    static const char *const lies[] = {
+        "[8 'c' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 3] [0]]",
+        "[9 'c' ~ 2 3 0 0 [3 ~ 0 0] [0] ~]",             /* a buffer too few */
+        "[9 'c' ~ 2 3 0 0 [9 ~ 0 0 ~ 0 3 ~ 0 3] [0] ~]", /* one too many */
+        "[9 'c' ~ 2 3 0 0 [5 ~ 0 0 ~ 0] [0] ~]",
+        "[9 'c' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 2] [0] ~]", /* too small */
+        "[9 'c' ~ 2 3 0 0 [6 ~ 0 0 ~ + 3] [0] ~]", /* outside */
+        "[9 'c' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 *] [0] ~]",
+        "[9 'c' ~ 2 3 0 0 [6 ~ 0 0 5 0 3] [0] ~]", /* no such buffer */
+        "[9 'c' ~ 2 3 0 0 [6 ~ 0 0 - 0 3] [0] ~]",
+        "[9 'c' ~ 2 3 * 0 [6 ~ 0 0 ~ 0 3] [0] ~]",
+        "[9 'c' ~ 2 3 - 0 [6 ~ 0 0 ~ 0 3] [0] ~]",
+        "[9 'c' ~ 2 2 0 0 [6 ~ 0 0 ~ 0 3] [0] ~]", /* not the table's length */
+        "[9 'c' ~ 9 3 0 0 [6 ~ 0 0 ~ 0 3] [0] ~]",
+        "[9 'c' ~ 2 3 0 5 [6 ~ 0 0 ~ 0 3] [0] ~]",
+        "[9 'c' ~ 2 3 0 1 [6 ~ 0 0 ~ 0 3] [0] ~]",  /* NaT of one byte */
+        "[9 'g' ~ 2 3 0 2 [6 ~ 0 0 ~ 0 24] [0] ~]", /* a code that is a float */
+        "[9 'c' ~ 2 3 1 2 [6 ~ 0 0 ~ 0 4] [0] ~]",
+        "[9 'b' ~ 2 3 0 3 [6 ~ 0 2 ~ 0 3] [0] ~]", /* too few bytes */
+        "[9 'b' ~ 2 3 0 3 [6 ~ 0 3 ~ 0 2] [0] ~]",
+        "[9 'u' ~ 2 3 0 0 [9 ~ 0 0 ~ 0 16 ~ 0 0] [0] ~]", /* offsets that are too large */
+        "[9 'u' ~ 2 3 0 0 [9 ~ 0 0 ~ 0 8 ~ 0 0] [0] ~]",
+        "[9 'g' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 24] [0] [9 'n' ~ 2 0 0 0 [0] [0] ~]]",
+        "[9 'c' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 3] [1 [9 'n' ~ 2 0 0 0 [0] [0] ~]] ~]",
+        "[9 '+l' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 16] [0] ~]",
+        "[9 '+w:2' ~ 2 3 0 0 [3 ~ 0 0] [1 [9 'n' '' 2 5 0 0 [0] [0] ~]] ~]",
+        "[9 '+s' ~ 2 3 0 0 [3 ~ 0 0] [1 [9 'n' '\xff' 2 3 0 0 [0] [0] ~]] ~]",
+        "[9 '+s' ~ 2 3 0 0 [3 ~ 0 0] [1 [9 'n' '' 2 2 0 0 [0] [0] ~]] ~]",
+        "[9 'vu' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 47] [0] ~]",
+        "3",
+    };
+    static const char *const declined[] = {
+        "'of objects'",
+        "[9 '+us:1' ~ 2 3 0 0 [0] [0] ~]",
+        "[9 'q' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 3] [0] ~]",
+        "[9 'w:' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 3] [0] ~]",
+        "[9 'd:1' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 3] [0] ~]",
+    };
+    hf_session *session = new_session(0, 0);
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        CHECK(export_node(session, '3', lies[i], &schema, &array) == HF_E_CORRUPT);
+    for (size_t i = 0; i < sizeof declined / sizeof *declined; i++)
+        CHECK(export_node(session, '3', declined[i], &schema, &array) == HF_DECLINED);
+    CHECK(export(session, "[4 3 [1 'a'] [1 [2 [1 0] 'x']] [2 2 'x']]", &schema,
+                 &array) == HF_E_CORRUPT); /* no such column */
+    CHECK(export(session, "[4 3 [1 'a'] [1 [2 [1 0] 'x']] [4 0 'x' 0 'x']]", &schema,
+                 &array) == HF_E_CORRUPT);
+    CHECK(export(session, "[4 3 [1 'a'] [1 [2 [1 0] 'x']] [1 0]]", &schema, &array) ==
+          HF_E_CORRUPT);
+    CHECK(export(session, "[4 3 [1 'a'] [1 [2 [1 0] 'x']] ~]", &schema, &array) ==
+          HF_DECLINED); /* too many columns */
+    CHECK(export(session, "[4 9 [1 'a'] [1 [6 [1 0] '<f8' ~ 0 0 0]] [0]]", &schema,
+                 &array) == HF_DECLINED); /* elements that overlap */
+    end_session(session);
+}
+
 static void
 test_lies(void) {
     static const char *const lies[] = {
@@ -193,5 +352,8 @@ int
 main(void) {
     test_columns();
     test_lies();
+    test_export();
+    test_nodes();
+    test_lies_in_nodes();
     return 0;
 }

@@ -68,7 +68,12 @@ def run(line: str, worker: t.Any) -> str:
     history = getattr(worker, "history", None)
     if history is None:
         also = " (or holdfast.publish())" if word == "publish" else ""
-        raise UsageError(f"%holdfast {word}{also} must be the only line of a plain cell")
+        when = (
+            ": what this cell sets is saved by it in a cell after this one, or when the kernel has been idle for a while"
+            if word == "publish"
+            else ""
+        )
+        raise UsageError(f"%holdfast {word}{also} must be the only line of a plain cell{when}")
     from holdfast import _store
 
     try:
@@ -380,8 +385,8 @@ def _publish(history: History, rest: str, worker: t.Any) -> str:
     in_python = f'holdfast.store.Session.open("{name}", readonly=True)'
     if not name:  # /dev/shm is too small
         path = f"/proc/{os.getpid()}/fd/{worker.session.fd}"
-        in_c = f'hf_session_open_fd(open("{path}", O_RDWR), &session, &error)'
-        in_python = f'holdfast.store.Session.from_fd(open("{path}", "r+b"))'
+        in_c = f'hf_session_open_fd_readonly(open("{path}", O_RDWR), &session, &error)'
+        in_python = f'holdfast.store.Session.from_fd(open("{path}", "r+b"), readonly=True)'
     lines = [
         f"Saved: generation {generation} of the session {name or '(which has no name)'}.",
         f"C:       {in_c}",

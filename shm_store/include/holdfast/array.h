@@ -22,6 +22,41 @@
 extern "C" {
 #endif
 
+/* The structs of the Arrow C data interface, as its specification has them. */
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE           2
+#define ARROW_FLAG_MAP_KEYS_SORTED    4
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+#endif /* ARROW_C_DATA_INTERFACE */
+
 #define HF_ARRAY_DIMENSIONS_MAX 64
 
 /* Elements are `itemsize` bytes each. `kind` is NumPy's: 'b' a bool of one byte, 'i' and
@@ -90,6 +125,22 @@ HF_EXPORT HF_CHECK hf_status hf_array_of_column(hf_snapshot *snapshot, const cha
                                                 size_t key_size, const char *column,
                                                 size_t column_size, hf_array *ret_array,
                                                 hf_error *reterr);
+
+/* A table by the Arrow C data interface: a struct of its columns, for Arrow, DuckDB,
+ * Polars, R and Julia. `docs/formats.md` says what each kind of column becomes; what
+ * lies in Arrow's form is mapped, the rest is copied. The index of a DataFrame is the
+ * last column, named by its name or `__index_level_0__`, unless it only counts rows.
+ *
+ * The caller releases both by their `release`, from any thread, the array before the
+ * session is closed; the snapshot may be released first. Children may be moved out: the
+ * memory of all stays until the last is released. Both are left alone on failure.
+ * HF_DECLINED: it is no table that is described, or a column has no such form: the
+ * message names it and says why. Else as hf_array_of_column. */
+HF_EXPORT HF_CHECK hf_status hf_table_export(hf_snapshot *snapshot, const char *key,
+                                             size_t key_size,
+                                             struct ArrowSchema *ret_schema,
+                                             struct ArrowArray *ret_array,
+                                             hf_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -103,6 +103,11 @@ HF_EXPORT HF_CHECK hf_status hf_session_open_readonly(const char *name,
 HF_EXPORT HF_CHECK hf_status hf_session_open_fd(int fd, hf_session **ret_session,
                                                 hf_error *reterr);
 
+/* The same for reading only, as hf_session_open_readonly. */
+HF_EXPORT HF_CHECK hf_status hf_session_open_fd_readonly(int fd,
+                                                         hf_session **ret_session,
+                                                         hf_error *reterr);
+
 /* Detach: releases this process's slot, leases, pins and uncommitted extents. Regions,
  * snapshots and commits of the session must have been released. NULL is fine. */
 HF_EXPORT void hf_session_close(hf_session *session);

@@ -26,6 +26,8 @@ from pandas.core.generic import NDFrame
 from holdfast.carry import restoring
 from holdfast.codecs import Codec, names_of_columns, register
 
+from . import exported
+
 _KEPT = frozenset(("_mgr", "_attrs", "_flags", "_name"))  # the parts of most frames and columns
 
 
@@ -71,8 +73,10 @@ class Frame(Codec):
         if type(value) is not pd.DataFrame:
             return None
         names = names_of_columns(value.columns.tolist())
+        if names is None:
+            return None
         parts = [_part_of(block) for block in value._mgr.blocks]
-        return None if names is None else (len(value), names, parts)
+        return len(value), names, parts, [*exported.columns(value), *exported.index(value, names)]
 
 
 class Index(Codec):

@@ -61,17 +61,21 @@ class Frame(Codec):
             yield from _series.shares(column)
 
     def table(self, value):
-        from holdfast.libraries.pyarrow.buffers import part_of
+        from holdfast.libraries.pyarrow.buffers import is_more_than, part_of, together
 
         if type(value) is not pl.DataFrame or not _pyarrow():
             return None
-        parts = []
+        parts, others = [], []
         for place, column in enumerate(value.get_columns()):
             arrow = _as_arrow(column)
             part = (None, None, column.dtype) if arrow is None else part_of(arrow)
             parts.append(([place], *part))
+            if arrow is None:
+                others.append((place, f"of Polars's type {column.dtype}", None))
+            elif is_more_than(part[0], part[2]):
+                others.append((place, arrow, None))
         names = names_of_columns(value.columns)
-        return None if names is None else (value.height, names, parts)
+        return None if names is None else (value.height, names, parts, together(others))
 
 
 class Plan(Codec):

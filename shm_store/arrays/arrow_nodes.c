@@ -1,0 +1,168 @@
+/* arrow_nodes.c - structs of the Arrow C data interface, and the memory behind them.
+ *
+ * The consumer may move a struct, and may take a child out and release it later. So
+ * nothing refers to a struct's own address, and each array holds a use of the memory of
+ * the whole table.
+ */
+#include "arrow_nodes.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ----------------------------------------------------------------------- */
+
+typedef struct block {
+    struct block *next;
+    _Alignas(64) char bytes[];
+} block;
+
+struct hfi_arrow_memory {
+    atomic_size_t uses;
+    block *blocks;
+    void (*finally)(void *);
+    void *context;
+    uint32_t buffer_count;
+    hf_region *regions[];
+};
+
+hfi_arrow_memory *
+hfi_arrow_memory_create(uint32_t buffer_count) {
+    hfi_arrow_memory *memory =
+        calloc(1, sizeof *memory + buffer_count * sizeof(hf_region *));
+    if (memory) {
+        atomic_init(&memory->uses, 1);
+        memory->buffer_count = buffer_count;
+    }
+    return memory;
+}
+
+void
+hfi_arrow_memory_release(hfi_arrow_memory *memory) {
+    if (!memory || atomic_fetch_sub(&memory->uses, 1) > 1)
+        return;
+    for (uint32_t i = 0; i < memory->buffer_count; i++)
+        hf_region_release(memory->regions[i]);
+    for (block *at = memory->blocks, *next; at; at = next) {
+        next = at->next;
+        free(at);
+    }
+    if (memory->finally)
+        memory->finally(memory->context);
+    free(memory);
+}
+
+void
+hfi_arrow_memory_finally(hfi_arrow_memory *memory, void (*call)(void *),
+                         void *context) {
+    memory->finally = call;
+    memory->context = context;
+}
+
+hf_region **
+hfi_arrow_memory_region(hfi_arrow_memory *memory, uint32_t buffer) {
+    return &memory->regions[buffer];
+}
+
+void *
+hfi_arrow_memory_add(hfi_arrow_memory *memory, size_t size) {
+    size_t whole;
+    if (__builtin_add_overflow(size, 2 * sizeof(block), &whole))
+        return NULL;
+    whole -= whole % sizeof(block);
+    block *added = aligned_alloc(_Alignof(block), whole);
+    if (!added)
+        return NULL;
+    memset(added, 0, whole);
+    added->next = memory->blocks;
+    memory->blocks = added;
+    return added->bytes;
+}
+
+/* ---- schemas ---------------------------------------------------------------------- */
+
+void
+hfi_arrow_schema_release(struct ArrowSchema *schema) {
+    if (schema && schema->release)
+        schema->release(schema);
+}
+
+static void
+release_schema(struct ArrowSchema *schema) {
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        hfi_arrow_schema_release(schema->children[i]);
+        free(schema->children[i]);
+    }
+    hfi_arrow_schema_release(schema->dictionary);
+    free(schema->dictionary);
+    free(schema->children);
+    free(schema->private_data);
+    schema->release = NULL;
+}
+
+int
+hfi_arrow_schema_init(struct ArrowSchema *ret_schema, const char *format,
+                      size_t format_size, const char *name, size_t name_size,
+                      size_t children, int has_dictionary) {
+    struct ArrowSchema *schema = ret_schema;
+    *schema =
+        (struct ArrowSchema){.flags = ARROW_FLAG_NULLABLE, .release = release_schema};
+    char *texts = calloc(1, format_size + name_size + 2);
+    schema->private_data = texts;
+    schema->children = calloc(children + 1, sizeof *schema->children);
+    if (has_dictionary)
+        schema->dictionary = calloc(1, sizeof *schema->dictionary);
+    if (!texts || !schema->children || (has_dictionary && !schema->dictionary))
+        return -1;
+    memcpy(texts, format, format_size);
+    if (name_size)
+        memcpy(texts + format_size + 1, name, name_size);
+    schema->format = texts;
+    schema->name = texts + format_size + 1;
+    for (; (size_t)schema->n_children < children; schema->n_children++)
+        if (!(schema->children[schema->n_children] = calloc(1, sizeof *schema)))
+            return -1;
+    return 0;
+}
+
+/* ---- arrays ----------------------------------------------------------------------- */
+
+void
+hfi_arrow_array_release(struct ArrowArray *array) {
+    if (array && array->release)
+        array->release(array);
+}
+
+static void
+release_array(struct ArrowArray *array) {
+    for (int64_t i = 0; i < array->n_children; i++) {
+        hfi_arrow_array_release(array->children[i]);
+        free(array->children[i]);
+    }
+    hfi_arrow_array_release(array->dictionary);
+    free(array->dictionary);
+    free(array->children);
+    free(array->buffers);
+    array->release = NULL;
+    hfi_arrow_memory_release(array->private_data);
+}
+
+int
+hfi_arrow_array_init(struct ArrowArray *ret_array, hfi_arrow_memory *memory,
+                     size_t buffers, size_t children, int has_dictionary) {
+    struct ArrowArray *array = ret_array;
+    atomic_fetch_add(&memory->uses, 1);
+    *array = (struct ArrowArray){.release = release_array,
+                                 .private_data = memory,
+                                 .n_buffers = (int64_t)buffers};
+    array->buffers = calloc(buffers + 1, sizeof *array->buffers);
+    array->children = calloc(children + 1, sizeof *array->children);
+    if (has_dictionary)
+        array->dictionary = calloc(1, sizeof *array->dictionary);
+    if (!array->buffers || !array->children || (has_dictionary && !array->dictionary))
+        return -1;
+    for (; (size_t)array->n_children < children; array->n_children++)
+        if (!(array->children[array->n_children] = calloc(1, sizeof *array)))
+            return -1;
+    return 0;
+}
