@@ -12,7 +12,11 @@ that calls itself a thousand deep, on four threads, of a C function that isn't r
 last rows show a loop without calls as a ratio, ten million calls in bounded memory, and how
 much later than in plain Python a script's first line runs.
 
+With --share another question is answered: is what "recording took" shows below a cell what recording takes
+(recorder_share.py)?
+
     python bench/recorder.py [--calls N] [--rounds R] [--long] [--json FILE]
+    python bench/recorder.py --share [--events N] [--turns T] [--processes P] [--only TEXT] [--json FILE]
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import measure  # noqa: E402
+import recorder_share  # noqa: E402
 
 BARE_SOURCE = """
 #include <Python.h>
@@ -301,10 +306,20 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--long", action="store_true", help="ten million calls as well")
+    parser.add_argument("--share", action="store_true", help='compare "recording took" instead')
+    parser.add_argument("--events", type=int, default=131_072, help="of a turn")
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows with this in their name")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     record = {"program": "bench/recorder", "machine": measure.machine("holdfast", "viztracer")}
     print(json.dumps(record["machine"]), end="\n\n")
+    if args.share:
+        record["rows"] = recorder_share.rows(args)
+        print(measure.table(recorder_share.HEAD, [recorder_share.show(r) for r in record["rows"]]))
+        measure.write_json(args.json, record)
+        return
     with tempfile.TemporaryDirectory() as directory:
         bare = compile_bare(directory)
         chosen = [("a function", tool) for tool in SCOREP] if shutil.which("scorep-config") else []

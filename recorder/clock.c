@@ -55,6 +55,11 @@ hfi_clock_realtime(void) {
     return read_clock(CLOCK_REALTIME);
 }
 
+uint64_t
+hfi_clock_thread_ns(void) {
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static bool
 counter_is_constant(void) {
 #if defined(__x86_64__)

@@ -76,6 +76,8 @@ hfi_event_log_init(hfi_event_log *log, size_t size_bytes, hfi_log_file *file,
         hf_status status = open_window(log, LEAST_BYTES);
         if (status != HF_OK)
             return status;
+        /* The file system gets the first pages here, not at the first event. */
+        *(volatile uint64_t *)log->words = 0;
     } else {
         log->words = malloc(log->window_bytes);
         if (!log->words)

@@ -55,6 +55,16 @@ typedef struct hfi_event_log {
     uint64_t location;
 } hfi_event_log;
 
+/* Events that cost more or less than others. Their sum is at most that of all. */
+#define HFI_NESTED_RUN 8
+#define HFI_DEEP_RUN   64
+typedef struct hfi_event_kinds {
+    uint64_t
+        nested; /* HFI_NESTED_RUN calls deeper than where calls last turned, or back */
+    uint64_t deep;  /* likewise, HFI_DEEP_RUN calls */
+    uint64_t steps; /* of generators */
+} hfi_event_kinds;
+
 /* A place in the log up to which somebody has read. Times never step back, even if the
  * counters of two processors differ. */
 typedef struct hfi_event_reader {
@@ -124,6 +134,17 @@ hfi_event_log_put(hfi_event_log *log, uint64_t now, uint32_t what) {
 static inline uint32_t
 hfi_event_log_what(uint64_t word) {
     return (uint32_t)word & ((1u << HFI_LOG_WHAT_BITS) - 1);
+}
+
+/* Whether the last events are that many enters. */
+static inline bool
+hfi_event_log_has_entered(const hfi_event_log *log, int count) {
+    if (log->next - log->words < count)
+        return false;
+    for (int i = 1; i <= count; i++)
+        if (hfi_event_log_what(log->next[-i]) & HFI_LOG_LEAVE)
+            return false;
+    return true;
 }
 
 /* The next event; false at the end. */

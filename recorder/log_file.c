@@ -22,8 +22,8 @@
  * A recording doesn't fill a disk. With each piece the file asks how much its file
  * system has left. Needed are the piece, the reserve, and twice the bytes of the
  * experiment's log files: the archive takes up to 15 bytes for the 8 of an event, and is
- * there before the log files go. A program that Score-P records writes until the disk is
- * full.
+ * there before the log files go. Score-P writes its files itself: nothing looks at
+ * the disk for it, and what it does on a full one wasn't tried.
  *
  * A forked child must not write to its parent's file. Before fork() returns in the
  * child, the mappings are replaced by private memory. This is done with pthread_atfork,

@@ -315,21 +315,37 @@ typedef struct writing {
     hfi_event_reader reader;
     uint32_t *open;
     size_t depth, capacity;
-    uint64_t events, nested, steps;
-    bool *is_step;   /* by region */
-    uint32_t before; /* HFI_LOG_LEAVE if the last call's event was a leave */
-    uint32_t run;    /* events of its kind in a row before it */
+    uint64_t events;
+    hfi_event_kinds kinds;
+    bool *is_step;  /* by region */
+    uint32_t way;   /* HFI_LOG_LEAVE if the calls go back */
+    uint32_t run;   /* how far, since they last turned */
+    uint32_t other; /* how far they are from the farthest of that, yet */
     bool is_damaged;
 } writing;
 
-/* `kind`: HFI_LOG_LEAVE or 0. */
+/* What is called on the way into the depth, and returns soon, is no turn: it uses the
+ * stack where it was used before. */
+#define LEAST_TURN 4
+
+/* `way`: HFI_LOG_LEAVE or 0. */
 static inline void
-count_run(writing *self, uint32_t kind, uint32_t region) {
-    self->run = kind == self->before ? self->run + 1 : 0;
-    self->before = kind;
-    bool is_nested = self->run >= HFI_NESTED_RUN;
-    self->nested += is_nested;
-    self->steps += !is_nested && self->is_step[region];
+count_run(writing *self, uint32_t way, uint32_t region) {
+    bool is_step = self->is_step[region], is_farther = way == self->way && !self->other;
+    self->run += is_farther;
+    self->kinds.steps += is_step;
+    self->kinds.deep += !is_step && is_farther && self->run > HFI_DEEP_RUN;
+    self->kinds.nested += !is_step && is_farther && self->run > HFI_NESTED_RUN &&
+                          self->run <= HFI_DEEP_RUN;
+    if (way != self->way)
+        self->other++;
+    else if (!is_farther)
+        self->other--;
+    if (self->other == LEAST_TURN) {
+        self->way = way;
+        self->run = LEAST_TURN;
+        self->other = 0;
+    }
 }
 
 static bool *
@@ -491,7 +507,7 @@ hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
                     .backend = backend,
                     .writer = writer,
                     .is_step = find_steps(reader->definitions),
-                    .before = HFI_LOG_LEAVE};
+                    .way = HFI_LOG_LEAVE};
     hf_status status = self.is_step ? HF_OK : HF_E_NOMEM;
     uint64_t id = reader->locations[location].id;
     for (size_t i = first_window(reader, id);
@@ -507,9 +523,7 @@ hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
                                                    .time = self.reader.last});
     free(self.is_step);
     free(self.open);
-    *ret_written = (hfi_events_written){.events = self.events,
-                                        .nested = self.nested,
-                                        .steps = self.steps,
-                                        .last_time = self.reader.last};
+    *ret_written = (hfi_events_written){
+        .events = self.events, .kinds = self.kinds, .last_time = self.reader.last};
     return status;
 }

@@ -31,12 +31,9 @@ hfi_location_summary hfi_log_reader_location(const hfi_log_reader *reader,
                                              size_t location);
 
 /* Counts of the events that were passed to a back end. */
-#define HFI_NESTED_RUN 8
 typedef struct hfi_events_written {
     uint64_t events;
-    /* those after HFI_NESTED_RUN enters, or as many leaves, in a row */
-    uint64_t nested;
-    uint64_t steps;     /* those of generators that aren't nested */
+    hfi_event_kinds kinds;
     uint64_t last_time; /* of the last event; 0 if there is none */
 } hfi_events_written;
 

@@ -213,8 +213,7 @@ write_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,
         return status;
     status = hfi_log_reader_write(log, index, backend, writer, &written);
     location->events = written.events;
-    location->nested = written.nested;
-    location->steps = written.steps;
+    location->kinds = written.kinds;
     if (status != HF_OK)
         hf_error_set(reterr, status, "the archive takes no more events");
     hf_status closed = backend->writer_close(recorder->archive, writer,
@@ -310,10 +309,15 @@ sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
     for (size_t i = 0; i < recorder->count; i++) {
         const hfi_location *location = recorder->locations[i];
         totals->events += location->events;
-        totals->nested += location->nested;
-        totals->steps += location->steps;
-        totals->made += location->made;
-        totals->from_c += location->from_c;
+        totals->kinds.nested += location->kinds.nested;
+        totals->kinds.deep += location->kinds.deep;
+        totals->kinds.steps += location->kinds.steps;
+        totals->calls.made += location->calls.made;
+        totals->calls.from_c += location->calls.from_c;
+        totals->calls.deep_from_c += location->calls.deep_from_c;
+        totals->calls.raised += location->calls.raised;
+        totals->calls.of_c += location->calls.of_c;
+        totals->own_seconds += (double)location->own_ns / 1e9;
         totals->lost += location->lost;
         totals->rewound += location->rewound;
         totals->flushes += location->flushes;

@@ -56,6 +56,15 @@ typedef struct hfi_open_region {
     bool inherited;
 } hfi_open_region;
 
+/* What costs more or less than other calls do; the hooks count it. */
+typedef struct hfi_call_kinds {
+    uint64_t made;        /* generators; not events, but they take time */
+    uint64_t from_c;      /* calls that C code made, without those of generators */
+    uint64_t deep_from_c; /* of these, after HFI_NESTED_RUN enters in a row */
+    uint64_t raised;      /* calls that an exception ended */
+    uint64_t of_c;        /* calls of C functions */
+} hfi_call_kinds;
+
 /* One thread. Only the fields that events need are public. */
 typedef struct hfi_location {
     hfi_event_log log;
@@ -75,13 +84,11 @@ typedef struct hfi_location {
     uint64_t flushes; /* how often the log was full */
     uint64_t flush_ticks;
     uint64_t id;
-    uint64_t lost;   /* events that there was no room for */
-    uint64_t events; /* in the trace; counted at the end, unless immediate */
-    /* of `events`, as hfi_events_written counts them; counted likewise */
-    uint64_t nested;
-    uint64_t steps;   /* of `events`, those of generators; counted likewise */
-    uint64_t made;    /* generators; not events, but they take time */
-    uint64_t from_c;  /* calls that C code made, without those of generators */
+    uint64_t lost;         /* events that there was no room for */
+    uint64_t events;       /* in the trace; counted at the end, unless immediate */
+    hfi_event_kinds kinds; /* of `events`; counted likewise */
+    hfi_call_kinds calls;
+    uint64_t own_ns;  /* processor time for its memory and files */
     uint64_t rewound; /* events that were taken back */
     char name[64];
     struct hfi_rewind *rewinds; /* innermost first */
@@ -92,11 +99,10 @@ typedef struct hfi_location {
 
 typedef struct hfi_recording_totals {
     uint64_t events;
-    uint64_t nested; /* those of deep calls (hfi_events_written) */
-    uint64_t steps;  /* those of generators */
-    uint64_t made;   /* see hfi_location */
-    uint64_t from_c; /* likewise */
-    uint64_t others; /* events of other processes, in the same archive */
+    hfi_event_kinds kinds;
+    hfi_call_kinds calls;
+    double own_seconds; /* see hfi_location */
+    uint64_t others;    /* events of other processes, in the same archive */
     uint64_t lost;
     int trouble; /* why they were lost, as errno; 0: for another reason */
     uint64_t rewound;

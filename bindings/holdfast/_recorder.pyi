@@ -6,10 +6,8 @@ class _Result(TypedDict):
     trace: str | None
     profile: str | None
     events: int
-    nested: int
-    steps: int
-    made: int
-    from_c: int
+    kinds: dict[str, int]
+    own_seconds: float
     lost: int
     trouble: int
     others: int

@@ -62,7 +62,9 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
     hfi_events.epoch++;
     hfi_events.thread_met = hfi_greenlets_watch;
     hook = c_calls ? &hfi_profile_hook : python_hook;
-    (void)hfi_events_get_location();
+    hfi_location *location = hfi_events_get_location();
+    if (location)
+        location->own_ns = 0; /* not the program's time */
     return HF_OK;
 }
 

@@ -209,7 +209,13 @@ is_no_call(const PyThreadState *thread, const _PyInterpreterFrame *frame) {
 static inline void
 count_made(const _PyInterpreterFrame *frame) {
     if (hfi_here.epoch == hfi_events.epoch && hfi_here.location)
-        hfi_here.location->made += (frame->f_code->co_flags & CO_COROUTINE) == 0;
+        hfi_here.location->calls.made += (frame->f_code->co_flags & CO_COROUTINE) == 0;
+}
+
+ALONE static void
+count_raised(void) {
+    if (hfi_here.epoch == hfi_events.epoch && hfi_here.location)
+        hfi_here.location->calls.raised++;
 }
 
 RARE static hfi_location *
@@ -288,8 +294,12 @@ static inline void
 count_from_c(hfi_owner owner) {
     hfi_location *location = hfi_here.location;
     size_t depth = location->depth;
-    location->from_c += depth && location->stack[depth - 1].owner == owner &&
-                        location->stack[depth - 1].logged;
+    if (!depth || location->stack[depth - 1].owner != owner ||
+        !location->stack[depth - 1].logged)
+        return;
+    location->calls.from_c++;
+    location->calls.deep_from_c +=
+        hfi_event_log_has_entered(&location->log, HFI_NESTED_RUN);
 }
 
 /* Events are off, and somebody's hook was over ours when they were switched off; or the
@@ -325,6 +335,8 @@ evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) 
         count_from_c((hfi_owner)frame);
     PyObject *result = next(thread, frame, throwing);
     leave_frame((hfi_owner)frame);
+    if (!result)
+        count_raised();
     return result;
 }
 

@@ -25,6 +25,7 @@
  */
 #include "interpreter_frame.h"
 #include "python_hooks.h"
+#include "recorder/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -111,6 +112,7 @@ is_starting(PyObject *thread, PyCodeObject *code) {
 
 static void
 location_make(PyObject *thread) {
+    uint64_t start = hfi_clock_thread_ns();
     char name[sizeof hfi_here.own->name];
     bool named = thread_name(thread, name, sizeof name);
     hfi_here.own = NULL;
@@ -121,6 +123,8 @@ location_make(PyObject *thread) {
     hfi_here.generation = hfi_events.generation;
     pthread_once(&finish_once, finish_init);
     (void)pthread_setspecific(finish_key, &hfi_here);
+    if (hfi_here.own)
+        hfi_here.own->own_ns += hfi_clock_thread_ns() - start;
 }
 
 /* False: too early to say what thread this is. */

@@ -82,7 +82,11 @@ on_leave(PyObject *unused, PyObject *const *arguments, size_t count, PyObject *n
 
 static PyObject *
 on_unwind(PyObject *unused, PyObject *const *arguments, size_t count, PyObject *names) {
+    const hfi_location *before = hfi_here.location;
+    size_t depth = before ? before->depth : 0;
     PyObject *result = on_leave(unused, arguments, count, names);
+    if (before && hfi_here.location == before && before->depth < depth)
+        hfi_here.location->calls.raised++;
     Py_DECREF(result);
     Py_RETURN_NONE;
 }

@@ -156,8 +156,10 @@ on_c_call(hfi_location *location, hfi_owner owner, PyCodeObject *code,
     if (!hfi_code_is_entered(kind))
         return;
     uint32_t region = region_of_c(function);
-    if (region != HFI_REGION_NONE)
-        hfi_location_enter(location, owner_of_c_call(owner), region);
+    if (region == HFI_REGION_NONE)
+        return;
+    hfi_location_enter(location, owner_of_c_call(owner), region);
+    location->calls.of_c++;
 }
 
 static void

@@ -194,9 +194,14 @@ PyDoc_STRVAR(
     "close()\n--\n\n"
     "Switch events off and write everything. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
-    "files), events,\nnested (of them: after eight enters, or eight leaves, in a row), "
-    "steps (of them: of\ngenerators), made (of these), from_c (calls that C code made; "
-    "Python 3.11), others (of other\nprocesses), lost (events that could not be "
+    "files), events, "
+    "kinds\n(a dict of those that cost more or less than others: events that are "
+    "nested "
+    "or deep, or steps\nof generators; made generators; calls that C code made, also "
+    "deep "
+    "ones (Python 3.11), that an\nexception ended, or of C functions), own_seconds "
+    "(processor time for memory and files), others (of other\nprocesses), lost (events "
+    "that could not be "
     "written), trouble (why, as errno; or 0), rewound "
     "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
     "(calls "
@@ -220,12 +225,19 @@ recorder_close(PyObject *module, PyObject *unused) {
                           : Py_NewRef(Py_None);
     if (!trace)
         return NULL;
+    PyObject *kinds = Py_BuildValue(
+        "{sKsKsKsKsKsKsKsK}", "nested", (unsigned long long)totals.kinds.nested, "deep",
+        (unsigned long long)totals.kinds.deep, "steps",
+        (unsigned long long)totals.kinds.steps, "made",
+        (unsigned long long)totals.calls.made, "from_c",
+        (unsigned long long)totals.calls.from_c, "deep_from_c",
+        (unsigned long long)totals.calls.deep_from_c, "raised",
+        (unsigned long long)totals.calls.raised, "of_c",
+        (unsigned long long)totals.calls.of_c);
     return Py_BuildValue(
-        "{sOsNsOsKsKsKsKsKsKsKsisKsKsdsKsnsn}", "directory", state->directory, "trace",
+        "{sOsNsOsKsNsdsKsKsisKsKsdsKsnsn}", "directory", state->directory, "trace",
         trace, "profile", state->profile, "events", (unsigned long long)totals.events,
-        "nested", (unsigned long long)totals.nested, "steps",
-        (unsigned long long)totals.steps, "made", (unsigned long long)totals.made,
-        "from_c", (unsigned long long)totals.from_c, "others",
+        "kinds", kinds, "own_seconds", totals.own_seconds, "others",
         (unsigned long long)totals.others, "lost", (unsigned long long)totals.lost,
         "trouble", totals.trouble, "rewound", (unsigned long long)totals.rewound,
         "flushes", (unsigned long long)totals.flushes, "flush_seconds",

@@ -1,26 +1,29 @@
 """What recording an event costs, and the directory in which that is measured (worker/event_cost.py)."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import typing
 
 import pytest
+from holdfast.worker import event_cost
 
 MEASURE = """
 from holdfast import _recorder
 from holdfast.worker.event_cost import Counted, event_cost
 event_cost.measure(_recorder)
-kinds = "flat", "nested", "steps", "from_c", "functions"
+kinds = "flat", "nested", "deep", "steps", "functions"
 print(all(event_cost.of(Counted(**{kind: 1000})) > 1e-9 for kind in kinds))
 """
 # It waits in the middle of a measurement until its input ends.
 WAITS = """
-import sys
+import os, sys
 class Recorder:
     def open(self, directory, **settings):
-        open(directory + "/log-0", "w").close()
-        print(directory, flush=True)
+        os.mkdir(directory)
+        print(os.path.dirname(directory), flush=True)
         sys.stdin.read()
         raise OSError("that was all")
 from holdfast.worker.event_cost import event_cost
@@ -73,9 +76,55 @@ run()
 next(numbers)
 _recorder.disable()
 counted = Counted.of(_recorder.close())
-print(counted.flat, counted.steps, counted.from_c)
+print(counted.flat, counted.steps, counted.from_c, counted.raised)
 """
 HOOKS = "_recorder.enable()", "_recorder.lines_begin(sys.argv[1] + '/lines', ())"
+
+
+# How many events of each kind some code has, with those of the function around it.
+KINDS = {
+    "again(0), again(0)": {"flat": 6},
+    "below(20)": {"flat": 16, "nested": 28},  # 22 enters, 22 leaves
+    "below(99)": {"flat": 16, "nested": 112, "deep": 74},
+    "list(numbers_to(20))": {"flat": 2, "steps": 42},
+    "sum(walk(20))": {"flat": 1, "nested": 1, "steps": 504},  # the leave is the 22nd in a row
+    "caught(1)": {"flat": 6, "raised": 1},
+    "caught(30)": {"flat": 16, "nested": 48, "raised": 30},
+}
+C_KINDS = {
+    "abs(1), len(()), 'a'.strip()": 3,
+    "again(1)": 0,
+    "caught(1)": 0,
+    "list(map(abs, (1, 2)))": 0,
+}
+COUNTS_KINDS = """
+import json, sys
+from holdfast import _recorder
+from holdfast.worker.event_cost import Counted
+def again(n):
+    if n: again(n - 1)
+def below(n):
+    if n: below(n - 1)
+def numbers_to(n):
+    for i in range(n): yield i
+def walk(n):
+    yield n
+    if n: yield from walk(n - 1)
+def fails(n):
+    if n > 1: fails(n - 1)
+    raise ValueError
+def caught(n):
+    try: fails(n)
+    except ValueError: pass
+def run():
+    CODE
+run()
+_recorder.open(sys.argv[1], tracing=True, profiling=False, c_calls=C_CALLS)
+_recorder.enable()
+run()
+_recorder.disable()
+print(json.dumps(Counted.of(_recorder.close())._asdict()))
+"""
 
 
 @pytest.fixture
@@ -111,7 +160,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(start, tmp_path):
     directory = killed.stdout.readline().strip()
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    assert os.listdir(directory) == ["log-0"]
+    assert os.listdir(directory) == ["flat-0"]
     (tmp_path / "holdfast-event-cost-file").touch()
     assert start(MEASURE).communicate()[0] == "True\n"
     assert os.listdir(tmp_path) == ["holdfast-event-cost-file"]
@@ -121,7 +170,7 @@ def test_another_process_keeps_its_own(start):
     waits = start(WAITS)
     directory = waits.stdout.readline().strip()
     assert start(MEASURE).communicate()[0] == "True\n"
-    assert os.listdir(directory) == ["log-0"]
+    assert os.listdir(directory) == ["flat-0"]
     waits.communicate()
     assert waits.returncode == 1 and not os.path.exists(directory)
 
@@ -133,7 +182,7 @@ def test_calls_by_c_code_are_a_kind_of_their_own(start, called):
     code = (FROM_C | FROM_PYTHON)[called]
     from_c = (called in FROM_C) * (1 if called == "a recursion" else 2)
     printed = start(COUNTS.replace("CODE", code).replace("HOOKS", HOOKS[0])).communicate()[0]
-    assert printed.split() == [str(2 * (3 - from_c)), "2", str(from_c)]
+    assert printed.split() == ["6", "2", str(from_c), "0"]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="they cost the same there")
@@ -146,4 +195,89 @@ def test_the_hook_of_lines_may_lie_there(start, called, hooks):
     printed, from_c = started.communicate()[0], 2 * (called in FROM_C)
     if not printed:
         pytest.skip("lines can't be sampled here")
-    assert printed.split() == [str(2 * (3 - from_c)), "2", str(from_c)]
+    assert printed.split() == ["6", "2", str(from_c), "0"]
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_kinds_of_events(start, code):
+    program = COUNTS_KINDS.replace("CODE", code).replace("C_CALLS", "False")
+    counted = json.loads(start(program).communicate()[0])
+    wanted = dict.fromkeys(("flat", "nested", "deep", "steps", "raised", "of_c"), 0) | KINDS[code]
+    assert {kind: counted[kind] for kind in wanted} == wanted
+
+
+@pytest.mark.parametrize("code", C_KINDS)
+def test_kinds_of_events_with_c_functions(start, code):
+    program = COUNTS_KINDS.replace("CODE", code).replace("C_CALLS", "True")
+    counted = json.loads(start(program).communicate()[0])
+    assert counted["of_c"] == C_KINDS[code]
+
+
+class Invented:
+    """A recorder whose events take what a kind of them costs, without a clock: `timed` asks it."""
+
+    costs = event_cost.Counted(10, 20, 40, 15, 7, -2, -9, 5, 3, functions=50)
+    works: typing.ClassVar = {
+        "flat": {"flat": 2},
+        "depth_30": {"flat": 0.5, "nested": 1.5},
+        "depth_300": {"flat": 0.1, "nested": 0.4, "deep": 1.5},
+        "step": {"flat": 0.02, "steps": 2},
+        "make": {"steps": 2, "made": 1},
+        "called": {"flat": 2, "from_c": 1},
+        "called_below": {"flat": 0.2, "nested": 1, "deep": 0.8, "from_c": 0.1, "deep_from_c": 0.9},
+        "end": {"flat": 2, "raised": 1},
+        "call_c": {"flat": 2, "of_c": 1},
+    }
+
+
+def test_a_kind_costs_what_the_others_leave(monkeypatch):
+    """The seconds of a work are those of all its kinds: each is found, in their order, whatever the mixture."""
+
+    def run(recorder, place, c_calls, probe, work):
+        counted = event_cost.Counted(**Invented.works[work])
+        return counted, event_cost._sum(counted, Invented.costs)
+
+    monkeypatch.setattr(event_cost, "_run", run)
+    monkeypatch.setattr(event_cost.EventCost, "_others", lambda *_: {"functions": 50})
+    cost = event_cost.EventCost()
+    cost.measure(None)
+    for kind in event_cost.Counted._fields:
+        if kind not in ("line_calls", "own_seconds"):
+            counted = event_cost.Counted(**{"flat": 1000, kind: 1000})
+            assert cost.of(counted) == pytest.approx(event_cost._sum(counted, Invented.costs)), kind
+    assert cost.of(event_cost.Counted(own_seconds=3)) == 3
+
+
+def test_a_kind_that_this_python_does_not_have_costs_nothing(monkeypatch):
+    monkeypatch.setattr(
+        event_cost,
+        "_run",
+        lambda *given: (event_cost.Counted(flat=2), 5e-8 if given[-1] == "flat" else 9e-8),
+    )
+    monkeypatch.setattr(event_cost.EventCost, "_others", lambda *_: {})
+    cost = event_cost.EventCost()
+    cost.measure(None)
+    assert cost.of(event_cost.Counted(flat=10, from_c=5, raised=5)) == pytest.approx(25e-8)
+
+
+def test_turns_that_others_made_longer_do_not_count():
+    """A third of the turns is undisturbed, or nothing is."""
+    assert event_cost._usual([9, 1, 8, 1, 7, 2, 90, 1, 30]) == 2
+
+
+def test_threads_and_pages_are_measured_not_estimated(start):
+    """A thread's first event, and the log's next pages, have processor time of their own."""
+    program = (
+        "import sys, threading\nfrom holdfast import _recorder\ndef f(): pass\n"
+        "seen = []\n"
+        "for threads, calls in (0, 1), (8, 1), (0, 200_000):\n"
+        "    _recorder.open(sys.argv[1] + str(len(seen)), tracing=True, profiling=False)\n"
+        "    _recorder.enable()\n"
+        "    for _ in range(threads):\n"
+        "        thread = threading.Thread(target=f); thread.start(); thread.join()\n"
+        "    for _ in range(calls): f()\n"
+        "    _recorder.disable()\n"
+        "    seen.append(_recorder.close()['own_seconds'])\n"
+        "print(seen[0] == 0, seen[1] > 0, seen[2] > 0)\n"
+    )
+    assert start(program).communicate()[0] == "True True True\n"

@@ -248,7 +248,9 @@ read_log(const char *path) {
         status = hfi_log_reader_write(reader, i, &checking, &self, &written);
         if (status == HF_OK)
             CHECK(self.depth == 0 && written.events == self.events &&
-                  written.nested <= written.events && written.last_time >= self.last);
+                  written.kinds.nested + written.kinds.deep + written.kinds.steps <=
+                      written.events &&
+                  written.last_time >= self.last);
     }
     hfi_log_reader_close(reader);
 }

@@ -74,6 +74,7 @@ ALONE = {
     "a working directory that was removed": REMOVED,
     "the session and process group": "import os; os.setsid()",
     "an open profiler (cProfile, coverage)": "import cProfile; cProfile.Profile().enable()",
+    "handlers of signals in C": "import faulthandler, signal; faulthandler.register(signal.SIGUSR1)",
     "where the descriptors 0, 1 and 2 lead": "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
 }
 
@@ -85,6 +86,17 @@ def test_changes_of_one_process_are_named_in_the_notebook_once(kernel, tmp_path,
         outcome = kernel.run(f"%%execute_with_scorep --run={run}\n" + code)
         assert outcome.stream("stderr").count(name) == 1, outcome.stream("stderr")
     assert (tmp_path / "stderr.txt").read_text() == ""
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_handlers_that_python_does_not_know_of(kernel, run):
+    """A library's own, too; not if the cell takes it away again, nor if an import brings it."""
+    kernel.run("import ctypes, faulthandler, signal; c = ctypes.CDLL(None)")
+    head, name = f"%%execute_with_scorep --run={run}\nimport ctypes, faulthandler, signal\n", "in C"
+    sets = "ctypes.CDLL(None).signal(signal.SIGUSR2, ctypes.CDLL(None).abs)"
+    both = "faulthandler.register(signal.SIGUSR1); faulthandler.unregister(signal.SIGUSR1)"
+    for code, is_named in ((sets + "; 1", True), (both, False), ("import readline", False)):
+        assert (name in kernel.run(head + code).stream("stderr")) == is_named, code
 
 
 @pytest.mark.parametrize("run", ["forked", "isolated"])

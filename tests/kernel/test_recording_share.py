@@ -3,20 +3,6 @@
 import re
 
 import pytest
-from holdfast.worker import event_cost
-
-
-def test_the_mean_of_rounds_counts():
-    """One round in several takes new pages of the log: the best one isn't what a cell pays."""
-    probe = {"DEPTH": 10}
-    exec(event_cost._PROBE, probe)
-    times = [0.0]
-    rounds = iter([9.0, 1.0, 1.0, 4.0, 2.0])  # the first is for warming up
-
-    def work(calls):
-        times[0] += next(rounds)
-
-    assert probe["mean"](work, 4, 3000, lambda: times[0]) == 2.0
 
 
 def test_what_lines_take_is_in_it(shared_in_process_kernel):

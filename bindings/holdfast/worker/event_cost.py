@@ -1,10 +1,15 @@
 """Measures what it costs to record an event, on this machine.
 
-A process that waits for a cell calls an empty function some thousand times from Python and from C, one that
-calls itself, and generators, with and without a recording. Then all forks of the fork server know what an
-event of each costs. The log takes new pages of its file now and then, which is a quarter of the cost, and
-the same for all events. One measurement is enough. If no process had time before the first recorded cell ends, that cell's
-process measures then. Under Score-P nothing is measured, since a process records only once there.
+A process that waits for a cell runs small works with and without a recording, each with one kind of call
+more than those before it: what it takes beyond the known kinds is what this kind costs. So no
+kind needs a rule of its own: the recorder counts how many there were, in a work and in a cell. Then all
+forks of the fork server know it. One measurement is enough. If no process had time before the first recorded
+cell ends, that cell's process measures then. A recording of C functions uses another hook, and has
+costs of its own, which are measured at the end of the first such cell. Under Score-P nothing is
+measured, since a process records only once there.
+
+What is rare and long isn't estimated: the recorder measures the processor time that it takes for the log's
+next pages and for a thread's first event.
 
 The recording needs a directory, and a process that waits may be killed at any moment. So it holds a lock of
 the directory, which ends with it. It removes directories that nobody has locked.
@@ -26,10 +31,9 @@ import typing as t
 if t.TYPE_CHECKING:
     from holdfast import _recorder
 
-_CALLS = 1600  # a multiple of _DEPTH
-_ROUNDS = 2
-_TURNS = 9  # with and without a recording
-_DEPTH = 200  # of calls that call each other
+_CALLS = 1500  # a multiple of all depths
+_TURNS = 5  # with and without a recording
+_LOOKS = 5  # at each work, at different times
 _SCRATCH = "holdfast-event-cost-"  # how the names of the directories begin
 
 
@@ -43,21 +47,38 @@ def nested(depth):
     if depth:
         nested(depth - 1)
 
-def flat(calls):
-    for number in range(calls):
-        same(number)
-
-def deep(calls):
-    for _ in range(calls // DEPTH):
-        nested(DEPTH - 1)
-
 def made(count):
     for number in range(count):
         yield number
 
+def raises(depth):
+    if depth:
+        raises(depth - 1)
+    raise ValueError
+
+def below(depth):
+    for _ in map(below, (depth - 1,) if depth else ()):
+        pass
+
+class Made:
+    def __init__(self, value):
+        pass
+
+def flat(calls):
+    for number in range(calls):
+        same(number)
+
+def depth_30(calls):
+    for _ in range(calls // 30):
+        nested(29)
+
+def depth_300(calls):
+    for _ in range(calls // 300):
+        nested(299)
+
 def step(calls):
-    for _ in range(calls // DEPTH):
-        for _ in made(DEPTH - 1):
+    for _ in range(calls // 100):
+        for _ in made(99):
             pass
 
 def make(calls):
@@ -65,24 +86,30 @@ def make(calls):
         for _ in made(0):
             pass
 
-class Made:
-    def __init__(self, value):
-        pass
-
 def called(calls):
     for made in same, Made:
         for _ in map(made, range(calls // 2)):
             pass
 
-def mean(work, rounds, calls, clock):
-    work(calls)
-    started = clock()
-    for _ in range(rounds):
-        work(calls)
-    return (clock() - started) / rounds
+def called_below(calls):
+    for _ in range(calls // 100):
+        below(99)
 
-def each(works, *measured):
-    return [mean(work, *measured) for work in works]
+def end(calls):
+    for _ in range(calls // 5):
+        try:
+            raises(4)
+        except ValueError:
+            pass
+
+def call_c(calls):
+    for number in range(calls):
+        abs(number)
+
+def timed(work, calls, clock):
+    started = clock()
+    work(calls)
+    return clock() - started
 
 def once(functions, clock):
     started = clock()
@@ -93,50 +120,69 @@ def once(functions, clock):
     "what an event costs",
     "exec",
 )
+# Each has one kind more than those before it (fields of Counted).
+_WORKS = {
+    "flat": "flat",
+    "nested": "depth_30",
+    "deep": "depth_300",
+    "steps": "step",
+    "made": "make",
+    "from_c": "called",
+    "deep_from_c": "called_below",
+    "raised": "end",
+    "of_c": "call_c",
+}
 # Functions that are called for the first time, with a file's name as long as a library's.
 _FUNCTIONS = 200
 _FILE = os.path.join(os.path.dirname(os.__file__), "what", "a_function_costs.py")
 
 
 class Counted(t.NamedTuple):
-    """What takes time in a recording, or what one of each takes."""
+    """What takes time in a recording, or what one of each takes. An event is flat, nested, deep or a step;
+    of the others is counted what makes an event cost more than that, or less."""
 
-    flat: float = 0  # events, but for those of other kinds
-    nested: float = 0  # events of deep calls
-    steps: float = 0  # events of generators
+    flat: float = 0
+    nested: float = 0  # some calls below each other
+    deep: float = 0  # many
+    steps: float = 0  # of generators
     made: float = 0  # generators
     from_c: float = 0  # calls that C code made
+    deep_from_c: float = 0  # of them, those below each other
+    raised: float = 0  # calls that an exception ended
+    of_c: float = 0  # calls of C functions
     functions: float = 0  # that were met
     line_calls: float = 0  # that the sampler of lines noticed
+    own_seconds: float = 0  # that the recorder has measured
 
     @classmethod
     def of(cls, result: _recorder._Result) -> Counted:
         """What a recording has counted, but for lines."""
-        others = result["nested"] + result["steps"] + 2 * result["from_c"]
+        kinds = result["kinds"]
+        others = kinds["nested"] + kinds["deep"] + kinds["steps"]
         return cls(
-            result["events"] - others,
-            result["nested"],
-            result["steps"],
-            result["made"],
-            result["from_c"],
-            max(result["regions"] - 1, 0),  # one is the cell
+            flat=result["events"] - others,
+            functions=max(result["regions"] - 1, 0),  # one is the cell
+            own_seconds=result["own_seconds"],
+            **kinds,
         )
 
 
-_COSTS = struct.Struct("7d")  # in this order
+_COSTS = struct.Struct(f"{len(Counted._fields)}d")  # in this order
 
 
 class EventCost:
     """Seconds that recording takes; of a fork server and its forks.
 
-    There are four kinds of events. On Python 3.11 each recorded call takes some of the C stack, so those
-    of a deep recursion cost up to twice as much as others. The interpreter goes through C for each step
-    of a generator anyway, and for a function that C code calls (`sorted(key=...)`, `__lt__`), so these cost
-    less; to make a generator takes its time instead. And each function takes its time when a recording meets
-    it first: a cell that calls hundreds of a library's a few times pays most for that.
+    On Python 3.11 each recorded call takes some of the C stack, so those of a deep recursion cost up to
+    twice as much as others. The interpreter goes through C for each step of a generator anyway, and for a
+    function that C code calls (`sorted(key=...)`, `__lt__`), so these cost less; to make a generator takes
+    its time instead. From 3.12 on a call that an exception ends costs more. And each function takes its
+    time when a recording meets it first: a cell that calls hundreds of a library's a few times pays
+    most for that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, c_calls: bool = False) -> None:
+        self._c_calls = c_calls
         self._shared = mmap.mmap(-1, _COSTS.size)
 
     @property
@@ -146,78 +192,100 @@ class EventCost:
 
     def of(self, counted: Counted) -> float:
         """Seconds that all this took."""
-        costs = _COSTS.unpack_from(self._shared)
-        return sum(count * cost for count, cost in zip(counted, costs, strict=True))
+        return max(_sum(counted, Counted(*_COSTS.unpack_from(self._shared))), 0.0)
 
     def measure(self, recorder: t.Any) -> None:
-        """In a process that waits: a recording of nothing, in a directory of its own."""
-        probe: dict[str, t.Any] = {"DEPTH": _DEPTH}
+        """In a process that waits: recordings of nothing, in a directory of their own."""
+        probe: dict[str, t.Any] = {}
         exec(_PROBE, probe)  # noqa: S102
-        works = [probe[name] for name in ("flat", "deep", "step", "make", "called")]
-        functions = _new_functions()
-        known = probe["once"](functions, time.thread_time)
+        costs = Counted(own_seconds=1)
         settings = {name: os.environ.pop(name) for name in _measurement_settings()}
         try:
             with _scratch_directory() as directory:
-                recorder.open(directory, tracing=True, profiling=False)
-                try:
-                    turns = _turns(probe["each"], works, lambda: _recorded(recorder))
-                    with _recorded(recorder):
-                        met = probe["once"](functions, time.thread_time)
-                        by_lines = _turns_by_lines(recorder, directory, probe["each"], works[:1])
-                finally:
-                    counted = recorder.close()
+                looks: dict[str, list[tuple[Counted, float]]] = {kind: [] for kind in _WORKS}
+                for look in range(_LOOKS):
+                    for kind, work in _WORKS.items():
+                        place = os.path.join(directory, f"{work}-{look}")
+                        looks[kind].append(_run(recorder, place, self._c_calls, probe, work))
+                for kind, ran in looks.items():
+                    middle = sorted(ran, key=_seconds)[_LOOKS // 2]
+                    costs = costs._replace(**{kind: _cost(kind, *middle, costs)})
+                costs = costs._replace(**self._others(recorder, directory, probe, costs))
         finally:
             os.environ.update(settings)
-        if counted["events"] >= 10 * _CALLS * (_ROUNDS + 1) * _TURNS:
-            taken = _with_pages(turns) + _middle(by_lines)
-            flat, nested, step, made, from_c, line_call = (each / _CALLS for each in taken)
-            costs = (
-                flat / 2,
-                nested / 2,
-                step / 2,
-                made - step,  # one for each, which has a step
-                from_c,
-                (met - known) / _FUNCTIONS - flat,
-                line_call,
-            )
-            _COSTS.pack_into(self._shared, 0, *(max(cost, 1e-12) for cost in costs))
+        if costs.flat > 0:
+            _COSTS.pack_into(self._shared, 0, *costs)
+
+    def _others(
+        self, recorder: t.Any, directory: str, probe: dict[str, t.Any], costs: Counted
+    ) -> dict[str, float]:
+        functions = _new_functions()
+        known = probe["once"](functions, time.thread_time)
+        recorder.open(f"{directory}/others", tracing=True, profiling=False, c_calls=self._c_calls)
+        try:
+            with _recorded(recorder):
+                met = probe["once"](functions, time.thread_time)
+                line_calls = _line_calls(recorder, directory, probe)
+        finally:
+            recorder.close()
+        each = (met - known) / _FUNCTIONS - 2 * costs.flat
+        return {"functions": max(each, 0.0), "line_calls": max(line_calls, 0.0)}
 
 
-def _turns(
-    each: t.Any, works: list[t.Any], within: t.Callable[[], t.ContextManager[None]]
-) -> list[list[float]]:
-    """Seconds by which each of the works is longer within something, some times."""
-    measured = (works, _ROUNDS, _CALLS, time.thread_time)
-    turns = []
+def _sum(counted: Counted, costs: Counted) -> float:
+    return sum(count * cost for count, cost in zip(counted, costs, strict=True))
+
+
+def _cost(kind: str, counted: Counted, seconds: float, costs: Counted) -> float:
+    """What one of this kind takes, if something took these seconds and the costs of all others are known."""
+    count = getattr(counted, kind)
+    return (seconds - _sum(counted._replace(**{kind: 0}), costs)) / count if count else 0.0
+
+
+def _run(
+    recorder: t.Any, place: str, c_calls: bool, probe: dict[str, t.Any], work: str
+) -> tuple[Counted, float]:
+    """What one of the works has in a recording, and the seconds by which it is longer. What the
+    recorder measures itself is neither in the one nor in the other, since only few turns have it."""
+    recorder.open(place, tracing=True, profiling=False, c_calls=c_calls)
+    try:
+        with _recorded(recorder):
+            probe[work](_CALLS)
+        seconds = _longer(probe, work, lambda: _recorded(recorder))
+    finally:
+        counted = Counted.of(recorder.close())
+    if not counted.flat:
+        raise RuntimeError("events were lost")
+    once = Counted(*(count / (_TURNS + 1) for count in counted))
+    return once._replace(functions=0, own_seconds=0), seconds
+
+
+def _seconds(ran: tuple[Counted, float]) -> float:
+    return ran[1]
+
+
+def _longer(
+    probe: dict[str, t.Any], work: str, within: t.Callable[[], t.ContextManager[None]]
+) -> float:
+    """Seconds by which the work is longer within something."""
+    alone, inside = [], []
     for _ in range(_TURNS):
-        without = each(*measured)
+        alone.append(probe["timed"](probe[work], _CALLS, time.thread_time))
         with within():
-            turns.append([a - b for a, b in zip(each(*measured), without, strict=True)])
-    return turns
+            inside.append(probe["timed"](probe[work], _CALLS, time.thread_time))
+    return _usual(inside) - _usual(alone)
 
 
-def _turns_by_lines(
-    recorder: t.Any, directory: str, each: t.Any, works: list[t.Any]
-) -> list[list[float]]:
-    """The same while lines are sampled, too; 0 where they can't be."""
+def _usual(seconds: list[float]) -> float:
+    """What else runs on the processor makes some of them longer, and none shorter."""
+    return sorted(seconds)[len(seconds) // 3]
+
+
+def _line_calls(recorder: t.Any, directory: str, probe: dict[str, t.Any]) -> float:
+    """What a call takes more while lines are sampled, too; 0 where they can't be."""
     with contextlib.suppress(OSError, RuntimeError):
-        return _turns(each, works, lambda: _with_lines(recorder, directory))
-    return [[0.0] * len(works)]
-
-
-def _middle(turns: list[list[float]]) -> list[float]:
-    """Of each work the middle one: what else runs on the processor slows single ones down."""
-    return [sorted(of_one)[len(turns) // 2] for of_one in zip(*turns, strict=True)]
-
-
-def _with_pages(turns: list[list[float]]) -> list[float]:
-    """The same, and for each work its part of the pages that only some of the turns have paid for. A turn
-    that took much longer than the others has waited for somebody else."""
-    middle = _middle(turns)
-    usual = sorted(map(sum, turns))[:-1]
-    pages = sum(usual) / len(usual) - sum(middle)
-    return [seconds + pages / len(middle) for seconds in middle]
+        return _longer(probe, "flat", lambda: _with_lines(recorder, directory)) / _CALLS
+    return 0.0
 
 
 @contextlib.contextmanager
@@ -245,10 +313,12 @@ def _with_lines(recorder: t.Any, directory: str) -> t.Iterator[None]:
 def _scratch_directory() -> t.Iterator[str]:
     """A directory for the time of a measurement."""
     _remove_scratch_of_killed()
-    directory = tempfile.mkdtemp(prefix=_SCRATCH)
-    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    made = tempfile.mkdtemp(prefix="holdfast-")
+    held = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    directory = os.path.join(os.path.dirname(made), _SCRATCH + os.path.basename(made)[9:])
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
+        os.rename(made, directory)  # not before: others remove what isn't locked
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -256,8 +326,7 @@ def _scratch_directory() -> t.Iterator[str]:
 
 
 def _remove_scratch_of_killed() -> None:
-    """One that was made this moment may not be locked yet, and goes, too: its measurement fails, and
-    is made again later."""
+    """Nobody holds their locks any more."""
     with os.scandir(tempfile.gettempdir()) as entries:
         paths = [entry.path for entry in entries if entry.name.startswith(_SCRATCH)]
     for path in paths:
@@ -284,3 +353,4 @@ def _measurement_settings() -> list[str]:
 
 
 event_cost = EventCost()
+c_event_cost = EventCost(c_calls=True)

@@ -32,7 +32,7 @@ from holdfast.scorep.children import follow
 
 from . import notices
 from .control import Frame
-from .event_cost import Counted, event_cost
+from .event_cost import Counted, c_event_cost, event_cost
 from .ipython import frames
 from .settings import process_settings
 from .settings.module_files import working_directory
@@ -68,7 +68,8 @@ class Recording:
         self._is_automatic = False  # nobody named it
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
-        self._counted = Counted()  # of the last recording
+        self._cost = event_cost  # of the last recording, as the next two
+        self._counted = Counted()
         self._lines = (0, 0.0)  # calls that the sampler of lines noticed, and its own seconds
 
     def prepare(self) -> None:
@@ -79,9 +80,9 @@ class Recording:
 
     def measure(self) -> None:
         """Find out what an event costs, unless that is known; nothing is recorded yet."""
-        if not event_cost.known and not loading.is_chosen():
+        if not self._cost.known and not loading.is_chosen():
             with contextlib.suppress(OSError, RuntimeError):
-                event_cost.measure(self._recorder)
+                self._cost.measure(self._recorder)
 
     def needs_restart(self, arguments: t.Sequence[str]) -> bool:
         """Whether what the arguments ask for must be there when a process starts. RuntimeError:
@@ -130,6 +131,7 @@ class Recording:
         self._recorded_by = "scorep" if has_scorep else "builtin"
         with loading.settings_kept():
             self._recorder.open(wanted or None, c_calls=given.c_functions, children=True)
+        self._cost = c_event_cost if given.c_functions else event_cost
         follow(c_calls=given.c_functions, enabled=given.instrument)
         self._experiment = self._recorder.directory()
         if given.lines and not given.dummy:
@@ -196,7 +198,7 @@ class Recording:
         report["recorder"] = self._recorded_by
         if self._recorded_by == "builtin" and counts["events"]:
             report["seconds_out"] += self._measure_now()
-        report["seconds_recorder"] = self._overhead(counts)
+        report["seconds_recorder"] = self._overhead()
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
             reply["automatic"] = self._is_automatic
@@ -206,19 +208,18 @@ class Recording:
     def _measure_now(self) -> float:
         """If no waiting process has found out what an event costs: do it, once for all of them; the
         seconds that it took."""
-        if event_cost.known or self._recorder.is_open():
+        if self._cost.known or self._recorder.is_open():
             return 0.0
         started = time.perf_counter()
         self.measure()
         return time.perf_counter() - started
 
-    def _overhead(self, counts: Counts) -> float:
+    def _overhead(self) -> float:
         """Processor seconds that the recording took of the cell's; 0 if that isn't known."""
-        if self._recorded_by != "builtin" or not event_cost.known:
+        if self._recorded_by != "builtin" or not self._cost.known:
             return 0.0
         line_calls, sampler_seconds = self._lines
-        took = event_cost.of(self._counted._replace(line_calls=line_calls))
-        return took + sampler_seconds + counts.get("seconds_flushed", 0.0)
+        return self._cost.of(self._counted._replace(line_calls=line_calls)) + sampler_seconds
 
     def close(self) -> tuple[Counts, float]:
         """End the recording, if there is one: the report's counts, the seconds that it took."""

@@ -65,6 +65,18 @@ def _sigterm() -> list[t.Any]:
     return [handler is signal.SIG_IGN, *_of_notebook([handler])]
 
 
+def _caught_by_c() -> list[int]:
+    """Signals with a handler that Python doesn't know of, as of `faulthandler.register`; a recording has one
+    of SIGTERM."""
+    import signal
+
+    with io.open("/proc/self/status", "rb", buffering=0) as file:
+        caught = int(file.read().partition(b"SigCgt:")[2].split()[0], 16)
+    handlers = (signal.SIG_DFL, signal.SIG_IGN, None)
+    numbers = [n for n in map(int, signal.valid_signals()) if caught >> (n - 1) & 1]
+    return [n for n in numbers if n != signal.SIGTERM and signal.getsignal(n) in handlers]
+
+
 def _set_mask(new: list[int]) -> None:
     import signal
 
@@ -418,6 +430,9 @@ plain_settings.rows |= {
     "settings of asyncio's event loop": Row("asyncio", _loop, fresh=_LOOP),
     "the handler of SIGTERM": Row("signal", _sigterm),
     "the signal mask": Row("signal", _mask, _set_mask, of_process=True),
+    "handlers of signals in C": Row(
+        "signal", _caught_by_c, by_imports=True, of_process=True, is_costly=True
+    ),
     "timers": Row("signal", _timer, of_process=True),
     "resource limits": Row("resource", _limits, _set_limits, of_process=True),
     "the niceness": Row(
