@@ -171,6 +171,15 @@ on_c_return(hfi_location *location, hfi_owner owner) {
 
 /* -- the callback ------------------------------------------------------------------ */
 
+/* Without a result an exception goes out. */
+static void
+on_return(hfi_location *location, hfi_owner owner, PyCodeObject *code,
+          const PyObject *result) {
+    size_t depth = location->depth;
+    hfi_function_leave(location, owner, code);
+    location->calls.raised += !result && location->depth < depth;
+}
+
 static void
 dispatch_event(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
                PyObject *arg) {
@@ -178,7 +187,7 @@ dispatch_event(hfi_location *location, int what, hfi_owner owner, PyCodeObject *
         (void)hfi_function_enter(location, owner,
                                  hfi_code_get(code, NULL, location->hider != 0));
     else if (what == PyTrace_RETURN)
-        hfi_function_leave(location, owner, code);
+        on_return(location, owner, code, arg);
     else if (what == PyTrace_C_CALL)
         on_c_call(location, owner, code, arg);
     else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION)

@@ -210,7 +210,8 @@ def test_kinds_of_events(start, code):
 def test_kinds_of_events_with_c_functions(start, code):
     program = COUNTS_KINDS.replace("CODE", code).replace("C_CALLS", "True")
     counted = json.loads(start(program).communicate()[0])
-    assert counted["of_c"] == C_KINDS[code]
+    raised = int(code == "caught(1)")
+    assert (counted["of_c"], counted["raised"]) == (C_KINDS[code], raised)
 
 
 class Invented:

@@ -92,8 +92,8 @@ def called(calls):
             pass
 
 def called_below(calls):
-    for _ in range(calls // 100):
-        below(99)
+    for _ in range(calls // 150):
+        below(149)
 
 def end(calls):
     for _ in range(calls // 5):
