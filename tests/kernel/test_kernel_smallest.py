@@ -1,0 +1,171 @@
+"""The smallest kernel, examples/kernel_smallest: both halves of a kernel by the libraries."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast._store import Session
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "kernel_smallest" / "calculator.c"
+BUILD = os.environ.get("HOLDFAST_BUILD")
+if not BUILD or not shutil.which("cc"):
+    pytest.skip("needs HOLDFAST_BUILD and a C compiler", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The example's program, linked to the libraries of the build."""
+    program = tmp_path_factory.mktemp("smallest") / "calculator"
+    rooms = ("worker", "kernel", "shm_store")
+    if not Path(BUILD, "worker/libholdfast-worker.so").exists():
+        pytest.skip("no shared library was built")
+    command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    command += [f"-I{ROOT}/{room}/include" for room in rooms] + [str(EXAMPLE)]
+    command += [f"{flag}{BUILD}/{room}" for room in rooms for flag in ("-L", "-Wl,-rpath,")]
+    command += [f"-lholdfast-{room}" for room in rooms[:2]] + ["-lholdfast", "-o", str(program)]
+    subprocess.run(command, check=True, timeout=120)
+    return program
+
+
+@pytest.fixture
+def calculator(program, start_kernel):
+    spec = {"argv": [str(program), "{connection_file}"]}
+    spec |= {"display_name": "Calculator", "language": "calculator", "interrupt_mode": "message"}
+    return start_kernel(spec=spec)
+
+
+def test_cells(calculator):
+    assert calculator.run("x = 6\nx * 7").result == "42"
+    outcome = calculator.run("print x\nprint -(x + 2) / 4\nx")
+    assert (outcome.stream(), outcome.result) == ("6\n-2\n", "6")
+    assert outcome.types == ["status", "execute_input", "stream", "execute_result", "status"]
+    failed = calculator.run("y")
+    assert failed.status == "error" and failed.content["evalue"] == "no variable y"
+    assert calculator.run("x = (1\nx").status == "error"
+    assert calculator.run("x").result == "6"
+
+
+def test_completion(calculator):
+    calculator.run("length = 1\nlever = 2")
+    reply = calculator.client.complete("2 + le", 6, reply=True, timeout=60)["content"]
+    assert reply["matches"] == ["length", "lever"]
+    assert (reply["cursor_start"], reply["cursor_end"]) == (4, 6)
+    assert calculator.client.inspect("lever", reply=True, timeout=60)["content"]["found"] is False
+    assert calculator.client.history(reply=True, timeout=60)["content"]["history"] == []
+
+
+def test_an_interrupt_ends_the_cell_and_keeps_the_variables(calculator):
+    calculator.run("x = 5")
+    sent = calculator.client.execute("print x\nsleep 600\nx = 6")
+    while calculator.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
+        pass
+    calculator.manager.interrupt_kernel()
+    assert calculator.finish(sent).content["ename"] == "Interrupted"
+    assert calculator.run("x").result == "5"
+
+
+@contextlib.contextmanager
+def saved(kernel):
+    """Wait until all variables are saved, which is done when nobody asks for a moment."""
+    with Session.open(kernel.segment().name) as session:
+        generation = session.generation
+        yield
+        while session.generation == generation:
+            time.sleep(0.01)
+
+
+def test_variables_outlive_a_crash(calculator):
+    with saved(calculator):
+        calculator.run("x = 5\ny = 7")
+    died = calculator.run("crash")
+    assert died.content["ename"] == "CellDied" and "SIGKILL" in died.content["evalue"]
+    assert calculator.run("x * y").result == "35"
+    with saved(calculator):
+        calculator.run("x = 6")
+    for pid in calculator.workers():
+        os.kill(pid, signal.SIGKILL)
+    assert calculator.run("x * y").result == "42"
+
+
+def test_the_fork_server_may_die(calculator):
+    with saved(calculator):
+        calculator.run("x = 5")
+    os.kill(calculator.fork_server(), signal.SIGKILL)
+    assert calculator.run("x").result == "5"
+    assert calculator.run("crash").status == "error"
+    assert calculator.run("x").result == "5"
+
+
+@pytest.fixture
+def commands(program, start_kernel, tmp_path):
+    """A kernel that has the commands of holdfast-kernel, with the calculator's workers."""
+    script = tmp_path / "calculator-for-python"
+    script.write_text(
+        f'#!/bin/sh\nif [ "$1" = -m ]; then shift 2; exec "{program}" --worker "$@"; fi\n'
+        f'exec "{sys.executable}" "$@"\n'
+    )
+    script.chmod(0o755)
+    return start_kernel(python=str(script))
+
+
+RUN = "%%execute_with_scorep --run="
+
+
+@pytest.mark.parametrize("mode", ["in-process", "forked", "isolated"])
+def test_ways(commands, mode):
+    commands.run("x = 6\ny = 1")
+    outcome = commands.run(f"{RUN}{mode}\ny = x + 1\nprint y\nx * y")
+    assert (outcome.stream(), outcome.result, outcome.status) == ("7\n", "42", "ok")
+    assert outcome.cost["run"] == mode
+    assert commands.run("y").result == "7"
+    failed = commands.run(f"{RUN}{mode}\ny = 9\nnone")
+    assert failed.content["evalue"] == "no variable none"
+    assert commands.run("y").result == "9"  # what ran before the error has run
+    died = commands.run(f"{RUN}{mode}\ny = 10\ncrash")
+    assert died.content["ename"] == "CellDied" and "SIGKILL" in died.content["evalue"]
+    assert commands.run("x * y").result == "54"
+
+
+@pytest.mark.parametrize("mode", ["in-process", "forked", "isolated"])
+def test_interrupts_in_each_way(commands, mode):
+    commands.run("x = 6")
+    sent = commands.client.execute(f"{RUN}{mode}\nx = 7\nprint x\nsleep 600")
+    while commands.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
+        pass
+    commands.manager.interrupt_kernel()
+    assert commands.finish(sent).content["ename"] == "Interrupted"
+    assert commands.run("x").result == "7"
+
+
+def test_an_isolated_cell(commands):
+    commands.run("x = 6")
+    one = commands.run("%%isolated\nx = x + 1\nx")
+    assert one.result == "7", one.content
+    assert commands.run("x").result == "7"
+    assert commands.run("%%isolated\ncrash").content["ename"] == "CellDied"
+    assert commands.run("x").result == "7"
+
+
+def test_back_in_the_history(commands):
+    commands.run("%%isolated\nx = 1")
+    commands.run("%%isolated\nx = 2\nz = 3")
+    outcome = commands.run("%holdfast undo")
+    assert outcome.stream().startswith("undone: ") and outcome.status == "ok"
+    assert commands.run("x").result == "1"
+    assert commands.run("z").content["evalue"] == "no variable z"
+    steps = commands.run("%holdfast history").stream().splitlines()
+    assert len(steps) > 2 and all(line.startswith("step ") for line in steps)
+    commands.run("%%isolated\nx = 5")
+    assert commands.run("%holdfast diff").stream() == "changed  x\n"
+    number = steps[-2].split()[1]  # with z
+    commands.run(f"%holdfast checkout {number}")
+    assert commands.run("x + z").result == "5"
+    assert "no command" in commands.run("%holdfast save file").content["evalue"]
