@@ -2,44 +2,25 @@
 
 import contextlib
 import os
-import shutil
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
+import kernel_programs
 import pytest
 
 from holdfast._store import Session
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "kernel_smallest" / "calculator.c"
-BUILD = os.environ.get("HOLDFAST_BUILD")
-if not BUILD or not shutil.which("cc"):
-    pytest.skip("needs HOLDFAST_BUILD and a C compiler", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """The example's program, linked to the libraries of the build."""
-    program = tmp_path_factory.mktemp("smallest") / "calculator"
-    rooms = ("worker", "kernel", "shm_store")
-    if not Path(BUILD, "worker/libholdfast-worker.so").exists():
-        pytest.skip("no shared library was built")
-    command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    command += [f"-I{ROOT}/{room}/include" for room in rooms] + [str(EXAMPLE)]
-    command += [f"{flag}{BUILD}/{room}" for room in rooms for flag in ("-L", "-Wl,-rpath,")]
-    command += [f"-lholdfast-{room}" for room in rooms[:2]] + ["-lholdfast", "-o", str(program)]
-    subprocess.run(command, check=True, timeout=120)
-    return program
+    target = tmp_path_factory.mktemp("smallest") / "calculator"
+    return kernel_programs.compiled("examples/kernel_smallest/calculator.c", target)
 
 
 @pytest.fixture
 def calculator(program, start_kernel):
-    spec = {"argv": [str(program), "{connection_file}"]}
-    spec |= {"display_name": "Calculator", "language": "calculator", "interrupt_mode": "message"}
-    return start_kernel(spec=spec)
+    return start_kernel(spec=kernel_programs.spec(program))
 
 
 def test_cells(calculator):
@@ -107,13 +88,7 @@ def test_the_fork_server_may_die(calculator):
 @pytest.fixture
 def commands(program, start_kernel, tmp_path):
     """A kernel that has the commands of holdfast-kernel, with the calculator's workers."""
-    script = tmp_path / "calculator-for-python"
-    script.write_text(
-        f'#!/bin/sh\nif [ "$1" = -m ]; then shift 2; exec "{program}" --worker "$@"; fi\n'
-        f'exec "{sys.executable}" "$@"\n'
-    )
-    script.chmod(0o755)
-    return start_kernel(python=str(script))
+    return start_kernel(python=kernel_programs.for_python(program, tmp_path))
 
 
 RUN = "%%execute_with_scorep --run="
