@@ -71,8 +71,11 @@ def test_variables_outlive_a_crash(calculator):
     assert calculator.run("x * y").result == "35"
     with saved(calculator):
         calculator.run("x = 6")
-    for pid in calculator.workers():
+    killed = calculator.workers()
+    for pid in killed:
         os.kill(pid, signal.SIGKILL)
+    while not calculator.workers() - killed:
+        time.sleep(0.01)
     assert calculator.run("x * y").result == "42"
 
 
