@@ -21,7 +21,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests/golden"
-HEADERS = [ROOT / room / "include" for room in ("shm_store", "serializers", "kernel", "monitor", "worker")]
+HEADERS = [
+    ROOT / room / "include" for room in ("shm_store", "serializers", "kernel", "monitor", "worker")
+]
 LIBRARIES = {
     "holdfast": "shm_store/libholdfast.so",
     "holdfast-kernel": "kernel/libholdfast-kernel.so",

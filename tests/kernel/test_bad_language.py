@@ -14,9 +14,7 @@ def program(tmp_path_factory):
 
 @pytest.fixture
 def bad(program, start_kernel):
-    return start_kernel(
-        spec=kernel_programs.spec(program), env={"HOLDFAST_INTERRUPT_SECONDS": "1"}
-    )
+    return start_kernel(spec=kernel_programs.spec(program), env={"HOLDFAST_INTERRUPT_SECONDS": "1"})
 
 
 @pytest.fixture

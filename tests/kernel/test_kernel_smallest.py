@@ -1,15 +1,11 @@
 """The smallest kernel, examples/kernel_smallest: both halves of a kernel by the libraries."""
 
-import contextlib
 import os
 import signal
 import time
 
 import kernel_programs
 import pytest
-
-from holdfast._store import Session
-
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +23,13 @@ def test_cells(calculator):
     assert calculator.run("x = 6\nx * 7").result == "42"
     outcome = calculator.run("print x\nprint -(x + 2) / 4\nx")
     assert (outcome.stream(), outcome.result) == ("6\n-2\n", "6")
-    assert outcome.types == ["status", "execute_input", "stream", "execute_result", "status"]
+    assert outcome.types == [
+        "status",
+        "execute_input",
+        "stream",
+        "execute_result",
+        "status",
+    ]
     failed = calculator.run("y")
     assert failed.status == "error" and failed.content["evalue"] == "no variable y"
     assert calculator.run("x = (1\nx").status == "error"
@@ -53,23 +55,13 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_variables(calculator):
     assert calculator.run("x").result == "5"
 
 
-@contextlib.contextmanager
-def saved(kernel):
-    """Wait until all variables are saved, which is done when nobody asks for a moment."""
-    with Session.open(kernel.segment().name) as session:
-        generation = session.generation
-        yield
-        while session.generation == generation:
-            time.sleep(0.01)
-
-
 def test_variables_outlive_a_crash(calculator):
-    with saved(calculator):
+    with kernel_programs.saved(calculator):
         calculator.run("x = 5\ny = 7")
     died = calculator.run("crash")
     assert died.content["ename"] == "CellDied" and "SIGKILL" in died.content["evalue"]
     assert calculator.run("x * y").result == "35"
-    with saved(calculator):
+    with kernel_programs.saved(calculator):
         calculator.run("x = 6")
     killed = calculator.workers()
     for pid in killed:
@@ -80,7 +72,7 @@ def test_variables_outlive_a_crash(calculator):
 
 
 def test_the_fork_server_may_die(calculator):
-    with saved(calculator):
+    with kernel_programs.saved(calculator):
         calculator.run("x = 5")
     os.kill(calculator.fork_server(), signal.SIGKILL)
     assert calculator.run("x").result == "5"
