@@ -15,11 +15,14 @@
 
 hf_status
 hfi_in_process_run(hf_worker *worker, hf_error *reterr) {
-    const hf_error none = HF_ERROR_INIT;
+    hf_error why = HF_ERROR_INIT;
     hf_status status = hfi_running_prepare(worker, reterr);
     worker->ran = true;
-    if (status != HF_OK || !hfi_running_run(worker, HF_OK, &none))
+    if (status != HF_OK)
         return status;
+    hf_status prepared = hfi_saving_catch_up(worker, &why);
+    if (!hfi_running_run(worker, prepared, &why))
+        return HF_OK;
     return hfi_in_process_hand_back(worker, reterr);
 }
 

@@ -149,7 +149,8 @@ handle_commit(hf_worker *worker, hfi_incoming *incoming, const hfi_any_frame *fr
     return hfi_where_commit(worker, &frame->to_main_commit, reterr);
 }
 
-/* What failed here doesn't end the worker: the next cell or commit finds it. */
+/* What failed here doesn't end the worker: the next cell or commit tries it again, and
+ * fails if that does. */
 static hf_status
 end_binding(hf_worker *worker, hf_status status, const hf_error *error) {
     if (status != HF_OK)
@@ -362,6 +363,24 @@ put_off(hf_worker *worker, hfi_incoming *incoming) {
     worker->last_waiting = &incoming->next;
 }
 
+/* Inside of a call of the language, which calls hf_worker_dispatch: only comm messages of
+ * a cell that runs. What it replies to is ended when it has returned. */
+static hf_status
+handle_nested(hf_worker *worker, hf_error *reterr) {
+    hf_status status = HF_OK;
+    hfi_incoming *incoming;
+    while (status == HF_OK &&
+           (incoming = hfi_channel_next(worker->channel, NULL)) != NULL) {
+        if (is_pending(worker) && is_comm(incoming))
+            status = answer_beside(worker, incoming, reterr);
+        else
+            put_off(worker, incoming);
+    }
+    if (status == HF_OK && hfi_channel_has_ended(worker->channel))
+        return HF_STOP;
+    return status == HF_E_GONE ? HF_STOP : status;
+}
+
 /* Handle what was read; HF_STOP at the end. */
 static hf_status
 handle_frames(hf_worker *worker, hf_error *reterr) {
@@ -401,7 +420,13 @@ hf_worker_dispatch(hf_worker *worker, hf_error *reterr) {
     status = hfi_channel_fill(worker->channel, reterr);
     if (status == HF_E_GONE)
         return HF_STOP;
-    return status == HF_OK ? handle_frames(worker, reterr) : status;
+    if (status != HF_OK)
+        return status;
+    worker->dispatching++;
+    status = worker->dispatching > 1 ? handle_nested(worker, reterr)
+                                     : handle_frames(worker, reterr);
+    worker->dispatching--;
+    return status;
 }
 
 void

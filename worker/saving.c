@@ -187,6 +187,11 @@ hfi_saving_save(hf_worker *worker, hfi_saved *ret_saved) {
     forget_stays(saving);
     if (worker->session == NULL || language->save == NULL)
         return;
+    status = hfi_saving_catch_up(worker, &ret_saved->error);
+    if (status != HF_OK) {
+        name_failure(ret_saved, status);
+        return;
+    }
     saving->is_open = true;
     status = language->save(language->context, worker, &ret_saved->error);
     saving->is_open = false;
@@ -243,7 +248,9 @@ hfi_saving_published(hf_worker *worker, uint64_t generation, hfi_part name,
     hold_snapshot(worker, snapshot);
     if (language->published != NULL)
         language->published(language->context, worker, generation);
-    return hf_session_privatize(worker->session, 0, reterr);
+    status = hf_session_privatize(worker->session, 0, reterr);
+    worker->owes_privacy = status != HF_OK;
+    return status;
 }
 
 hf_status
@@ -253,6 +260,7 @@ hfi_saving_bind(hf_worker *worker, hf_worker_occasion occasion, hfi_part name,
     hf_snapshot *now;
     if (worker->session == NULL)
         return HF_OK;
+    worker->owes_binding = true;
     hf_status status = hfi_saving_import(worker, name, &now, reterr);
     if (status != HF_OK)
         return status;
@@ -266,10 +274,24 @@ hfi_saving_bind(hf_worker *worker, hf_worker_occasion occasion, hfi_part name,
                   hf_snapshot_generation(worker->held) != hf_snapshot_generation(now);
     if (is_new && hf_snapshot_generation(now) > 0 && language->bind != NULL)
         status = language->bind(language->context, worker, &binding, reterr);
+    worker->owes_binding = status != HF_OK;
     if (status == HF_OK)
         hold_snapshot(worker, now);
     else
         hf_snapshot_release(now);
+    return status;
+}
+
+hf_status
+hfi_saving_catch_up(hf_worker *worker, hf_error *reterr) {
+    hf_status status = HF_OK;
+    if (worker->owes_binding)
+        status =
+            hfi_saving_bind(worker, HF_BIND_ADOPT, hfi_part_text(""), "", 0, reterr);
+    if (status == HF_OK && worker->owes_privacy) {
+        status = hf_session_privatize(worker->session, 0, reterr);
+        worker->owes_privacy = status != HF_OK;
+    }
     return status;
 }
 

@@ -28,6 +28,9 @@ HF_CHECK hf_status hfi_saving_published(hf_worker *worker, uint64_t generation,
 HF_CHECK hf_status hfi_saving_bind(hf_worker *worker, hf_worker_occasion occasion,
                                    hfi_part name, const char *code, int64_t number,
                                    hf_error *reterr);
+/* Bind and make private what failed before: no cell and no commit begins without it. As
+ * above. */
+HF_CHECK hf_status hfi_saving_catch_up(hf_worker *worker, hf_error *reterr);
 /* A generation by its name; the caller releases it. As hf_snapshot_import;
  * HF_E_PROTOCOL. */
 HF_CHECK hf_status hfi_saving_import(hf_worker *worker, hfi_part name,

@@ -59,6 +59,9 @@ struct hf_worker {
     _Atomic int interrupts; /* came, and weren't taken */
     hfi_part parent; /* loop.c: of what its thread shows; empty: of the request asked */
     hfi_saving saving;
+    bool owes_binding; /* saving.c: a generation isn't bound yet */
+    bool owes_privacy; /* saving.c: what was published is mapped shared still */
+    int dispatching;   /* loop.c: calls of hf_worker_dispatch, one in the other */
     double seconds;    /* where.c: of the last commit */
     bool ran;          /* where.c: a cell has run since */
     bool is_protected; /* forking.c: the sleeping fork has the variables as they are */

@@ -19,7 +19,8 @@ def bad(program, start_kernel):
 
 @pytest.fixture
 def commands(program, start_kernel, tmp_path):
-    return start_kernel(python=kernel_programs.for_python(program, tmp_path))
+    python = kernel_programs.for_python(program, tmp_path)
+    return start_kernel(python=python, env={"BAD_DIES": str(tmp_path)})
 
 
 def until(kernel, text):
@@ -109,3 +110,60 @@ def test_saving(commands):
     died = commands.run(SAVED + "exits")
     assert died.content["ename"] == "CellDied"
     assert commands.run(SAVED + "fail").content["ename"] == "HF_E_CODEC"
+
+
+# Processes that die together: a cell's, the sleeping fork that wakes for it, and one that begins after both.
+PLACES = "execute save bind published before_fork after_fork in_fork execute+in_fork"
+PLACES += " execute+in_fork+begin execute+in_fork+bind"
+
+
+@pytest.mark.parametrize("mode", ["in-process", "forked", "isolated"])
+def test_a_process_dies_at_each_place(commands, mode, tmp_path):
+    """The cell fails or has run; the variables are those before it or after it, and the kernel goes on."""
+    commands.run(f"%%isolated --run={mode}\nfirst")
+    known = ["first"]
+    for place in PLACES.split():
+        commands.run(f"{place} before")
+        for one in place.split("+"):
+            (tmp_path / one).touch()
+        cell = commands.run(f"%%isolated --run={mode}\n{place} after")
+        for one in place.split("+"):
+            (tmp_path / one).unlink(missing_ok=True)
+        if cell.status != "ok":
+            assert cell.content["ename"] in ("CellDied", "CommitError"), cell.content
+        known = [f"{place} before", f"{place} after", *known[:1]]
+        shown = commands.run("show")
+        if shown.status != "ok":  # it was sent to a process that had just died
+            assert shown.content["ename"] == "CellDied"
+            shown = commands.run("show")
+        assert shown.stream() in known, (place, cell.content)
+        if cell.status == "ok":
+            assert shown.stream() == f"{place} after"
+        known = [shown.stream()]
+
+
+def test_a_cell_that_has_a_loop_of_its_own(commands):
+    sent = commands.client.execute(SAVED + "pending")
+    until(commands, "begun\n")
+    commands.manager.interrupt_kernel()
+    assert commands.finish(sent).status == "ok"
+    sent = commands.client.execute("loop")
+    while commands.client.get_iopub_msg(timeout=60)["msg_type"] != "execute_input":
+        pass
+    waits = commands.client.execute("twice")
+    commands.manager.interrupt_kernel()
+    assert commands.finish(sent).status == "ok"
+    assert "answered before" in commands.finish(waits).stream()
+
+
+def test_what_could_not_be_bound_is_bound_later(commands, tmp_path):
+    commands.run("first")
+    (tmp_path / "bind_fails").touch()
+    cell = commands.run(SAVED + "unbindable")
+    assert cell.status == "ok"
+    failed = commands.run("show")  # it doesn't run with the values from before
+    assert failed.content["evalue"] == "no way to read it" and not failed.stream()
+    refused = commands.run(SAVED + "show")
+    assert refused.content["ename"] == "CommitError" and "no way" in refused.content["evalue"]
+    (tmp_path / "bind_fails").unlink()
+    assert commands.run("show").stream() == "unbindable"

@@ -55,6 +55,20 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_variables(calculator):
     assert calculator.run("x").result == "5"
 
 
+def test_questions_while_a_cell_runs(calculator):
+    """The assistant answers, from the last commit."""
+    with kernel_programs.saved(calculator):
+        calculator.run("length = 1")
+    sent = calculator.client.execute("other = 1\nprint other\nsleep 600")
+    while calculator.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
+        pass
+    reply = calculator.client.complete("le", 2, reply=True, timeout=60)["content"]
+    assert reply["matches"] == ["length"]
+    calculator.manager.interrupt_kernel()
+    assert calculator.finish(sent).status == "error"
+    assert calculator.run("other").result == "1"
+
+
 def test_variables_outlive_a_crash(calculator):
     with kernel_programs.saved(calculator):
         calculator.run("x = 5\ny = 7")

@@ -22,6 +22,27 @@ static struct {
     volatile sig_atomic_t cancelled;
 } state;
 
+static const char *
+path_of(const char *place, char path[256]) {
+    const char *directory = getenv("BAD_DIES");
+    snprintf(path, 256, "%s/%s", directory != NULL ? directory : "/none", place);
+    return path;
+}
+
+/* Die at this place, if the test has put a file of its name there; once. */
+static void
+die_at(const char *place) {
+    char path[256];
+    if (unlink(path_of(place, path)) == 0)
+        raise(SIGKILL);
+}
+
+static int
+is_at(const char *place) {
+    char path[256];
+    return access(path_of(place, path), F_OK) == 0;
+}
+
 typedef hf_status word_run(hf_worker *worker, const hf_worker_request *request,
                            hf_error *reterr);
 
@@ -183,7 +204,15 @@ run_cell(void *context, hf_worker *worker, const hf_worker_request *request,
          hf_error *reterr) {
     const char *word = strrchr(request->code, '\n');
     (void)context;
+    die_at("execute");
     word = word != NULL ? word + 1 : request->code;
+    if (strcmp(word, "show") == 0)
+        return hf_worker_write(worker, 0, state.word, strlen(state.word), reterr);
+    if (strcmp(word, "loop") == 0) {
+        while (!state.cancelled && hf_worker_dispatch(worker, reterr) == HF_OK)
+            usleep(1000);
+        return state.cancelled ? HF_OK : HF_E_GONE;
+    }
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
         if (strcmp(word, WORDS[i].word) == 0)
             return WORDS[i].run(worker, request, reterr);
@@ -219,6 +248,7 @@ save(void *context, hf_worker *worker, hf_error *reterr) {
                             .payload_size = sizeof state.word};
     hf_commit *commit;
     (void)context;
+    die_at("save");
     if (strcmp(state.word, "saves nothing") == 0)
         return HF_E_CODEC;
     hf_status status = hf_worker_put(worker, &value, reterr);
@@ -236,10 +266,40 @@ bind_word(void *context, hf_worker *worker, const hf_worker_binding *binding,
           hf_error *reterr) {
     hf_entry entry = {.struct_size = sizeof entry};
     (void)context, (void)worker;
+    die_at("bind");
     hf_status status = hf_snapshot_find(binding->now, "word", 4, &entry, reterr);
+    if (status == HF_OK && strcmp(entry.payload, "unbindable") == 0 &&
+        is_at("bind_fails"))
+        return hf_error_set(reterr, HF_E_CODEC, "no way to read it");
     if (status == HF_OK)
         memcpy(state.word, entry.payload, sizeof state.word);
     return status == HF_NOT_FOUND ? HF_OK : status;
+}
+
+static void
+note_published(void *context, hf_worker *worker, uint64_t generation) {
+    (void)context, (void)worker, (void)generation;
+    die_at("published");
+}
+
+static hf_status
+begin(void *context, hf_worker *worker, hf_worker_role role, hf_error *reterr) {
+    (void)context, (void)worker, (void)reterr;
+    if (role == HF_WORKER_MAIN)
+        die_at("begin");
+    return HF_OK;
+}
+
+static void
+before_fork(void *context, hf_worker_fork kind) {
+    (void)context, (void)kind;
+    die_at("before_fork");
+}
+
+static void
+after_fork(void *context, hf_worker_fork kind, pid_t pid) {
+    (void)context, (void)kind;
+    die_at(pid == 0 ? "in_fork" : "after_fork");
 }
 
 int
@@ -248,6 +308,10 @@ main(int argc, char **argv) {
                                                 .execute = run_cell,
                                                 .answer = answer,
                                                 .cancel = cancel,
+                                                .begin = begin,
+                                                .before_fork = before_fork,
+                                                .after_fork = after_fork,
+                                                .published = note_published,
                                                 .save = save,
                                                 .bind = bind_word};
     const char *worker[] = {argv[0], "--worker", NULL};

@@ -151,8 +151,8 @@ typedef struct hf_worker_language {
     /* What was saved is the current generation. Without it nothing is done. */
     void (*published)(void *context, hf_worker *worker, uint64_t generation);
     /* Make the variables those of `binding->now`: hf_snapshot_diff gives what differs
-     * from `before`, if that may be NULL, too. A failure at HF_BIND_BEGIN ends the worker;
-     * else the user gets its message. Without it what was saved is never read. */
+     * from `before`, if that may be NULL, too. A failure at HF_BIND_BEGIN ends the main
+     * worker; else the user gets its message, and it is tried again before the next cell. Without it what was saved is never read. */
     hf_status (*bind)(void *context, hf_worker *worker,
                       const hf_worker_binding *binding, hf_error *reterr);
     /* The language's own loop, if it has one: until hf_worker_dispatch returns HF_STOP,
@@ -258,7 +258,8 @@ HF_EXPORT hf_session *hf_worker_session(const hf_worker *worker);
 
 /* Both can be read when hf_worker_dispatch has something to do. The worker's. */
 HF_EXPORT void hf_worker_fds(const hf_worker *worker, int ret_fds[2]);
-/* Handle what has come; doesn't wait. In a fork that wakes or runs a cell it returns as
+/* Handle what has come; doesn't wait. Called by a cell that runs it only answers comm
+ * messages. In a fork that wakes or runs a cell it returns as
  * well. HF_STOP: the worker is to end. HF_E_PROTOCOL. */
 HF_EXPORT HF_CHECK hf_status hf_worker_dispatch(hf_worker *worker, hf_error *reterr);
 
