@@ -239,7 +239,7 @@ serve_forks(fork_server *server, hf_error *reterr) {
     hf_status status = send_to_frontend(
         server,
         HFI_FRAME(from_fork_server_ready, .version = HFI_CONTROL_VERSION,
-                  .pid = getpid(), .modules = {none, 0}),
+                  .pid = getpid(), .modules = {none, 0}, .history = true),
         reterr);
     while (status == HF_OK && !hfi_channel_has_ended(server->channel)) {
         hfi_incoming *incoming;

@@ -1,4 +1,4 @@
-/* steps.h - what the user sees of a line of the history: undo, checkout, diff and so on.
+/* steps.h - a line of the history in the worker: undo, checkout, diff, save, load and so on.
  *
  * Threads: the library's one. Statuses of hfi_self_send.
  */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <holdfast/commands.h>
 #include <holdfast/kernel.h>
 #include <holdfast/worker.h>
 
@@ -236,7 +237,9 @@ serve(const char *program, const char *connection_file) {
             "{\"implementation\": \"calculator\", \"banner\": \"A calculator\","
             " \"language_info\": {\"name\": \"calculator\", \"version\": \"1\","
             " \"mimetype\": \"text/plain\", \"file_extension\": \".txt\"}}",
-        .label = "calculator"};
+        .label = "calculator",
+        .comment = "#",
+        .commands = hf_kernel_commands_common()};
     hf_kernel *kernel = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status = hf_kernel_create(&options, &kernel, &error);

@@ -138,18 +138,20 @@ def test_an_isolated_cell(commands):
     assert commands.run("x").result == "7"
 
 
-def test_back_in_the_history(commands):
-    commands.run("%%isolated\nx = 1")
-    commands.run("%%isolated\nx = 2\nz = 3")
-    outcome = commands.run("%holdfast undo")
-    assert outcome.stream().startswith("undone: ") and outcome.status == "ok"
-    assert commands.run("x").result == "1"
-    assert commands.run("z").content["evalue"] == "no variable z"
-    steps = commands.run("%holdfast history").stream().splitlines()
-    assert len(steps) > 2 and all(line.startswith("step ") for line in steps)
-    commands.run("%%isolated\nx = 5")
-    assert commands.run("%holdfast diff").stream() == "changed  x\n"
-    number = steps[-2].split()[1]  # with z
-    commands.run(f"%holdfast checkout {number}")
-    assert commands.run("x + z").result == "5"
-    assert "no command" in commands.run("%holdfast save file").content["evalue"]
+def test_the_history(calculator, tmp_path):
+    calculator.run("%%isolated\nx = 1")
+    calculator.run("%%isolated\nx = 2\nz = 3")
+    outcome = calculator.run("%holdfast undo")
+    assert outcome.status == "ok" and outcome.stream(), outcome.content
+    assert calculator.run("x").result == "1"
+    assert calculator.run("z").content["evalue"] == "no variable z"
+    calculator.run("%%isolated\nx = 5")
+    assert "x" in calculator.run("%holdfast diff").stream()
+    file = tmp_path / "saved"
+    assert calculator.run(f"%holdfast save {file}").status == "ok"
+    calculator.run("%%isolated --run=forked\nx = 6")
+    loaded = calculator.run(f"%holdfast load {file}")
+    assert loaded.status == "ok", loaded.content
+    assert calculator.run("x").result == "5"
+    assert calculator.run(f"%holdfast load {tmp_path}/none").content["ename"] == "HistoryError"
+    assert calculator.run("x").result == "5"
