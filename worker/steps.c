@@ -14,7 +14,7 @@
 #include "running.h"
 
 static hf_status
-put_value(void *context, const hf_value *value, hf_error *reterr) {
+put_loaded_value(void *context, const hf_value *value, hf_error *reterr) {
     return hf_commit_put(context, value, reterr);
 }
 
@@ -25,7 +25,8 @@ load_file(hf_worker *worker, const char *path, hfi_saved *saved, hf_error *reter
     hf_status status = hf_commit_begin(worker->session, &commit, reterr);
     if (status != HF_OK)
         return status;
-    status = hf_save_read(path, worker->session, put_value, commit, NULL, reterr);
+    status =
+        hf_save_read(path, worker->session, put_loaded_value, commit, NULL, reterr);
     if (status != HF_OK) {
         hf_commit_abort(commit);
         return status;
