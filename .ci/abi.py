@@ -21,10 +21,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests/golden"
-HEADERS = [ROOT / room / "include" for room in ("shm_store", "serializers", "kernel", "monitor")]
+HEADERS = [
+    ROOT / room / "include" for room in ("shm_store", "serializers", "kernel", "monitor", "worker")
+]
 LIBRARIES = {
     "holdfast": "shm_store/libholdfast.so",
     "holdfast-kernel": "kernel/libholdfast-kernel.so",
+    "holdfast-worker": "worker/libholdfast-worker.so",
 }
 # Codecs are called through tables, which no function of a library has as an argument.
 CODEC = """

@@ -42,6 +42,7 @@ HEADERS = (
     "serializers/include/holdfast/codec.h",
     "kernel/include/holdfast/kernel.h",
     "kernel/include/holdfast/commands.h",
+    "worker/include/holdfast/worker.h",
     "monitor/include/holdfast/monitor.h",
 )
 

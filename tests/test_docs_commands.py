@@ -30,6 +30,7 @@ BLOCK = re.compile(
 )
 # What isn't for users, and what is made from the sources and has declarations only.
 OTHERS = {"decisions", "control-protocol", "robustness", "glossary", "carried", "tutorial"}
+OTHERS.add("write-a-kernel")  # tests/kernel/test_write_a_kernel.py runs it
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.stem not in OTHERS]
 NEEDED = {"mpi": ("mpi4py.MPI",), "dask": ("distributed",)}
 FIGURE = re.compile(r"[-+]?\d[\d,]*\.\d+|\d[\d,]*(?= ?(?:ms|s|µs|B|KiB|MiB|GiB|%|events)\b)")

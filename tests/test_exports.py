@@ -21,6 +21,7 @@ LIBRARIES = {
         "kernel/libholdfast-kernel.map",
         ["kernel/include", "monitor/include"],
     ),
+    "holdfast-worker": ("worker/libholdfast-worker.map", ["worker/include"]),
 }
 NODE = re.compile(r"^(\w+(?:\.\d+)*) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 
@@ -114,7 +115,8 @@ NEED_NONE = {
 
 
 @pytest.mark.parametrize(
-    ("name", "room"), [("holdfast", "shm_store"), ("holdfast-kernel", "kernel")]
+    ("name", "room"),
+    [("holdfast", "shm_store"), ("holdfast-kernel", "kernel"), ("holdfast-worker", "worker")],
 )
 def test_every_function_is_called_without_its_pointers(name, room):
     text = (ROOT / "tests" / room / "test_argument.c").read_text("utf-8")

@@ -57,7 +57,9 @@ ARROWS = {
     "monitor/include": {"shm_store/include"},
     "monitor": PUBLIC | {"monitor/include", "shm_store/platform", "shm_store/base"},
     "recorder": PUBLIC | {"shm_store/platform", "shm_store/base"},
-    "worker": {"shm_store/include", "kernel/workers"},  # frames, on both sides
+    "worker/include": {"shm_store/include"},
+    "worker": {"shm_store/include", "shm_store/base", "worker/include"}
+    | {"kernel/workers", "kernel/wire"},  # frames, on both sides
     "bindings/store": PUBLIC
     | {"worker", "serializers/codecs", "serializers/python", "shm_store/tuning", "shm_store/base"}
     | {"kernel/workers"}  # the table of frames
@@ -97,7 +99,7 @@ LIBRARIES = {
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
     "zmq": {"kernel/session", "kernel"},
     "openssl/": {"kernel/wire"},
-    "jansson": {"kernel/wire", "kernel/session", "kernel/workers", "kernel"},
+    "jansson": {"kernel/wire", "kernel/session", "kernel/workers", "kernel", "worker"},
     "otf2/": {"recorder", "bindings/views"},
 }
 
@@ -176,6 +178,10 @@ TESTED_BY = {
     "tests/bindings/test_store.py": "bindings/store/region_type.c",
     "tests/worker/test_fork.c": "worker/descriptors.c",
     "tests/worker/test_channel.c": "worker/tally.c",
+    "tests/kernel/test_kernel_smallest.py": """
+        worker/asked.c worker/forked.c worker/forking.c worker/in_process.c worker/isolated.c
+        worker/loop.c worker/self.c worker/running.c worker/saving.c worker/server.c
+        worker/shown.c worker/steps.c worker/where.c""",
     "tests/bindings/test_control.py": "bindings/store/channel_type.c",
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_array_reader.py": """

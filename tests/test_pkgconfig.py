@@ -117,12 +117,35 @@ def test_example_readers(prefix, tmp_path, suffix):
     )
 
 
+def test_example_kernel(prefix, tmp_path):
+    """The smallest kernel, as it is installed beside the page that makes it step by step."""
+    destination, _ = prefix
+    folder = next(destination.rglob("share/doc/holdfast"))
+    assert (folder / "write-a-kernel.md").exists()
+    libraries = ("holdfast-kernel", "holdfast-worker")
+    options = [
+        *flags(prefix, "--cflags", *libraries),
+        *flags(prefix, "--libs", *libraries),
+    ]
+    program, source = tmp_path / "calculator", folder / "examples/calculator.c"
+    run("cc", "-std=gnu11", *STRICT, str(source), "-o", str(program), *options)
+    directory = next(flag[2:] for flag in options if flag.startswith("-L"))
+    done = subprocess.run(
+        [program, "--worker"],
+        env=os.environ | {"LD_LIBRARY_PATH": directory},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2 and "--control-fd names no descriptor" in done.stderr
+
+
 def test_headers_stand_alone(prefix, tmp_path):
     # Each public header compiles by itself, as C and as C++.
     destination, _ = prefix
     headers = sorted(destination.rglob("include/holdfast/*.h"))
     names = {header.name for header in headers}
-    assert {"store.h", "array.h", "codec.h", "kernel.h", "status.h", "error.h"} <= names
+    assert {"store.h", "array.h", "codec.h", "kernel.h", "worker.h", "status.h", "error.h"} <= names
     for header in headers:
         text = f"#include <holdfast/{header.name}>\nint main(void) {{ return 0; }}\n"
         for compiler, suffix in (("cc", "c"), ("c++", "cc")):

@@ -34,6 +34,8 @@ hf_status_name(hf_status status) {
         NAME(HF_DECLINED);
         NAME(HF_STOP);
         NAME(HF_AGAIN);
+        NAME(HF_PENDING);
+        NAME(HF_INTERRUPTED);
         NAME(HF_E_SYSTEM);
         NAME(HF_E_NOMEM);
         NAME(HF_E_NOSPACE);

@@ -8,6 +8,8 @@ int
 main(void) {
     CHECK_TEXT(hf_status_name(HF_OK), "HF_OK");
     CHECK_TEXT(hf_status_name(HF_AGAIN), "HF_AGAIN");
+    CHECK_TEXT(hf_status_name(HF_PENDING), "HF_PENDING");
+    CHECK_TEXT(hf_status_name(HF_INTERRUPTED), "HF_INTERRUPTED");
     CHECK_TEXT(hf_status_name(HF_E_CODEC), "HF_E_CODEC");
     const char *unknown = hf_status_name((hf_status)-1000);
     CHECK(unknown && unknown[0]);

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("shm_store", "serializers", "tool", "kernel", "recorder", "monitor", "bindings")
+ROOMS = ("shm_store", "serializers", "tool", "kernel", "recorder", "monitor", "worker", "bindings")
 PACKAGE = ROOT / "bindings/holdfast"
 
 # From a file to those that it needs, each with the names for which it does.

@@ -46,12 +46,14 @@ typedef enum hf_status {
     HF_OK = 0,
 
     /* answers */
-    HF_NOT_FOUND = 1, /* no such name, session or codec */
-    HF_BUSY = 2,      /* somebody else holds it now */
-    HF_CONFLICT = 3,  /* the base of a commit is no longer the current generation */
-    HF_DECLINED = 4,  /* this codec does not carry this value */
-    HF_STOP = 5,      /* a callback asked its walk to end */
-    HF_AGAIN = 6,     /* incomplete input: call again with more */
+    HF_NOT_FOUND = 1,   /* no such name, session or codec */
+    HF_BUSY = 2,        /* somebody else holds it now */
+    HF_CONFLICT = 3,    /* the base of a commit is no longer the current generation */
+    HF_DECLINED = 4,    /* this codec does not carry this value */
+    HF_STOP = 5,        /* a callback asked its walk to end */
+    HF_AGAIN = 6,       /* incomplete input: call again with more */
+    HF_PENDING = 7,     /* it goes on, and ends by another call */
+    HF_INTERRUPTED = 8, /* the user has ended it */
 
     /* failures */
     HF_E_SYSTEM = -1,    /* a system call failed: hf_error.sys_errno says which way */

@@ -1,0 +1,157 @@
+"""The smallest kernel, examples/kernel_smallest: both halves of a kernel by the libraries."""
+
+import os
+import signal
+import time
+
+import kernel_programs
+import pytest
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    target = tmp_path_factory.mktemp("smallest") / "calculator"
+    return kernel_programs.compiled("examples/kernel_smallest/calculator.c", target)
+
+
+@pytest.fixture
+def calculator(program, start_kernel):
+    return start_kernel(spec=kernel_programs.spec(program))
+
+
+def test_cells(calculator):
+    assert calculator.run("x = 6\nx * 7").result == "42"
+    outcome = calculator.run("print x\nprint -(x + 2) / 4\nx")
+    assert (outcome.stream(), outcome.result) == ("6\n-2\n", "6")
+    assert outcome.types == [
+        "status",
+        "execute_input",
+        "stream",
+        "execute_result",
+        "status",
+    ]
+    failed = calculator.run("y")
+    assert failed.status == "error" and failed.content["evalue"] == "no variable y"
+    assert calculator.run("x = (1\nx").status == "error"
+    assert calculator.run("x").result == "6"
+
+
+def test_completion(calculator):
+    calculator.run("length = 1\nlever = 2")
+    reply = calculator.client.complete("2 + le", 6, reply=True, timeout=60)["content"]
+    assert reply["matches"] == ["length", "lever"]
+    assert (reply["cursor_start"], reply["cursor_end"]) == (4, 6)
+    assert calculator.client.inspect("lever", reply=True, timeout=60)["content"]["found"] is False
+    assert calculator.client.history(reply=True, timeout=60)["content"]["history"] == []
+
+
+def test_an_interrupt_ends_the_cell_and_keeps_the_variables(calculator):
+    calculator.run("x = 5")
+    sent = calculator.client.execute("print x\nsleep 600\nx = 6")
+    while calculator.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
+        pass
+    calculator.manager.interrupt_kernel()
+    assert calculator.finish(sent).content["ename"] == "Interrupted"
+    assert calculator.run("x").result == "5"
+
+
+def test_questions_while_a_cell_runs(calculator):
+    """The assistant answers, from the last commit."""
+    with kernel_programs.saved(calculator):
+        calculator.run("length = 1")
+    sent = calculator.client.execute("other = 1\nprint other\nsleep 600")
+    while calculator.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
+        pass
+    reply = calculator.client.complete("le", 2, reply=True, timeout=60)["content"]
+    assert reply["matches"] == ["length"]
+    calculator.manager.interrupt_kernel()
+    assert calculator.finish(sent).status == "error"
+    assert calculator.run("other").result == "1"
+
+
+def test_variables_outlive_a_crash(calculator):
+    with kernel_programs.saved(calculator):
+        calculator.run("x = 5\ny = 7")
+    died = calculator.run("crash")
+    assert died.content["ename"] == "CellDied" and "SIGKILL" in died.content["evalue"]
+    assert calculator.run("x * y").result == "35"
+    with kernel_programs.saved(calculator):
+        calculator.run("x = 6")
+    killed = calculator.workers()
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    while not calculator.workers() - killed:
+        time.sleep(0.01)
+    assert calculator.run("x * y").result == "42"
+
+
+def test_the_fork_server_may_die(calculator):
+    with kernel_programs.saved(calculator):
+        calculator.run("x = 5")
+    os.kill(calculator.fork_server(), signal.SIGKILL)
+    assert calculator.run("x").result == "5"
+    assert calculator.run("crash").status == "error"
+    assert calculator.run("x").result == "5"
+
+
+@pytest.fixture
+def commands(program, start_kernel, tmp_path):
+    """A kernel that has the commands of holdfast-kernel, with the calculator's workers."""
+    return start_kernel(python=kernel_programs.for_python(program, tmp_path))
+
+
+RUN = "%%execute_with_scorep --run="
+
+
+@pytest.mark.parametrize("mode", ["in-process", "forked", "isolated"])
+def test_ways(commands, mode):
+    commands.run("x = 6\ny = 1")
+    outcome = commands.run(f"{RUN}{mode}\ny = x + 1\nprint y\nx * y")
+    assert (outcome.stream(), outcome.result, outcome.status) == ("7\n", "42", "ok")
+    assert outcome.cost["run"] == mode
+    assert commands.run("y").result == "7"
+    failed = commands.run(f"{RUN}{mode}\ny = 9\nnone")
+    assert failed.content["evalue"] == "no variable none"
+    assert commands.run("y").result == "9"  # what ran before the error has run
+    died = commands.run(f"{RUN}{mode}\ny = 10\ncrash")
+    assert died.content["ename"] == "CellDied" and "SIGKILL" in died.content["evalue"]
+    assert commands.run("x * y").result == "54"
+
+
+@pytest.mark.parametrize("mode", ["in-process", "forked", "isolated"])
+def test_interrupts_in_each_way(commands, mode):
+    commands.run("x = 6")
+    sent = commands.client.execute(f"{RUN}{mode}\nx = 7\nprint x\nsleep 600")
+    while commands.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
+        pass
+    commands.manager.interrupt_kernel()
+    assert commands.finish(sent).content["ename"] == "Interrupted"
+    assert commands.run("x").result == "7"
+
+
+def test_an_isolated_cell(commands):
+    commands.run("x = 6")
+    one = commands.run("%%isolated\nx = x + 1\nx")
+    assert one.result == "7", one.content
+    assert commands.run("x").result == "7"
+    assert commands.run("%%isolated\ncrash").content["ename"] == "CellDied"
+    assert commands.run("x").result == "7"
+
+
+def test_the_history(calculator, tmp_path):
+    calculator.run("%%isolated\nx = 1")
+    calculator.run("%%isolated\nx = 2\nz = 3")
+    outcome = calculator.run("%holdfast undo")
+    assert outcome.status == "ok" and outcome.stream(), outcome.content
+    assert calculator.run("x").result == "1"
+    assert calculator.run("z").content["evalue"] == "no variable z"
+    calculator.run("%%isolated\nx = 5")
+    assert "x" in calculator.run("%holdfast diff").stream()
+    file = tmp_path / "saved"
+    assert calculator.run(f"%holdfast save {file}").status == "ok"
+    calculator.run("%%isolated --run=forked\nx = 6")
+    loaded = calculator.run(f"%holdfast load {file}")
+    assert loaded.status == "ok", loaded.content
+    assert calculator.run("x").result == "5"
+    assert calculator.run(f"%holdfast load {tmp_path}/none").content["ename"] == "HistoryError"
+    assert calculator.run("x").result == "5"
