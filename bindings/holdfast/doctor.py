@@ -109,7 +109,7 @@ def _kernel() -> _Found:
         command = json.loads((directory / "kernel.json").read_text("utf-8"))["argv"]
         programs = command[0], command[command.index("--python") + 1]
         places.add(os.path.dirname(programs[1]))
-        for gone in [program for program in programs if not os.access(program, os.X_OK)]:
+        for gone in [one for one in programs if not os.access(one, os.X_OK)]:
             yield "kernel", "broken", f"{name} in {directory}: {gone} isn't there", advice
     if not ours:
         yield "kernel", "absent", "Jupyter knows no kernel of Holdfast's", advice
