@@ -12,7 +12,7 @@ ITERATORS = (
 )
 CASES = [
     (
-        "class Node: pass\nbad = None\nfor _ in range(3000):\n    after, bad = bad, Node()\n    bad.after = after",
+        "class Node: pass\nbad = None\nfor _ in range(30_000):\n    after, bad = bad, Node()\n    bad.after = after",
         "deep",
     ),
     (
