@@ -81,6 +81,7 @@ missing_packages() {
     has_library msgpack || has_library msgpack-c || printf 'libmsgpack-dev '
     has_library liblz4 || printf 'liblz4-dev '
     has_library jansson || printf 'libjansson-dev '
+    has_library lua5.4 || printf 'liblua5.4-dev ' # tests/worker/test_lua.py
     has_library libcrypto || printf 'libssl-dev '
     have otf2-config || printf 'libotf2-trace-dev '
     have otf2-print || printf 'otf2-tools '

@@ -64,7 +64,9 @@ hfi_steps_run(hf_worker *worker, hf_error *reterr) {
     hf_status status = hfi_running_prepare(worker, reterr);
     if (status != HF_OK)
         return status;
-    status = use_file(worker, history, &saved, &why);
+    status = hfi_saving_catch_up(worker, &why); /* the step that was published */
+    if (status == HF_OK)
+        status = use_file(worker, history, &saved, &why);
     if (status == HF_OK)
         status =
             hf_worker_write(worker, 0, history->text.data, history->text.size, reterr);

@@ -173,41 +173,54 @@ keep_limits(hf_kernel *kernel) {
     }
 }
 
-static int
-is_variable(const hf_kernel_commands *table, const hf_entry *entry) {
-    if (entry->key_size > 0 && entry->key[0] == '\1')
-        return 0;
-    return table == NULL || table->is_variable == NULL ||
-           table->is_variable(entry->key, entry->key_size);
-}
-
 typedef struct comparison {
     const hf_kernel_commands *table;
-    int found;
+    json_t *names; /* gets the names of all; NULL: the first one ends it */
+    int found, failed;
 } comparison;
 
 static int
 note_variable(void *context, const hf_entry *before, const hf_entry *after) {
     comparison *compared = context;
-    compared->found = is_variable(compared->table, after != NULL ? after : before);
-    return compared->found ? HF_STOP : 0;
+    const hf_entry *entry = after != NULL ? after : before;
+    const hf_kernel_commands *table = compared->table;
+    if ((entry->key_size > 0 && entry->key[0] == '\1') ||
+        (table != NULL && table->is_variable != NULL &&
+         !table->is_variable(entry->key, entry->key_size)))
+        return 0; /* not the user's */
+    compared->found = 1;
+    if (compared->names == NULL)
+        return HF_STOP;
+    json_t *name = json_stringn(entry->key, entry->key_size);
+    compared->failed |= json_array_append_new(compared->names, name) < 0;
+    return 0;
 }
 
-/* Whether a variable differs from its value in the newest step. */
+/* Whether a variable differs from its value in the newest step. With the common commands
+ * a key is a variable, whose entry has its value: then `ret_changed` gets the names of
+ * all that differ. Else, or if these can't be found, it gets NULL. */
 static int
-is_new(const hf_kernel *kernel, hf_snapshot *snapshot) {
+is_new(const hf_kernel *kernel, hf_snapshot *snapshot, json_t **ret_changed) {
     const hfi_generations *line = kernel->generations;
+    const hf_kernel_commands *table = kernel->command_table;
     hf_error error = HF_ERROR_INIT;
-    comparison compared = {kernel->command_table, 0};
+    comparison compared = {.table = table};
     hf_snapshot *last = line->count > 0 ? line->steps[line->count - 1].snapshot : NULL;
+    *ret_changed = NULL;
     if (last != NULL && hf_snapshot_hold(last, NULL) != HF_OK)
         return 1;
+    if (table != NULL && table->has_text)
+        compared.names = json_array();
     hf_status status =
         hf_snapshot_diff(last, snapshot, note_variable, &compared, &error);
     if (status != HF_OK)
         hfi_log("history: %s", error.message);
     if (last != NULL)
         hf_snapshot_yield(last);
+    if (status == HF_OK && !compared.failed)
+        *ret_changed = compared.names;
+    else
+        json_decref(compared.names);
     return compared.found || status != HF_OK;
 }
 
@@ -380,7 +393,9 @@ hfi_generations_published(hf_kernel *kernel, const hfi_from_worker_reply *reply)
     if (snapshot == NULL)
         return;
     json_t *changed = reply != NULL ? hfi_list_to_json(reply->changed) : NULL;
-    if (changed != NULL ? json_array_size(changed) > 0 : is_new(kernel, snapshot)) {
+    int is_step = changed != NULL ? json_array_size(changed) > 0
+                                  : is_new(kernel, snapshot, &changed);
+    if (is_step) {
         if (reply != NULL)
             leave_out(kernel->generations, reply->looked);
         add_step(kernel, snapshot, 0, changed);

@@ -167,3 +167,10 @@ def test_what_could_not_be_bound_is_bound_later(commands, tmp_path):
     assert refused.content["ename"] == "CommitError" and "no way" in refused.content["evalue"]
     (tmp_path / "bind_fails").unlink()
     assert commands.run("show").stream() == "unbindable"
+    # a line of the history says so, too
+    assert commands.run(SAVED + "first").status == "ok"
+    (tmp_path / "bind_fails").touch()
+    undone = commands.run("%holdfast undo")
+    assert undone.content["ename"] == "HistoryError", undone.content
+    (tmp_path / "bind_fails").unlink()
+    assert commands.run("show").stream() == "unbindable"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("worker", "kernel", "shm_store")
 
 
-def compiled(source, target, warns=True):
+def compiled(source, target, *libraries, warns=True):
     """The path of the program."""
     build = os.environ.get("HOLDFAST_BUILD")
     if not build or not Path(build, "worker/libholdfast-worker.so").exists():
@@ -25,7 +25,7 @@ def compiled(source, target, warns=True):
     command += ["-Wall", "-Wextra", "-Wpedantic", "-Werror"] if warns else []
     command += [f"-I{ROOT}/{room}/include" for room in ROOMS] + [str(ROOT / source)]
     command += [f"{flag}{build}/{room}" for room in ROOMS for flag in ("-L", "-Wl,-rpath,")]
-    command += [f"-lholdfast-{room}" for room in ROOMS[:2]] + ["-lholdfast", "-pthread"]
+    command += [f"-lholdfast-{room}" for room in ROOMS[:2]] + ["-lholdfast", "-pthread", *libraries]
     subprocess.run([*command, "-o", str(target)], check=True, timeout=120)
     return target
 
