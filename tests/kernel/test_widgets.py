@@ -54,9 +54,9 @@ def test_they_go_on_in_the_main_worker(kernel, before):
     assert made.status == "ok" and "not carried" not in made.stream("stderr")
     assert not [m for m in made.messages if m["msg_type"] == "comm_close"]
     ids = opened(made)
-    assert (
-        kernel.run("slider.comm.comm_id in ipywidgets.widgets.widget._instances").result == "True"
-    )
+    kernel.settle()  # it looks for changes, and makes copies for that
+    where = "ipywidgets.widgets.widget._instances[slider.comm.comm_id]"
+    assert kernel.run(f"{where} is slider").result == "True"
 
     # The last slider that was opened is the one of `interact`.
     own = kernel.run("print(slider.comm.comm_id)").stream().strip()

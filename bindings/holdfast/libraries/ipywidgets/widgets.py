@@ -418,7 +418,7 @@ def _fill(widget: t.Any, state: tuple[t.Any, ...]) -> None:
         if handlers:
             of_class = _calls(widget).get(place, []) if place[0] == "notifier" else []
             _set_calls(widget, place, [*of_class, *handlers])
-    if comm_id is not None:
+    if comm_id is not None and not context.is_comparing():
         _take_over(widget, comm_id)
 
 
