@@ -70,8 +70,8 @@ def test_report_shows_what_cells_cost(main_job):
     sources = [cell.source for cell in notebook.cells]
     marked = [text for text in sources if text.startswith("%%execute_with_scorep")]
     assert len(recorded) == len(marked)
-    # They run where the variables are: nothing is mapped or copied.
-    assert all(line.endswith("  0 B     0 B") for line in recorded), recorded
+    # They run where the variables are: nothing is mapped. What plain cells have changed may be committed before.
+    assert all(re.search(r"  0 B +[\d.]+ (B|KiB|MiB)$", line) for line in recorded), recorded
 
 
 def test_trace_is_readable(main_job):

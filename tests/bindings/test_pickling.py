@@ -206,7 +206,7 @@ def test_a_lock_in_what_a_codec_refuses_is_not_the_reason(monkeypatch):
     monkeypatch.setattr(reasons, "encode", encode)
     why = reasons.explain("x", [threading.Lock(), Refused()], "ValueError: it stays at home")
     assert why == "Refused at x[1] (ValueError: it stays at home)"
-    assert brief("x", why) == "Refused inside: it stays at home"
+    assert brief("x", why) == "Refused inside: ValueError: it stays at home"
     assert brief("x", reasons.explain("x", {"a": threading.Lock()}, "no")) == "lock inside: no"
 
 

@@ -51,7 +51,7 @@ def test_recursion_methods_and_names(record):
 
 
 def test_events_of_deep_calls_are_counted(record):
-    """Each that follows eight enters in a row, or leaves: they cost more on 3.11."""
+    """Each that follows eight enters in a row, or leaves, and those that follow 64: they cost more on 3.11."""
     trace = record("""
         def one(): pass
         def deep(n):
@@ -61,10 +61,11 @@ def test_events_of_deep_calls_are_counted(record):
         def main():
             flat(); deep(5); deep(99)
         record(main)
-        print(result["events"], result["nested"])
+        kinds = result["kinds"]
+        print(result["events"], kinds["nested"], kinds["deep"])
     """)
-    # main leaves after the 100 of deep(99).
-    assert trace.output.split() == ["416", str(2 * (100 - 8) + 1)]
+    assert trace.output.split() == ["416", str(2 * (64 - 8)), str(2 * (100 - 64) + 1)]
+    assert trace.output.split() == ["416", str(2 * (64 - 8)), str(2 * (100 - 64) + 1)]
 
 
 def test_events_of_generators_are_counted(record):
@@ -82,7 +83,7 @@ def test_events_of_generators_are_counted(record):
             try: task().send(None)
             except StopIteration: pass
         record(main)
-        print(result["events"] - 2 * 2, result["steps"], result["made"])
+        print(result["events"] - 2 * 2, result["kinds"]["steps"], result["kinds"]["made"])
     """)
     steps = 5 + 2 * 7 + 4 + 4  # and main and the task, which are calls
     made = 5 if sys.version_info < (3, 12) else 0

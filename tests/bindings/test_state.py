@@ -146,7 +146,7 @@ def test_extensions_are_unloaded_and_have_the_names_that_the_notebook_gave(monke
         def unload_extension(self, name):
             calls.append(f"unload {name}")
 
-    shell = types.SimpleNamespace(extension_manager=Manager())
+    shell = types.SimpleNamespace(extension_manager=Manager(), user_ns={})
     found = state._extensions(shell)
     assert found == ["autoreload", "IPython.extensions.storemagic", "mine"]
     state._set_extensions([*found, "other"], found, shell)

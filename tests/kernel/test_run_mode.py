@@ -53,6 +53,7 @@ BOUND_TO_THEIR_PROCESS = [
 ]  # fmt: skip
 
 
+@pytest.mark.fresh  # a commit has nothing to do where no other test has left anything
 @pytest.mark.parametrize("head", [CELL, "%%isolated --run=auto\n"])
 def test_the_cell_has_what_the_notebook_has(kernel, head):
     for make, use, result in BOUND_TO_THEIR_PROCESS:

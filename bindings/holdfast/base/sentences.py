@@ -85,7 +85,7 @@ def brief(name: str, why: str) -> str:
         return shorten(why, _REASON_MAX)
     inside, _, error = rest.rstrip(")").partition(" (")
     words = f"{kind} inside" if inside else kind
-    error = _CANNOT.sub("", error.removeprefix("TypeError: ").removeprefix("ValueError: "))
+    error = _CANNOT.sub("", error.removeprefix("TypeError: "))
     return words if _INTERNAL.search(error) else shorten(f"{words}: {error}", _REASON_MAX)
 
 

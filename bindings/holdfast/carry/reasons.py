@@ -14,11 +14,12 @@ _SEARCH_DEPTH = 12
 
 
 def _error_of(value):
-    """What encoding it raises; None if it is carried."""
+    """The type and the text of what encoding it raises; None if it is carried. The exception itself would
+    hold the value, which has to end with its name."""
     try:
         encode(value, lambda raw: (0, 0, raw.nbytes))
     except Exception as error:
-        return error
+        return type(error), str(error)
     return None
 
 
@@ -65,7 +66,7 @@ def _culprit(value, path, met, depth, refusal):
             break
         if id(child) not in met:
             error = _error_of(child)
-            if error is None or (refusal is not None and str(error) != refusal):
+            if error is None or (refusal is not None and error[1] != refusal):
                 continue
             met.add(id(child))
             found = _culprit(child, path + where, met, depth - 1, refusal)
@@ -78,7 +79,7 @@ def _culprit(value, path, met, depth, refusal):
 def explain(name, value, message):
     """Why `value` isn't carried: the type and path of the first part that isn't."""
     path, error = name, _error_of(value)
-    refusal = str(error) if type(error) is ValueError else None
+    refusal = error[1] if error is not None and error[0] is ValueError else None
     try:
         value, path = _culprit(value, name, {id(value)}, _SEARCH_DEPTH, refusal) or (value, name)
     except Exception:
