@@ -148,8 +148,7 @@ def test_a_cell_that_has_a_loop_of_its_own(commands):
     commands.manager.interrupt_kernel()
     assert commands.finish(sent).status == "ok"
     sent = commands.client.execute("loop")
-    while commands.client.get_iopub_msg(timeout=60)["msg_type"] != "execute_input":
-        pass
+    until(commands, "begun\n")  # an interrupt before that ends the cell without running it
     waits = commands.client.execute("twice")
     commands.manager.interrupt_kernel()
     assert commands.finish(sent).status == "ok"

@@ -209,8 +209,11 @@ run_cell(void *context, hf_worker *worker, const hf_worker_request *request,
     if (strcmp(word, "show") == 0)
         return hf_worker_write(worker, 0, state.word, strlen(state.word), reterr);
     if (strcmp(word, "loop") == 0) {
-        while (!state.cancelled && hf_worker_dispatch(worker, reterr) == HF_OK)
+        hf_status status = hf_worker_write(worker, 0, "begun\n", 6, reterr);
+        while (status == HF_OK && !state.cancelled) {
+            status = hf_worker_dispatch(worker, reterr);
             usleep(1000);
+        }
         return state.cancelled ? HF_OK : HF_E_GONE;
     }
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
