@@ -359,6 +359,17 @@ hf_worker_reply(hf_worker *worker, int64_t id, hf_status outcome, const char *co
     return status;
 }
 
+/* Reply with a text that was made here, which is freed. */
+static hf_status
+reply_text(hf_worker *worker, int64_t id, hfi_textbuf *text, hf_error *reterr) {
+    hf_status status =
+        text->failed
+            ? hf_error_set(reterr, HF_E_NOMEM, "no memory for a reply")
+            : hf_worker_reply(worker, id, HF_OK, hfi_textbuf_string(text), reterr);
+    hfi_textbuf_fini(text);
+    return status;
+}
+
 hf_status
 hf_worker_complete(hf_worker *worker, const hf_worker_request *request,
                    const char *const *matches, size_t count, size_t start, size_t end,
@@ -374,12 +385,7 @@ hf_worker_complete(hf_worker *worker, const hf_worker_request *request,
         &text, "], \"cursor_start\": %lld, \"cursor_end\": %lld}",
         (long long)characters_of(request->code, request->code_size, start),
         (long long)characters_of(request->code, request->code_size, end));
-    hf_status status = text.failed
-                           ? hf_error_set(reterr, HF_E_NOMEM, "no memory for a reply")
-                           : hf_worker_reply(worker, request->id, HF_OK,
-                                             hfi_textbuf_string(&text), reterr);
-    hfi_textbuf_fini(&text);
-    return status;
+    return reply_text(worker, request->id, &text, reterr);
 }
 
 hf_status
@@ -391,10 +397,5 @@ hf_worker_inspect(hf_worker *worker, const hf_worker_request *request, const cha
                               "\"data\": {\"text/plain\": ");
     hfi_textbuf_append_json(&content, text, strlen(text));
     hfi_textbuf_add(&content, "}}");
-    hf_status status = content.failed
-                           ? hf_error_set(reterr, HF_E_NOMEM, "no memory for a reply")
-                           : hf_worker_reply(worker, request->id, HF_OK,
-                                             hfi_textbuf_string(&content), reterr);
-    hfi_textbuf_fini(&content);
-    return status;
+    return reply_text(worker, request->id, &content, reterr);
 }

@@ -47,16 +47,5 @@ hfi_forked_run(hf_worker *worker, hf_error *reterr) {
     hf_status status = hfi_running_prepare(worker, reterr);
     if (status != HF_OK || !hfi_running_run(worker, prepared, &why))
         return status;
-    return hfi_forked_hand_back(worker, reterr);
-}
-
-hf_status
-hfi_forked_hand_back(hf_worker *worker, hf_error *reterr) {
-    hfi_saved saved;
-    hf_status status = hfi_running_end(worker, reterr);
-    if (status != HF_OK)
-        return status;
-    hfi_saving_save(worker, &saved);
-    hfi_saving_report_stays(worker);
-    return hfi_running_reply(worker, &saved, reterr);
+    return hfi_running_hand_back(worker, reterr);
 }

@@ -23,13 +23,7 @@ hfi_in_process_run(hf_worker *worker, hf_error *reterr) {
     hf_status prepared = hfi_saving_catch_up(worker, &why);
     if (!hfi_running_run(worker, prepared, &why))
         return HF_OK;
-    return hfi_in_process_hand_back(worker, reterr);
-}
-
-hf_status
-hfi_in_process_hand_back(hf_worker *worker, hf_error *reterr) {
-    hf_status status = hfi_running_end(worker, reterr);
-    return status == HF_OK ? hfi_running_reply(worker, NULL, reterr) : status;
+    return hfi_running_hand_back(worker, reterr);
 }
 
 /* ---- the sleeping fork ----------------------------------------------------------- */

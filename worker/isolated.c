@@ -34,16 +34,5 @@ hfi_isolated_run(hf_worker *worker, hf_error *reterr) {
     report_absent(worker);
     if (!hfi_running_run(worker, prepared, &why))
         return HF_OK;
-    return hfi_isolated_hand_back(worker, reterr);
-}
-
-hf_status
-hfi_isolated_hand_back(hf_worker *worker, hf_error *reterr) {
-    hfi_saved saved;
-    hf_status status = hfi_running_end(worker, reterr);
-    if (status != HF_OK)
-        return status;
-    hfi_saving_save(worker, &saved);
-    hfi_saving_report_stays(worker);
-    return hfi_running_reply(worker, &saved, reterr);
+    return hfi_running_hand_back(worker, reterr);
 }

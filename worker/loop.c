@@ -16,6 +16,7 @@
 
 #include "asked.h"
 #include "base/argument.h"
+#include "running.h"
 #include "saving.h"
 #include "shown.h"
 #include "steps.h"
@@ -79,17 +80,9 @@ run_cell(hf_worker *worker, hf_error *reterr) {
 /* A cell or an answer that went on has ended. */
 static hf_status
 end_pending(hf_worker *worker, hf_error *reterr) {
-    if (hfi_life_get(&worker->life) == HFI_LIFE_ANSWERING)
-        return answer_asked(worker, reterr);
-    switch (worker->way) {
-    case HFI_WAY_FORKED:
-        return hfi_forked_hand_back(worker, reterr);
-    case HFI_WAY_ISOLATED:
-        return hfi_isolated_hand_back(worker, reterr);
-    case HFI_WAY_IN_PROCESS:
-        break;
-    }
-    return hfi_in_process_hand_back(worker, reterr);
+    return hfi_life_get(&worker->life) == HFI_LIFE_ANSWERING
+               ? answer_asked(worker, reterr)
+               : hfi_running_hand_back(worker, reterr);
 }
 
 static bool

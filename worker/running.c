@@ -107,3 +107,17 @@ hfi_running_reply(hf_worker *worker, const hfi_saved *saved, hf_error *reterr) {
     hfi_life_move(&worker->life, HFI_LIFE_IDLE);
     return status;
 }
+
+hf_status
+hfi_running_hand_back(hf_worker *worker, hf_error *reterr) {
+    hfi_saved saved;
+    bool saves = worker->way != HFI_WAY_IN_PROCESS;
+    hf_status status = hfi_running_end(worker, reterr);
+    if (status != HF_OK)
+        return status;
+    if (saves) {
+        hfi_saving_save(worker, &saved);
+        hfi_saving_report_stays(worker);
+    }
+    return hfi_running_reply(worker, saves ? &saved : NULL, reterr);
+}

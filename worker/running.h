@@ -18,5 +18,8 @@ HF_CHECK hf_status hfi_running_end(hf_worker *worker, hf_error *reterr);
 /* Send the reply; `saved` may be NULL. The worker is idle then. */
 HF_CHECK hf_status hfi_running_reply(hf_worker *worker, const hfi_saved *saved,
                                      hf_error *reterr);
+/* Both, for a cell that has run in any way. In another process than the main worker what
+ * it changed is saved in between. */
+HF_CHECK hf_status hfi_running_hand_back(hf_worker *worker, hf_error *reterr);
 
 #endif

@@ -143,9 +143,20 @@ hf_worker_stays(hf_worker *worker, const char *name, const char *reason,
     return HF_OK;
 }
 
+hf_status
+hfi_saving_prepare_consume(hf_worker *worker, hf_commit *commit, hfi_saved *saved,
+                           hf_error *reterr) {
+    hf_prepared *token = &worker->saving.token;
+    hf_status status = hf_commit_prepare_consume(commit, token, reterr);
+    if (status == HF_OK)
+        saved->prepared = hfi_part_of(token, sizeof *token);
+    return status;
+}
+
 /* Prepare the commit, if it has anything. */
 static hf_status
-prepare_commit(hfi_saving *saving, hfi_saved *saved) {
+prepare_commit(hf_worker *worker, hfi_saved *saved) {
+    hfi_saving *saving = &worker->saving;
     hf_commit_stats stats = {.struct_size = sizeof stats};
     hf_commit *commit = saving->commit;
     saving->commit = NULL;
@@ -159,10 +170,7 @@ prepare_commit(hfi_saving *saving, hfi_saved *saved) {
     saved->report.bytes_copied = (int64_t)stats.bytes_copied;
     saved->report.bytes_shared = (int64_t)stats.bytes_shared;
     saved->report.names_saved = stats.entries_put;
-    status = hf_commit_prepare_consume(commit, &saving->token, &saved->error);
-    if (status == HF_OK)
-        saved->prepared = hfi_part_of(&saving->token, sizeof saving->token);
-    return status;
+    return hfi_saving_prepare_consume(worker, commit, saved, &saved->error);
 }
 
 /* As the frontend knows the kinds of failures. */
@@ -196,7 +204,7 @@ hfi_saving_save(hf_worker *worker, hfi_saved *ret_saved) {
     status = language->save(language->context, worker, &ret_saved->error);
     saving->is_open = false;
     if (status == HF_OK)
-        status = prepare_commit(saving, ret_saved);
+        status = prepare_commit(worker, ret_saved);
     if (status != HF_OK) {
         hf_commit_abort(saving->commit);
         saving->commit = NULL;

@@ -19,6 +19,9 @@ typedef struct hfi_saved {
 /* Ask the language to save, and prepare what differs. Never fails: `ret_saved` says what
  * went wrong. */
 void hfi_saving_save(hf_worker *worker, hfi_saved *ret_saved);
+/* Prepare a commit: `saved` gets its token. Statuses of hf_commit_prepare_consume. */
+HF_CHECK hf_status hfi_saving_prepare_consume(hf_worker *worker, hf_commit *commit,
+                                              hfi_saved *saved, hf_error *reterr);
 /* The commit that was prepared is this generation: have it, and make private what is
  * mapped of it. Statuses of hf_snapshot_import, HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_saving_published(hf_worker *worker, uint64_t generation,

@@ -4,9 +4,9 @@
  * A child that a cell has forked has a copy of all this. It has another pid, and may not
  * send: two processes would write into one stream of frames.
  *
- * An interrupt is a count that the handler of SIGINT adds to. Who takes it reports it to
- * the frontend, which ends a process that takes none. In the phases IDLE and HANDING_BACK
- * it is nobody's, and ignored.
+ * The handler of SIGINT counts interrupts. The code that ends a cell because of one tells
+ * the frontend so; a process that doesn't is ended after a while. In the phases IDLE and
+ * HANDING_BACK an interrupt is ignored.
  */
 #include "self.h"
 

@@ -31,11 +31,7 @@ load_file(hf_worker *worker, const char *path, hfi_saved *saved, hf_error *reter
         hf_commit_abort(commit);
         return status;
     }
-    status = hf_commit_prepare_consume(commit, &worker->saving.token, reterr);
-    if (status == HF_OK)
-        saved->prepared =
-            hfi_part_of(&worker->saving.token, sizeof worker->saving.token);
-    return status;
+    return hfi_saving_prepare_consume(worker, commit, saved, reterr);
 }
 
 static hf_status

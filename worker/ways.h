@@ -5,8 +5,8 @@
  *   forked.c       in a fork of the main worker, which prepares a commit and ends
  *   isolated.c     in a cell worker, which binds the variables first, and does the same
  *
- * `run` begins with a cell that was opened (asked.h), and hands it back unless it goes on.
- * `hand_back` is called alone when a cell that went on has ended.
+ * `run` begins with a cell that was opened (asked.h), and hands it back unless it goes on
+ * (hfi_running_hand_back).
  *
  * Threads: the library's one. Statuses of hfi_self_send.
  */
@@ -16,19 +16,16 @@
 #include "self.h"
 
 HF_CHECK hf_status hfi_in_process_run(hf_worker *worker, hf_error *reterr);
-HF_CHECK hf_status hfi_in_process_hand_back(hf_worker *worker, hf_error *reterr);
 /* Make the fork that sleeps, from the three descriptors of the frame, which are taken. In
  * a fork that wakes the call returns, too. */
 HF_CHECK hf_status hfi_in_process_protect(hf_worker *worker, hfi_incoming *incoming,
                                           int64_t id, hf_error *reterr);
 
 HF_CHECK hf_status hfi_forked_run(hf_worker *worker, hf_error *reterr);
-HF_CHECK hf_status hfi_forked_hand_back(hf_worker *worker, hf_error *reterr);
 /* Make the fork, as above. It goes on with the frames of its own channel. */
 HF_CHECK hf_status hfi_forked_make(hf_worker *worker, hfi_incoming *incoming,
                                    int64_t id, hf_error *reterr);
 
 HF_CHECK hf_status hfi_isolated_run(hf_worker *worker, hf_error *reterr);
-HF_CHECK hf_status hfi_isolated_hand_back(hf_worker *worker, hf_error *reterr);
 
 #endif

@@ -4,8 +4,8 @@
  *   lua_kernel --worker ...        the workers
  *
  * A cell is a chunk of Lua; if it is an expression, its value is the result. Variables
- * are globals. Nil, booleans, numbers, strings and tables of these are saved. Of other
- * values, such as functions, a cell worker gets none, and the user is told why.
+ * are globals. Nil, booleans, numbers, strings and tables of these are saved. Other values,
+ * such as functions, aren't: isolated cells lack them, and the user is told why.
  *
  * A table is saved as a text that Lua can run: a value that two variables share is two
  * values afterwards, so a table that is met twice, or within itself, stays.
