@@ -352,16 +352,17 @@ hfi_rollback_is_due(hf_kernel *kernel) {
 
 /* ---- the copies that the fork causes -------------------------------------------- */
 
+static long long
+clamp_ns(long long value, long long least, long long most) {
+    return value < least ? least : value > most ? most : value;
+}
+
 /* What they may take by now: the part of the cells since the fork, and of those before it
  * whose changes it keeps. */
 static long long
 allowed_ns(const hfi_rollback *rollback, long long ran_ns) {
-    long long earned_ns = rollback->earned_ns;
-    if (earned_ns < ALLOWED_LEAST_NS)
-        earned_ns = ALLOWED_LEAST_NS;
-    if (earned_ns > ALLOWED_MOST_NS)
-        earned_ns = ALLOWED_MOST_NS;
-    return earned_ns + (rollback->run_ns + ran_ns) / SHARE;
+    return clamp_ns(rollback->earned_ns, ALLOWED_LEAST_NS, ALLOWED_MOST_NS) +
+           (rollback->run_ns + ran_ns) / SHARE;
 }
 
 static void
@@ -388,7 +389,7 @@ hfi_rollback_tick(hf_kernel *kernel, long long now_ns) {
     long long deadline_ns = hfi_rollback_deadline_ns(kernel);
     if (deadline_ns < 0 || now_ns < deadline_ns)
         return;
-    long long ran_ns = now_ns - kernel->cell.started_ns, pause_ns = ran_ns / 4;
+    long long ran_ns = now_ns - kernel->cell.started_ns;
     long long most_ns = allowed_ns(rollback, ran_ns), page_ns = hfi_copies_page_ns();
     uint64_t pages = hfi_copies_count(&rollback->copies, (uint64_t)(most_ns / page_ns));
     rollback->copied_ns = (long long)pages * page_ns;
@@ -396,11 +397,7 @@ hfi_rollback_tick(hf_kernel *kernel, long long now_ns) {
         give_up(kernel, pages, ran_ns);
         return;
     }
-    if (pause_ns < LOOK_LEAST_NS)
-        pause_ns = LOOK_LEAST_NS;
-    if (pause_ns > LOOK_MOST_NS)
-        pause_ns = LOOK_MOST_NS;
-    rollback->look_ns = now_ns + pause_ns;
+    rollback->look_ns = now_ns + clamp_ns(ran_ns / 4, LOOK_LEAST_NS, LOOK_MOST_NS);
 }
 
 hfi_rollback_given_up

@@ -303,16 +303,10 @@ read_node(hfi_unpacker *at, node *ret_node) {
 
 static int
 next_place(hfi_unpacker *at, hfi_memory_place *ret_place, uint64_t *ret_size) {
-    hfi_item item;
-    int64_t offset, size;
-    if (hfi_unpacker_next(at, &item) != HF_OK ||
-        (item.kind != HFI_ITEM_NIL && (item.kind != HFI_ITEM_INT || item.as.i < 0)) ||
-        take_integer(at, INT64_MAX, &offset) < 0 ||
+    int64_t size;
+    if (hfi_table_take_place(at, ret_place) < 0 ||
         take_integer(at, INT64_MAX, &size) < 0)
         return -1;
-    ret_place->buffer =
-        item.kind == HFI_ITEM_NIL ? HFI_ARRAY_NO_BUFFER : (uint64_t)item.as.i;
-    ret_place->offset = (uint64_t)offset;
     *ret_size = (uint64_t)size;
     return 0;
 }

@@ -97,9 +97,8 @@ take_integer(hfi_unpacker *at, int64_t *ret_number) {
     return 0;
 }
 
-/* A buffer, or nil for the payload; and an offset. */
-static int
-take_place(hfi_unpacker *at, hfi_memory_place *ret_place) {
+int
+hfi_table_take_place(hfi_unpacker *at, hfi_memory_place *ret_place) {
     hfi_item item;
     int64_t offset;
     if (hfi_unpacker_next(at, &item) != HF_OK || take_integer(at, &offset) < 0 ||
@@ -147,10 +146,10 @@ take_part(hfi_unpacker *at, hfi_table_layout *layout, uint32_t number) {
     part->is_mapped = 1;
     part->has_valid = size == 8;
     uint64_t before, bytes;
-    return take_place(at, &part->place) < 0 ||
+    return hfi_table_take_place(at, &part->place) < 0 ||
                    take_integer(at, &head->strides[0]) < 0 ||
                    take_integer(at, &part->step) < 0 ||
-                   (part->has_valid && take_place(at, &part->valid) < 0) ||
+                   (part->has_valid && hfi_table_take_place(at, &part->valid) < 0) ||
                    hfi_array_type_read((const char *)part->type.data, part->type.size,
                                        head) != 0 ||
                    hfi_array_span(head, &before, &bytes) < 0

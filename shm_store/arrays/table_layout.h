@@ -40,6 +40,9 @@ HF_CHECK hf_status hfi_table_layout_init(hfi_table_layout *ret_layout,
                                          const hfi_item *table, hf_error *reterr);
 void hfi_table_layout_fini(hfi_table_layout *layout);
 
+/* Read a place: a buffer's number, or nil for the payload; and an offset. -1: it is none. */
+int hfi_table_take_place(hfi_unpacker *at, hfi_memory_place *ret_place);
+
 /* Whether the bytes are UTF-8. */
 int hfi_is_utf8(const void *bytes, size_t size);
 
