@@ -9,22 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../support/check.h"
+#include "../support/needs.h"
 #include "holdfast/kernel.h"
 #include "holdfast/monitor.h"
-
-static hf_error error;
-
-static void
-check_needs(hf_status status, const char *call, const char *argument) {
-    char wanted[120];
-    snprintf(wanted, sizeof wanted, "%.*s: %s is NULL", (int)strcspn(call, "("), call,
-             argument);
-    CHECK(status == HF_E_INVALID);
-    CHECK_TEXT(error.message, wanted);
-    memset(&error, 0, sizeof error);
-}
-#define NEEDS(argument, call) check_needs(call, #call, argument)
 
 /* Nothing of it is looked at before all pointers are known to be there. */
 static max_align_t memory[8];

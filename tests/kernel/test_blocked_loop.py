@@ -1,6 +1,7 @@
 """An interrupt of a cell that awaits, while something else keeps the event loop from turning."""
 
 import pytest
+from waiting import begun
 
 BLOCKS = {
     "another task": (
@@ -23,9 +24,7 @@ def test_one_interrupt_ends_the_cell(shared_kernel, what):
     kernel = shared_kernel
     code = "import asyncio, os, time\nx = os.getpid()\ndef began(): print('began', flush=True)"
     assert kernel.run(code).status == "ok"
-    sent = kernel.client.execute(BLOCKS[what])
-    while kernel.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
-        pass
+    sent = begun(kernel, BLOCKS[what])
     kernel.manager.interrupt_kernel()
     outcome = kernel.finish(sent)
     assert outcome.content["ename"] == "KeyboardInterrupt"

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import begun
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "kernel_perl"
@@ -74,9 +75,7 @@ def test_cells(perl):
 
 def test_an_interrupt_ends_the_cell_and_keeps_the_variables(perl):
     perl.run("$x = 5")
-    sent = perl.client.execute('print "now"; sleep 1 while 1')
-    while perl.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
-        pass
+    sent = begun(perl, 'print "now"; sleep 1 while 1')
     perl.manager.interrupt_kernel()
     assert perl.finish(sent).content["evalue"] == "interrupted\n"
     assert perl.run("$x").result == "5"

@@ -6,6 +6,7 @@ import time
 
 import kernel_programs
 import pytest
+from waiting import begun
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +48,7 @@ def test_completion(calculator):
 
 def test_an_interrupt_ends_the_cell_and_keeps_the_variables(calculator):
     calculator.run("x = 5")
-    sent = calculator.client.execute("print x\nsleep 600\nx = 6")
-    while calculator.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
-        pass
+    sent = begun(calculator, "print x\nsleep 600\nx = 6")
     calculator.manager.interrupt_kernel()
     assert calculator.finish(sent).content["ename"] == "Interrupted"
     assert calculator.run("x").result == "5"
@@ -59,9 +58,7 @@ def test_questions_while_a_cell_runs(calculator):
     """The assistant answers, from the last commit."""
     with kernel_programs.saved(calculator):
         calculator.run("length = 1")
-    sent = calculator.client.execute("other = 1\nprint other\nsleep 600")
-    while calculator.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
-        pass
+    sent = begun(calculator, "other = 1\nprint other\nsleep 600")
     reply = calculator.client.complete("le", 2, reply=True, timeout=60)["content"]
     assert reply["matches"] == ["length"]
     calculator.manager.interrupt_kernel()
@@ -121,9 +118,7 @@ def test_ways(commands, mode):
 @pytest.mark.parametrize("mode", ["in-process", "forked", "isolated"])
 def test_interrupts_in_each_way(commands, mode):
     commands.run("x = 6")
-    sent = commands.client.execute(f"{RUN}{mode}\nx = 7\nprint x\nsleep 600")
-    while commands.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
-        pass
+    sent = begun(commands, f"{RUN}{mode}\nx = 7\nprint x\nsleep 600")
     commands.manager.interrupt_kernel()
     assert commands.finish(sent).content["ename"] == "Interrupted"
     assert commands.run("x").result == "7"

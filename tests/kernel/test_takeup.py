@@ -12,7 +12,7 @@ import pytest
 from jupyter_client.restarter import KernelRestarter
 from processes import state
 from takeup import killed, session_waits
-from waiting import until
+from waiting import begun, until
 
 STATE = """
 import os
@@ -94,9 +94,7 @@ def test_the_notebook_goes_on(kernel):
 def test_what_ran_since_the_commit_is_reported(kernel):
     kernel.run(STATE)
     kernel.settle()
-    kernel.client.execute("for number in numbers: pass\nprint('begins', flush=True)\ninput()")
-    while kernel.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
-        pass
+    begun(kernel, "for number in numbers: pass\nprint('begins', flush=True)\ninput()")
     killed(kernel)
     outcome = kernel.run(WHOLE)
     assert "cell [2] was running" in outcome.stream("stderr")

@@ -8,23 +8,8 @@
 #include "base/argument.h"
 #include "holdfast/array.h"
 #include "holdfast/save.h"
+#include "../support/needs.h"
 #include "store_fixture.h"
-
-static hf_error error;
-
-/* The status, and a message with the names of the function and the argument. */
-static void
-check_needs(hf_status status, const char *call, const char *argument) {
-    char wanted[120];
-    snprintf(wanted, sizeof wanted, "%.*s: %s is NULL", (int)strcspn(call, "("), call,
-             argument);
-    if (status != HF_E_INVALID || strcmp(error.message, wanted) != 0) {
-        fprintf(stderr, "%s: %s: %s\n", call, hf_status_name(status), error.message);
-        CHECK(!"HF_E_INVALID with the argument's name");
-    }
-    memset(&error, 0, sizeof error);
-}
-#define NEEDS(argument, call) check_needs(call, #call, argument)
 
 static hf_session *session;
 static hf_snapshot *snapshot;

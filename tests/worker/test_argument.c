@@ -3,21 +3,8 @@
  *
  * tests/test_exports.py checks that no function is missing here.
  */
-#include "../support/check.h"
+#include "../support/needs.h"
 #include "holdfast/worker.h"
-
-static hf_error error;
-
-static void
-check_needs(hf_status status, const char *call, const char *argument) {
-    char wanted[120];
-    snprintf(wanted, sizeof wanted, "%.*s: %s is NULL", (int)strcspn(call, "("), call,
-             argument);
-    CHECK(status == HF_E_INVALID);
-    CHECK_TEXT(error.message, wanted);
-    memset(&error, 0, sizeof error);
-}
-#define NEEDS(argument, call) check_needs(call, #call, argument)
 
 /* Nothing of it is looked at before all pointers are known to be there. */
 static max_align_t memory[1024];

@@ -5,6 +5,7 @@ import subprocess
 
 import kernel_programs
 import pytest
+from waiting import begun
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +40,7 @@ def test_cells(lua):
 
 def test_an_interrupt_ends_the_cell_and_keeps_the_variables(lua):
     lua.run("x = 5")
-    sent = lua.client.execute("print('now') while true do end")
-    while lua.client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
-        pass
+    sent = begun(lua, "print('now') while true do end")
     lua.manager.interrupt_kernel()
     assert lua.finish(sent).content["ename"] == "Interrupted"
     assert lua.run("x").result == "5"
