@@ -31,6 +31,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -68,6 +69,7 @@ arrange_descriptors(const fork_plan *plan) {
 #define STACK_SIZE     (256u << 10) /* for the handlers of pthread_atfork, too */
 #define HELPER_SECONDS 10
 #define HELPER_NAME    "holdfast-helper" /* kernel/session/observe.c has it, too */
+#define SLEEPER_NAME   "holdfast-asleep"
 
 typedef struct forking {
     void *frame[5]; /* of __builtin_setjmp */
@@ -179,20 +181,61 @@ hfi_fork_start_timers(void) {
 
 /* ---- in the fork ---- */
 
-/* Out of memory, the fork is to be ended before the process that it protects. */
-static void
-give_way_first(const char *score) {
 #ifdef __linux__
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+#define SCORE_MOST 1000 /* of /proc/self/oom_score_adj, see proc(5) */
+#define SCORE_MORE 500
+
+/* What a fork has otherwise while it sleeps. */
+typedef struct waking_state {
+    char name[16];  /* prctl(2) */
+    char score[16]; /* a number and a line's end; empty: it can't be read */
+} waking_state;
+
+/* Not by stdio: its buffers would be pages that the fork has for itself. */
+static void
+exchange_score(int flags, char *text, size_t size) {
+    int fd = open("/proc/self/oom_score_adj", flags | O_CLOEXEC);
+    ssize_t done = -1;
     if (fd >= 0) {
-        ssize_t ignored = write(fd, score, strlen(score));
-        (void)ignored;
+        done = flags == O_RDONLY ? read(fd, text, size) : write(fd, text, size);
         close(fd);
     }
-#else
-    (void)score;
-#endif
+    if (flags == O_RDONLY)
+        text[done > 0 ? done : 0] = '\0';
 }
+
+/* Out of memory, the fork is to be ended before the process that it protects. And ps shows
+ * what it is. */
+static void
+go_to_sleep(waking_state *ret_before) {
+    char more[sizeof ret_before->score];
+    exchange_score(O_RDONLY, ret_before->score, sizeof ret_before->score - 1);
+    long score = strtol(ret_before->score, NULL, 10) + SCORE_MORE;
+    int size =
+        snprintf(more, sizeof more, "%ld", score < SCORE_MOST ? score : SCORE_MOST);
+    exchange_score(O_WRONLY, more, (size_t)size);
+    prctl(PR_GET_NAME, ret_before->name);
+    prctl(PR_SET_NAME, SLEEPER_NAME);
+}
+
+static void
+wake_up(waking_state *before) {
+    exchange_score(O_WRONLY, before->score, strlen(before->score));
+    prctl(PR_SET_NAME, before->name);
+}
+#else
+typedef int waking_state;
+
+static void
+go_to_sleep(waking_state *ret_before) {
+    *ret_before = 0;
+}
+
+static void
+wake_up(waking_state *before) {
+    (void)before;
+}
+#endif
 
 /* The helper ends at once, and the frontend becomes the parent: die with that. Any other
  * parent means that it is dead already. */
@@ -247,10 +290,11 @@ part_from_process(const fork_plan *plan) {
         begin_signals();
     if (request->purpose != HFI_FORK_SLEEPER)
         return;
-    give_way_first("500");
+    waking_state before;
+    go_to_sleep(&before);
     if (!await_word(plan->descriptors.moves[0].to))
         _exit(0);
-    give_way_first("0");
+    wake_up(&before);
     hfi_descriptors_open_files(&plan->descriptors);
 }
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import effort
 import pytest
-from processes import blocks
+from processes import name
 from waiting import begun, complete, until
 
+ASLEEP = "holdfast-asleep"  # what ps shows of a sleeping fork (worker/fork.c)
 IN_PROCESS = "%%isolated --run=in-process\n"
 DIE = "import os; os.kill(os.getpid(), 9)"
 STATE = """
@@ -36,13 +37,13 @@ file.write("!"); file.seek(0); assert file.read(7) == "before!"  # where it stoo
 FORKS = """
 import os, time
 mine = os.getpid()
-def forks():
+def forks():  # those that sleep
     found = []
     for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != mine:
+        if name.isdigit():
             try:
                 with open(f"/proc/{name}/status") as file: about = dict(line.split(":", 1) for line in file)
-                if os.getpgid(int(name)) == os.getpgrp() and int(about["SigBlk"], 16) & 2 and about["State"].strip()[0] not in "ZX":
+                if os.getpgid(int(name)) == os.getpgrp() and about["Name"] == "\\tholdfast-asleep\\n" and about["State"].strip()[0] not in "ZX":
                     found.append(int(name))
             except OSError: pass
     return found
@@ -217,6 +218,22 @@ kept.append(2)
     assert kernel.run("kept").result == "[1, 2]"
 
 
+@pytest.mark.fresh
+def test_a_fork_that_wakes_is_as_its_process_was(kernel):
+    """Asleep it has another name, and the system ends it first."""
+    read = "[open(f'/proc/self/{one}').read() for one in ('comm', 'oom_score_adj')]"
+    kernel.run(
+        "open('/proc/self/comm', 'w').write('mine'); open('/proc/self/oom_score_adj', 'w').write('700')"
+    )
+    before = kernel.run(read).result
+    code = f"{FORKS}while not forks(): pass\nopen(f'/proc/{{forks()[0]}}/oom_score_adj').read()"
+    assert kernel.run(IN_PROCESS + code).result == r"'1000\n'"
+    kernel.run(IN_PROCESS + "x = 2")
+    assert kernel.run(IN_PROCESS + DIE).content["ename"] == "CellDied"
+    assert kernel.run("x").result == "2"
+    assert kernel.run(read).result == before == r"['mine\n', '700\n']"
+
+
 def test_the_fork_before_ends_when_the_new_one_sleeps(kernel):
     for _ in range(3):
         code = IN_PROCESS + FORKS + "while len(forks()) != 1: time.sleep(0.01)"
@@ -225,7 +242,7 @@ def test_the_fork_before_ends_when_the_new_one_sleeps(kernel):
 
 def forks_of(kernel):
     """The sleeping forks, seen from outside."""
-    return [pid for pid in sorted(kernel.workers()) if blocks(pid, signal.SIGINT)]
+    return [pid for pid in sorted(kernel.workers()) if name(pid) == ASLEEP]
 
 
 def fork_of_a_cell(kernel):
@@ -407,12 +424,14 @@ def test_a_fork_that_makes_a_cell_copy_much_is_given_up(kernel):
     kernel.run(FORKS + LARGE + TOUCH + "kept = 1")
     kernel.settle()  # a commit has it
     outcome = kernel.run(
-        IN_PROCESS + "before, count = len(forks()) > 0, 0\n"
+        IN_PROCESS + "while not forks(): pass\ncount = 0\n"
         f"while forks() and count < 50:\n    count += 1\n    {TOUCH}"
-        "print(before, len(forks()))"
+        "print(len(forks()))"
     )
-    assert outcome.stream() == "True 0\n", outcome.stream()
-    outcome = kernel.run(f"{IN_PROCESS}kept = 2\nwhile forks():\n    {TOUCH}{DIE}")
+    assert outcome.stream() == "0\n", outcome.stream()
+    outcome = kernel.run(
+        f"{IN_PROCESS}kept = 2\nwhile not forks(): pass\nwhile forks():\n    {TOUCH}{DIE}"
+    )
     assert outcome.content["ename"] == "CellDied"
     assert "its protection was given up" in outcome.content["evalue"]
     assert kernel.run("kept").result == "1"
