@@ -234,3 +234,21 @@ def test_of_ipython_what_no_library_has_made(monkeypatch):
     own = type("f", (), {"__module__": "__main__"})()
     monkeypatch.setattr(page, "page", own)
     assert differences.find()[0] == {"_IPython.core.page:page": real}
+
+
+def test_names_that_never_become_variables_cost_a_statement_nothing():
+    """A function's own, for example: 5,000 of them, and calls are counted."""
+    namespace = {"x": 1}
+    patches = Patches(namespace, differences=Differences(namespace))
+
+    def calls_of_a_statement():
+        made = []
+        sys.setprofile(lambda *about: made.append(about))
+        patches.resolve()
+        sys.setprofile(None)
+        return len(made)
+
+    before = calls_of_a_statement()
+    code = "\n".join(f"    own_{i} = 1; own_{i}.a = own_{i}.b.c" for i in range(5000))
+    patches.see(ast.parse(f"def f():\n{code}").body)
+    assert calls_of_a_statement() <= before + 2

@@ -90,7 +90,8 @@ class Patches:
         self._changeable: set[str] = set()  # keys whose value may be the same object, changed
         self._slots = {_SLOT + name: slot for name, slot in slots.items()}
         self._before: dict[str, t.Any] = {}  # by key: the attribute's value before it was set
-        self._pending: set[Chain] = set()  # targets whose module isn't imported yet
+        # Targets whose module isn't imported yet, by their first name.
+        self._pending: dict[str, set[Chain]] = {}
         # Keys and values of modules that aren't imported yet: other processes look at these keys.
         self._wanted = Waiting(self._watch_wanted, _module)
         self._waiting = Waiting(self._try, self._module_of)
@@ -141,24 +142,21 @@ class Patches:
         everything = _all_nodes(nodes)
         if self._differences is not None:
             self._differences.see(everything)
-        found = set(_targets(everything))
-        self._pending.update(chain for chain in found if chain[0] not in _NOT)
+        for chain in _targets(everything):
+            if chain[0] not in _NOT:
+                self._pending.setdefault(chain[0], set()).add(chain)
         self.resolve()
 
     def resolve(self) -> None:
         """A statement is about to run: look for the modules that those before may have imported."""
         if self._differences is not None:
             self._differences.resolve()
-        if not self._pending:
-            return
-        for chain in list(self._pending):
-            root = self._namespace.get(chain[0], MISSING)
-            if root is MISSING:
-                continue  # no variable has that name yet
-            key = _key(root, chain[1:])
-            if key is not None:
-                self._pending.discard(chain)
-                if key:
+        for name in self._pending.keys() & self._namespace.keys():
+            for chain in self._pending.pop(name):
+                key = _key(self._namespace[name], chain[1:])
+                if key is None:
+                    self._pending.setdefault(name, set()).add(chain)
+                elif key:
                     self._watch(key)
 
     def watch(self, keys: t.Iterable[str]) -> None:

@@ -94,7 +94,8 @@ class Differences:
         self._namespace = namespace
         self._names: set[str] = set()  # of variables that may be modules
         self._modules: set[str] = set()  # that are being imported
-        self._chains: set[tuple[str, ...]] = set()  # names with attributes, which may be modules
+        # Names with attributes, which may be modules, by their first.
+        self._chains: dict[str, set[tuple[str, ...]]] = {}
         self._libraries: dict[str, Snapshot] = {}
         self._inside: dict[str, dict[str, Snapshot]] = {}  # of their lists, dicts and sets
         self._holders: dict[int, set[tuple[str, str]]] = {}  # the places of those, by id
@@ -125,7 +126,7 @@ class Differences:
                 self._names.update(part.asname or part.name.partition(".")[0] for part in one.names)
                 self._modules.update(_imported_by(one))
             elif isinstance(one, ast.Attribute) and (chain := chain_of(one)):
-                self._chains.add(chain)
+                self._chains.setdefault(chain[0], set()).add(chain)
             elif isinstance(one, ast.Call):
                 self._expect_patched(one)
         self.resolve()
@@ -145,19 +146,20 @@ class Differences:
 
     def resolve(self) -> None:
         """A statement is about to run: what is a module by now is as it was imported."""
-        for name in list(self._names):
-            value = self._namespace.get(name, self)
-            if value is not self:
-                self._names.discard(name)
-                if type(value) in _FROM_MODULES:  # it may change what that has
-                    value = sys.modules.get(value.__module__)
-                self._meet(module_of(value) or value)
-        for chain in [one for one in self._chains if one[0] in self._namespace]:
-            self._chains.discard(chain)
-            value = self._namespace[chain[0]]
-            for step in chain[1:]:
-                value = vars(value).get(step) if type(value) is types.ModuleType else None
-                self._meet(value)
+        # Many names never become variables (a function's own, for example). An intersection
+        # takes the time of its smaller side, in C.
+        for name in self._names & self._namespace.keys():
+            self._names.discard(name)
+            value = self._namespace[name]
+            if type(value) in _FROM_MODULES:  # it may change what that has
+                value = sys.modules.get(value.__module__)
+            self._meet(module_of(value) or value)
+        for name in self._chains.keys() & self._namespace.keys():
+            for _, *steps in self._chains.pop(name):
+                value = self._namespace[name]
+                for step in steps:
+                    value = vars(value).get(step) if type(value) is types.ModuleType else None
+                    self._meet(value)
         for name in self._modules & sys.modules.keys():
             self._modules.discard(name)
             self._meet(sys.modules[name])
