@@ -9,6 +9,7 @@
  */
 #include "asked.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +67,12 @@ is_true(const json_t *content, const char *name, bool otherwise) {
 static hf_status
 read_content(hfi_asked *asked, const hfi_to_worker_request *frame, hf_error *reterr) {
     hf_worker_request *request = &asked->public;
+    json_error_t why;
     json_t *content =
-        json_loadb(frame->content.data, frame->content.size, JSON_ALLOW_NUL, NULL);
+        json_loadb(frame->content.data, frame->content.size, JSON_ALLOW_NUL, &why);
+    if (content == NULL)
+        return hf_error_set(reterr, HF_E_PROTOCOL, "the content can't be read: %s",
+                            why.text);
     const json_t *code = json_object_get(content, "code");
     hfi_part text = frame->code;
     if (text.data == NULL && json_is_string(code))
@@ -182,18 +187,19 @@ hfi_asked_fail(hf_worker *worker, const char *name, const char *value,
     hfi_asked *asked = &worker->asked;
     char *copies[] = {strdup(name), strdup(value),
                       lines != NULL ? strdup(lines) : NULL};
-    bool is_first = false;
-    if (copies[0] != NULL && copies[1] != NULL) {
-        pthread_mutex_lock(&worker->mutex);
-        is_first = asked->public.id != 0 && asked->error == NULL;
-        if (is_first) {
-            asked->error_name = copies[0];
-            asked->error = copies[1];
-            asked->error_lines = copies[2];
-        }
-        pthread_mutex_unlock(&worker->mutex);
+    bool is_whole =
+        copies[0] != NULL && copies[1] != NULL && (lines == NULL || copies[2] != NULL);
+    pthread_mutex_lock(&worker->mutex);
+    bool is_first = asked->public.id != 0 && !asked->has_failed;
+    if (is_first)
+        asked->has_failed = true;
+    if (is_first && is_whole) {
+        asked->error_name = copies[0];
+        asked->error = copies[1];
+        asked->error_lines = copies[2];
     }
-    for (int i = 0; i < 3 && !is_first; i++)
+    pthread_mutex_unlock(&worker->mutex);
+    for (int i = 0; i < 3 && !(is_first && is_whole); i++)
         free(copies[i]);
     return is_first;
 }
@@ -201,16 +207,19 @@ hfi_asked_fail(hf_worker *worker, const char *name, const char *value,
 /* "ename", "evalue" and "traceback". With the mutex. */
 static void
 write_error(const hfi_asked *asked, hfi_textbuf *text) {
+    bool is_whole = asked->error != NULL;
+    const char *name = is_whole ? asked->error_name : hf_status_name(HF_E_NOMEM);
+    const char *value = is_whole ? asked->error : "no memory for the cell's error";
     hfi_textbuf_add(text, "\"ename\": ");
-    hfi_textbuf_append_json(text, asked->error_name, strlen(asked->error_name));
+    hfi_textbuf_append_json(text, name, strlen(name));
     hfi_textbuf_add(text, ", \"evalue\": ");
-    hfi_textbuf_append_json(text, asked->error, strlen(asked->error));
+    hfi_textbuf_append_json(text, value, strlen(value));
     hfi_textbuf_add(text, ", \"traceback\": [");
     if (asked->error_lines != NULL) {
         hfi_textbuf_append_json(text, asked->error_lines, strlen(asked->error_lines));
     } else {
         hfi_textbuf whole = {0};
-        hfi_textbuf_format(&whole, "%s: %s", asked->error_name, asked->error);
+        hfi_textbuf_format(&whole, "%s: %s", name, value);
         hfi_textbuf_append_json(text, hfi_textbuf_string(&whole), whole.size);
         hfi_textbuf_fini(&whole);
     }
@@ -229,7 +238,7 @@ hfi_asked_error(hf_worker *worker) {
     hfi_textbuf text = {0};
     hfi_textbuf_add(&text, "{");
     pthread_mutex_lock(&worker->mutex);
-    if (worker->asked.error != NULL)
+    if (worker->asked.has_failed)
         write_error(&worker->asked, &text);
     pthread_mutex_unlock(&worker->mutex);
     hfi_textbuf_add(&text, "}");
@@ -242,9 +251,9 @@ hfi_asked_outcome(hf_worker *worker) {
     pthread_mutex_lock(&worker->mutex);
     const hfi_asked *asked = &worker->asked;
     hfi_textbuf_format(&text, "{\"status\": \"%s\", \"execution_count\": %lld, ",
-                       asked->error != NULL ? "error" : "ok",
+                       asked->has_failed ? "error" : "ok",
                        (long long)asked->public.number);
-    if (asked->error != NULL)
+    if (asked->has_failed)
         write_error(asked, &text);
     else
         hfi_textbuf_add(&text, "\"payload\": [], \"user_expressions\": {}");
@@ -353,9 +362,12 @@ hf_worker_reply(hf_worker *worker, int64_t id, hf_status outcome, const char *co
     }
     pthread_mutex_unlock(&worker->mutex);
     free(copy);
-    if (status == HF_OK && write(worker->wake[1], ".", 1) < 0) {
-        /* the pipe is full: the loop wakes up as it is */
-    }
+    ssize_t size = -1;
+    while (status == HF_OK && (size = write(worker->wake[1], ".", 1)) < 0 &&
+           errno == EINTR)
+        continue;
+    if (status == HF_OK && size < 0 && errno != EAGAIN) /* a full pipe wakes the loop */
+        status = hf_error_set_errno(reterr, errno, "the worker can't be woken");
     return status;
 }
 

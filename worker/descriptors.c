@@ -70,9 +70,9 @@ for_each_other(const hfi_descriptors *at, descriptor_step *step, void *context) 
 int
 hfi_descriptors_move(const hfi_descriptors *at) {
     for (size_t i = 0; i < at->move_count; i++)
-        if (dup2(at->moves[i].from, at->moves[i].to) < 0)
+        if (dup2(at->moves[i].from, at->moves[i].to) < 0 ||
+            (at->moves[i].to > 2 && fcntl(at->moves[i].to, F_SETFD, FD_CLOEXEC) != 0))
             return -1;
-    fcntl(at->moves[0].to, F_SETFD, FD_CLOEXEC);
     return 0;
 }
 

@@ -44,6 +44,9 @@ hfi_forked_run(hf_worker *worker, hf_error *reterr) {
     hf_status prepared = HF_OK;
     if (worker->session != NULL) /* the main worker has named this process */
         prepared = hf_session_fork_succeed(worker->session, &why);
+    if (prepared == HF_OK)
+        prepared =
+            hfi_saving_catch_up(worker, &why); /* after the cell it would undo it */
     hf_status status = hfi_running_prepare(worker, reterr);
     if (status != HF_OK || !hfi_running_run(worker, prepared, &why))
         return status;

@@ -11,17 +11,17 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- obstacles ------------------------------------------------------------------- */
 
+/* If the system doesn't say it, there may be some. */
 static bool
 has_children(void) {
     siginfo_t info;
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
 static bool
@@ -29,7 +29,7 @@ has_threads(void) {
     DIR *list = opendir("/proc/self/task");
     size_t count = 0;
     if (list == NULL)
-        return false;
+        return errno != ENOENT;
     for (struct dirent *entry; (entry = readdir(list)) != NULL;)
         count += entry->d_name[0] != '.';
     closedir(list);
@@ -75,24 +75,6 @@ after_forking(void *context, pid_t pid) {
         hooks->language->after_fork(hooks->language->context, hooks->kind, pid);
 }
 
-/* A pipe of the fork's own under the same numbers. */
-static void
-part_wake_pipe(hf_worker *worker) {
-    int fresh[2];
-    if (pipe(fresh) != 0)
-        return;
-    for (int i = 0; i < 2; i++) {
-        if (fresh[i] == worker->wake[i])
-            continue;
-        dup2(fresh[i], worker->wake[i]);
-        close(fresh[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        fcntl(worker->wake[i], F_SETFD, FD_CLOEXEC);
-        fcntl(worker->wake[i], F_SETFL, O_NONBLOCK);
-    }
-}
-
 static void
 become_other(hf_worker *worker, hf_worker_fork kind) {
     worker->pid = getpid();
@@ -105,7 +87,6 @@ become_other(hf_worker *worker, hf_worker_fork kind) {
         hfi_incoming_free(one);
     }
     worker->last_waiting = &worker->waiting;
-    part_wake_pipe(worker);
     if (kind == HF_FORK_CELL) {
         worker->way = HFI_WAY_FORKED;
         hfi_fork_start_timers();
@@ -116,27 +97,37 @@ hf_status
 hfi_forking_make(hf_worker *worker, hf_worker_fork kind, hfi_incoming *incoming,
                  pid_t *ret_pid, double *ret_seconds, hf_error *reterr) {
     const int *fds = incoming->fds;
-    const hfi_descriptor_move moves[] = {
-        {fds[0], hfi_channel_fd(worker->channel)}, {fds[1], 1}, {fds[2], 2}};
+    int wake[2]; /* the fork's own, which will have the numbers of this process's */
+    if (incoming->fd_count != 3 || fds[0] < 0 || fds[1] < 0 || fds[2] < 0)
+        return hf_error_set(reterr, HF_E_PROTOCOL,
+                            "a descriptor of the fork is missing");
+    hf_status status = hfi_self_make_wake(wake, reterr);
+    if (status != HF_OK)
+        return status;
+    const hfi_descriptor_move moves[] = {{fds[0], hfi_channel_fd(worker->channel)},
+                                         {fds[1], 1},
+                                         {fds[2], 2},
+                                         {wake[0], worker->wake[0]},
+                                         {wake[1], worker->wake[1]}};
     forking_hooks hooks = {&worker->language, kind};
     const hfi_fork_request request = {
         .purpose = kind == HF_FORK_CELL ? HFI_FORK_CELL : HFI_FORK_SLEEPER,
         .session = worker->session,
         .frontend = worker->frontend,
         .moves = moves,
-        .move_count = 3,
+        .move_count = sizeof moves / sizeof *moves,
         .kept = NULL,
         .hooks = {&hooks, before_forking, after_forking}};
-    if (incoming->fd_count != 3 || fds[0] < 0 || fds[1] < 0 || fds[2] < 0)
-        return hf_error_set(reterr, HF_E_PROTOCOL,
-                            "a descriptor of the fork is missing");
     fflush(NULL); /* else the fork would write it, too */
     (void)hfi_fork_note_timers();
-    hf_status status = hfi_fork(&request, ret_pid, ret_seconds, reterr);
+    status = hfi_fork(&request, ret_pid, ret_seconds, reterr);
     if (status == HF_OK && *ret_pid == 0) {
         for (int i = 0; i < 3; i++)
             incoming->fds[i] = -1; /* they were moved */
         become_other(worker, kind);
+    } else {
+        close(wake[0]);
+        close(wake[1]);
     }
     return status;
 }

@@ -23,15 +23,30 @@
 #include "ways.h"
 #include "where.h"
 
+static const char NO_MEMORY[] =
+    "{\"status\": \"error\", \"ename\": \"HF_E_NOMEM\", "
+    "\"evalue\": \"no memory for a reply\", \"traceback\": []}";
+
 /* ---- requests -------------------------------------------------------------------- */
+
+static bool
+is_comm(const hfi_incoming *incoming) {
+    const msgpack_object *type = hfi_map_get(incoming->received.object, "type");
+    return hfi_part_is(hfi_received_op(&incoming->received), "request") &&
+           type != NULL && type->type == MSGPACK_OBJECT_STR &&
+           hfi_part_begins(hfi_part_of(type->via.str.ptr, type->via.str.size),
+                           "comm_") &&
+           !hfi_part_is(hfi_part_of(type->via.str.ptr, type->via.str.size),
+                        "comm_info_request");
+}
 
 static hf_status
 answer_asked(hf_worker *worker, hf_error *reterr) {
     char *content = hfi_asked_answer(worker);
     hfi_from_worker_reply reply = {.head.row = &hfi_row_from_worker_reply,
                                    .id = worker->asked.public.id};
-    if (content != NULL) {
-        reply.content = hfi_part_text(content);
+    if (!is_comm(worker->asked.incoming)) {
+        reply.content = hfi_part_text(content != NULL ? content : NO_MEMORY);
         reply.metadata = hfi_part_text("{}");
     }
     hf_status status = hfi_self_send(worker, &reply.head, reterr);
@@ -85,17 +100,6 @@ end_pending(hf_worker *worker, hf_error *reterr) {
                : hfi_running_hand_back(worker, reterr);
 }
 
-static bool
-is_comm(const hfi_incoming *incoming) {
-    const msgpack_object *type = hfi_map_get(incoming->received.object, "type");
-    return hfi_part_is(hfi_received_op(&incoming->received), "request") &&
-           type != NULL && type->type == MSGPACK_OBJECT_STR &&
-           hfi_part_begins(hfi_part_of(type->via.str.ptr, type->via.str.size),
-                           "comm_") &&
-           !hfi_part_is(hfi_part_of(type->via.str.ptr, type->via.str.size),
-                        "comm_info_request");
-}
-
 /* A comm message, beside a cell or an answer that goes on. */
 static hf_status
 answer_beside(hf_worker *worker, hfi_incoming *incoming, hf_error *reterr) {
@@ -146,6 +150,7 @@ handle_commit(hf_worker *worker, hfi_incoming *incoming, const hfi_any_frame *fr
  * fails if that does. */
 static hf_status
 end_binding(hf_worker *worker, hf_status status, const hf_error *error) {
+    worker->owes_binding |= status != HF_OK;
     if (status != HF_OK)
         hfi_shown_notice(worker, "variables of another process can't be taken over: %s",
                          error->message[0] != '\0' ? error->message
@@ -259,11 +264,13 @@ handle_environment(hf_worker *worker, hfi_incoming *incoming,
     for (size_t i = 0; i < values.count; i++) {
         char *name = strndup(values.items[i].key.data, values.items[i].key.size);
         char *value = strndup(values.items[i].value.data, values.items[i].value.size);
-        bool failed = name == NULL || value == NULL || setenv(name, value, 1) != 0;
+        hf_status status = HF_OK;
+        if (name == NULL || value == NULL || setenv(name, value, 1) != 0)
+            status = hf_error_set_errno(reterr, errno, "the environment");
         free(name);
         free(value);
-        if (failed)
-            return hf_error_set(reterr, HF_E_NOMEM, "no memory for the environment");
+        if (status != HF_OK)
+            return status;
     }
     return HF_OK;
 }

@@ -11,6 +11,7 @@
 #include "self.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -41,6 +42,21 @@ hfi_self_check_thread(const hf_worker *worker, const char *what, hf_error *reter
     return hf_error_set(reterr, HF_E_INVALID,
                         "%s was called from a thread that the library doesn't call",
                         what);
+}
+
+hf_status
+hfi_self_make_wake(int ret_wake[2], hf_error *reterr) {
+    if (pipe(ret_wake) != 0)
+        return hf_error_set_errno(reterr, errno, "no pipe for a worker");
+    for (int i = 0; i < 2; i++)
+        if (fcntl(ret_wake[i], F_SETFD, FD_CLOEXEC) != 0 ||
+            fcntl(ret_wake[i], F_SETFL, O_NONBLOCK) != 0) {
+            hf_status status = hf_error_set_errno(reterr, errno, "a worker's pipe");
+            close(ret_wake[0]);
+            close(ret_wake[1]);
+            return status;
+        }
+    return HF_OK;
 }
 
 static int64_t

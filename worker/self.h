@@ -27,8 +27,9 @@ typedef struct hfi_asked {
     /* protected by `mutex`: */
     bool is_answered;
     hf_status outcome;
-    char *content;                          /* or NULL */
-    char *error_name, *error, *error_lines; /* of a cell that has failed; or NULL */
+    char *content; /* or NULL */
+    bool has_failed;
+    char *error_name, *error, *error_lines; /* how; NULL: there was no memory for it */
 } hfi_asked;
 
 /* The commit in the making (saving.c). */
@@ -75,6 +76,8 @@ HF_CHECK hf_status hfi_self_send(hf_worker *worker, hfi_frame *frame, hf_error *
 /* HF_E_INVALID: another thread calls what is for the one that the library calls. */
 HF_CHECK hf_status hfi_self_check_thread(const hf_worker *worker, const char *what,
                                          hf_error *reterr);
+/* A pipe whose ends never wait, and aren't inherited. HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_self_make_wake(int ret_wake[2], hf_error *reterr);
 /* What this process has used by now. */
 void hfi_self_moment(hfi_map_moment *ret_moment);
 /* A line where the frontend shows what a process writes: for what is wrong here. */

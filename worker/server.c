@@ -61,16 +61,10 @@ init_worker(hf_worker *worker, int control, int session, hf_error *reterr) {
     worker->last_waiting = &worker->waiting;
     pthread_mutex_init(&worker->mutex, NULL);
     hf_status status = hfi_channel_create_consume(control, &worker->channel, reterr);
-    if (status != HF_OK)
+    if (status == HF_OK)
+        status = hfi_self_make_wake(worker->wake, reterr);
+    if (status != HF_OK || session < 0)
         return status;
-    if (pipe(worker->wake) != 0)
-        return hf_error_set_errno(reterr, errno, "no pipe for a worker");
-    for (int i = 0; i < 2; i++) {
-        fcntl(worker->wake[i], F_SETFD, FD_CLOEXEC);
-        fcntl(worker->wake[i], F_SETFL, O_NONBLOCK);
-    }
-    if (session < 0)
-        return HF_OK;
     status = hf_session_open_fd(session, &worker->session, reterr);
     close(session);
     return status;
@@ -258,17 +252,25 @@ serve_forks(fork_server *server, hf_error *reterr) {
     return status == HF_E_GONE ? HF_OK : status;
 }
 
-/* The number behind an option; -1: it isn't there, or is none. */
-static int
-find_descriptor(int argc, char **argv, const char *option) {
+/* The descriptor behind an option; -1: the option isn't there. HF_E_INVALID: it names
+ * none. */
+static hf_status
+find_descriptor(int argc, char **argv, const char *option, int *ret_fd,
+                hf_error *reterr) {
+    *ret_fd = -1;
     for (int i = 1; i + 1 < argc; i++) {
-        char *end = NULL;
-        long number = strcmp(argv[i], option) == 0 ? strtol(argv[i + 1], &end, 10) : -1;
-        if (end != NULL && *end == '\0' && end != argv[i + 1] && number >= 0 &&
-            fcntl((int)number, F_GETFD) >= 0)
-            return (int)number;
+        char *end;
+        if (strcmp(argv[i], option) != 0)
+            continue;
+        long number = strtol(argv[i + 1], &end, 10);
+        if (*end != '\0' || end == argv[i + 1] || number < 0 ||
+            fcntl((int)number, F_GETFD) < 0)
+            return hf_error_set(reterr, HF_E_INVALID, "%s names no descriptor: %s",
+                                option, argv[i + 1]);
+        *ret_fd = (int)number;
+        break;
     }
-    return -1;
+    return HF_OK;
 }
 
 static hf_status
@@ -292,17 +294,20 @@ hf_worker_main(const hf_worker_language *language, int argc, char **argv) {
         hfi_self_complain("the language can't be used", &error);
         return 2;
     }
-    int control = find_descriptor(argc, argv, "--control-fd");
-    server.session = find_descriptor(argc, argv, "--session-fd");
-    if (control < 0) {
-        (void)hf_error_set(&error, HF_E_INVALID,
-                           "--control-fd names no descriptor: the kernel's frontend "
-                           "starts this program");
+    int control;
+    hf_status status = find_descriptor(argc, argv, "--control-fd", &control, &error);
+    if (status == HF_OK)
+        status = find_descriptor(argc, argv, "--session-fd", &server.session, &error);
+    if (status == HF_OK && control < 0)
+        status = hf_error_set(&error, HF_E_INVALID,
+                              "--control-fd is missing: the kernel's frontend starts "
+                              "this program");
+    if (status != HF_OK) {
         hfi_self_complain("it can't begin", &error);
         return 2;
     }
     signal(SIGINT, SIG_IGN);
-    hf_status status = hfi_channel_create_consume(control, &server.channel, &error);
+    status = hfi_channel_create_consume(control, &server.channel, &error);
     if (status == HF_OK && ours->prepare != NULL)
         status = ours->prepare(ours->context, &error);
     if (status == HF_OK)
