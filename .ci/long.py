@@ -35,6 +35,10 @@ PARTS = {
         "every failing call of the frontend",
         "build/c/tests/kernel/test_kernel_failing_calls all",
     ),
+    "lives": (
+        "every failing call of a worker in C",
+        "build/c/tests/worker/test_worker_failing_lives all",
+    ),
     "variables": (
         "every failing call of the notebook's variables",
         "PYTHONPATH=tests/support .venv/bin/python tests/bindings/failing_store.py all",

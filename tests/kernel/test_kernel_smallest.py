@@ -1,8 +1,10 @@
 """The smallest kernel, examples/kernel_smallest: both halves of a kernel by the libraries."""
 
+import json
 import os
 import signal
 import time
+import unittest
 
 import kernel_programs
 import pytest
@@ -35,6 +37,30 @@ def test_cells(calculator):
     assert failed.status == "error" and failed.content["evalue"] == "no variable y"
     assert calculator.run("x = (1\nx").status == "error"
     assert calculator.run("x").result == "6"
+
+
+def test_jupyters_own_suite(program, tmp_path, monkeypatch):
+    suite = pytest.importorskip("jupyter_kernel_test")
+    directory = tmp_path / "kernels" / "calculator"
+    directory.mkdir(parents=True)
+    spec = kernel_programs.spec(program) | {"language": "calculator"}
+    (directory / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+
+    class CalculatorTests(suite.KernelTests):
+        kernel_name = "calculator"
+        language_name = "calculator"
+        file_extension = ".txt"
+        code_execute_result = [{"code": "6 * 7", "result": "42"}]
+        code_generate_error = "y"
+        completion_samples = [{"text": "2 + x", "matches": set()}]
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(CalculatorTests).run(result)
+    failures = [text for _, text in [*result.errors, *result.failures]]
+    assert not failures, "\n".join(failures)
+    skipped = {case.id().rsplit(".", 1)[1] for case, _ in result.skipped}
+    assert not skipped & {"test_kernel_info", "test_execute_result", "test_error", "test_completion"}
 
 
 def test_completion(calculator):
