@@ -60,7 +60,12 @@ def test_jupyters_own_suite(program, tmp_path, monkeypatch):
     failures = [text for _, text in [*result.errors, *result.failures]]
     assert not failures, "\n".join(failures)
     skipped = {case.id().rsplit(".", 1)[1] for case, _ in result.skipped}
-    assert not skipped & {"test_kernel_info", "test_execute_result", "test_error", "test_completion"}
+    assert not skipped & {
+        "test_kernel_info",
+        "test_execute_result",
+        "test_error",
+        "test_completion",
+    }
 
 
 def test_completion(calculator):
