@@ -16,6 +16,7 @@
 
 #include "base/step.h"
 #include "engine/reservation.h"
+#include "../shm_store/own_user.h"
 #include "../support/check.h"
 
 #define OK(call) CHECK((call) == HF_OK)

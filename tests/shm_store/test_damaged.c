@@ -10,18 +10,11 @@
 #include <unistd.h>
 
 #include "engine/handle.h"
+#include "own_user.h"
 #include "store_fixture.h"
 
 #define PAYLOAD (300u << 10)
 #define BUFFER  (100u << 10)
-
-/* The objects' names hold the user: here one of whom nobody else looks for objects. */
-static uid_t user;
-
-uid_t
-getuid(void) {
-    return user;
-}
 
 static void
 name_of(unsigned number, char name[HF_SESSION_NAME_SIZE]) {
@@ -217,7 +210,6 @@ test_name_of_another(void) {
 
 int
 main(void) {
-    user = 0x60000000u + (uid_t)(getpid() & 0xffffff);
     make_good();
     try_object(good, good_size, "whole", 0);
     test_cut_off();

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "own_user.h"
 #include "store_fixture.h"
 
 static const hf_claim claim = {{1, 2, 3}}, other = {{1, 2, 4}};

@@ -7,6 +7,7 @@
 
 #include "engine/owner.h"
 #include "platform/process.h"
+#include "own_user.h"
 #include "store_fixture.h"
 
 static const hf_claim claim = {{7}};

@@ -12,16 +12,8 @@
 #include "engine/handle.h"
 #include "platform/object.h"
 #include "platform/process.h"
+#include "own_user.h"
 #include "store_fixture.h"
-
-/* The objects' names hold the user. Here he is nobody else, for a session that died is
- * collected by whoever comes first: another test, or a kernel that starts. */
-static uid_t user;
-
-uid_t
-getuid(void) {
-    return user;
-}
 
 static const char *die_at;
 
@@ -266,7 +258,6 @@ test_describe(void) {
 
 int
 main(void) {
-    user = 1000000000u + (uid_t)getpid();
     test_living_and_dead();
     test_half_made("create:object-made");
     test_half_made("create:allocated");

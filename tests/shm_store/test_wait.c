@@ -10,6 +10,7 @@
 
 #include "base/step.h"
 #include "engine/handle.h"
+#include "own_user.h"
 #include "store_fixture.h"
 #include "tuning/tuning.h"
 
