@@ -317,6 +317,7 @@ sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
         totals->calls.deep_from_c += location->calls.deep_from_c;
         totals->calls.raised += location->calls.raised;
         totals->calls.of_c += location->calls.of_c;
+        totals->calls.bound += location->calls.bound;
         totals->own_seconds += (double)location->own_ns / 1e9;
         totals->lost += location->lost;
         totals->rewound += location->rewound;

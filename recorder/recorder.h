@@ -63,6 +63,7 @@ typedef struct hfi_call_kinds {
     uint64_t deep_from_c; /* of these, after HFI_NESTED_RUN enters in a row */
     uint64_t raised;      /* calls that an exception ended */
     uint64_t of_c;        /* calls of C functions */
+    uint64_t bound;       /* of these, methods that were bound for the hook only */
 } hfi_call_kinds;
 
 /* One thread. Only the fields that events need are public. */

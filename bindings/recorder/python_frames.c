@@ -289,19 +289,6 @@ is_from_c(const PyThreadState *thread, const _PyInterpreterFrame *frame,
            below_the_loop(thread, address) != direct_call;
 }
 
-/* If it has events: a statement of a cell and what is hidden have none. */
-static inline void
-count_from_c(hfi_owner owner) {
-    hfi_location *location = hfi_here.location;
-    size_t depth = location->depth;
-    if (!depth || location->stack[depth - 1].owner != owner ||
-        !location->stack[depth - 1].logged)
-        return;
-    location->calls.from_c++;
-    location->calls.deep_from_c +=
-        hfi_event_log_has_entered(&location->log, HFI_NESTED_RUN);
-}
-
 /* Events are off, and somebody's hook was over ours when they were switched off; or the
  * distance of a direct call is looked for. */
 RARE static PyObject *
@@ -332,7 +319,7 @@ evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) 
     if (hfi_slot_is_left_out(slot) || !enter_frame(thread, frame, slot))
         return next(thread, frame, throwing);
     if (is_from_c(thread, frame, address))
-        count_from_c((hfi_owner)frame);
+        hfi_count_from_c(hfi_here.location, (hfi_owner)frame);
     PyObject *result = next(thread, frame, throwing);
     leave_frame((hfi_owner)frame);
     if (!result)

@@ -234,6 +234,19 @@ hfi_function_enter(hfi_location *location, hfi_owner owner, hfi_code code) {
     return false;
 }
 
+/* C code called this owner's function. A statement of a cell and what is hidden have no
+ * events, so they don't count. */
+static inline void
+hfi_count_from_c(hfi_location *location, hfi_owner owner) {
+    size_t depth = location->depth;
+    if (!depth || location->stack[depth - 1].owner != owner ||
+        !location->stack[depth - 1].logged)
+        return;
+    location->calls.from_c++;
+    location->calls.deep_from_c +=
+        hfi_event_log_has_entered(&location->log, HFI_NESTED_RUN);
+}
+
 /* The leave of an owner that may not have been entered. */
 void hfi_function_leave(hfi_location *location, hfi_owner owner, PyCodeObject *code);
 

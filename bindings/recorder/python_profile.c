@@ -15,6 +15,10 @@
  */
 #include "python_hooks.h"
 
+#if PY_VERSION_HEX < 0x030C0000
+#include "interpreter_frame.h"
+#endif
+
 #include <frameobject.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +151,14 @@ owner_of_c_call(hfi_owner frame) {
     return frame | 1;
 }
 
+/* Its name alone holds another reference. A type's or a module's function is bound
+ * without the hook as well. */
+static inline bool
+is_bound_for_the_hook(PyObject *function) {
+    PyObject *self = ((PyCFunctionObject *)function)->m_self;
+    return Py_REFCNT(function) == 1 && self && !PyType_Check(self);
+}
+
 static void
 on_c_call(hfi_location *location, hfi_owner owner, PyCodeObject *code,
           PyObject *function) {
@@ -160,6 +172,7 @@ on_c_call(hfi_location *location, hfi_owner owner, PyCodeObject *code,
         return;
     hfi_location_enter(location, owner_of_c_call(owner), region);
     location->calls.of_c++;
+    location->calls.bound += is_bound_for_the_hook(function);
 }
 
 static void
@@ -170,6 +183,27 @@ on_c_return(hfi_location *location, hfi_owner owner) {
 }
 
 /* -- the callback ------------------------------------------------------------------ */
+
+/* Whether C code runs it, and no generator. Each instruction takes longer on the traced
+ * path, and of those of a call C code has none. */
+static inline bool
+is_from_c(hfi_owner owner) {
+#if PY_VERSION_HEX < 0x030C0000
+    const _PyInterpreterFrame *frame = (const _PyInterpreterFrame *)owner;
+    return frame->is_entry && frame->owner == FRAME_OWNED_BY_THREAD;
+#else
+    (void)owner; /* only calls and returns take longer there */
+    return false;
+#endif
+}
+
+static void
+on_call(hfi_location *location, hfi_owner owner, PyCodeObject *code) {
+    if (hfi_function_enter(location, owner,
+                           hfi_code_get(code, NULL, location->hider != 0)) &&
+        is_from_c(owner))
+        hfi_count_from_c(location, owner);
+}
 
 /* Without a result an exception goes out. */
 static void
@@ -184,8 +218,7 @@ static void
 dispatch_event(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
                PyObject *arg) {
     if (what == PyTrace_CALL)
-        (void)hfi_function_enter(location, owner,
-                                 hfi_code_get(code, NULL, location->hider != 0));
+        on_call(location, owner, code);
     else if (what == PyTrace_RETURN)
         on_return(location, owner, code, arg);
     else if (what == PyTrace_C_CALL)

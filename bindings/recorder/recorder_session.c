@@ -226,14 +226,15 @@ recorder_close(PyObject *module, PyObject *unused) {
     if (!trace)
         return NULL;
     PyObject *kinds = Py_BuildValue(
-        "{sKsKsKsKsKsKsKsK}", "nested", (unsigned long long)totals.kinds.nested, "deep",
-        (unsigned long long)totals.kinds.deep, "steps",
+        "{sKsKsKsKsKsKsKsKsK}", "nested", (unsigned long long)totals.kinds.nested,
+        "deep", (unsigned long long)totals.kinds.deep, "steps",
         (unsigned long long)totals.kinds.steps, "made",
         (unsigned long long)totals.calls.made, "from_c",
         (unsigned long long)totals.calls.from_c, "deep_from_c",
         (unsigned long long)totals.calls.deep_from_c, "raised",
         (unsigned long long)totals.calls.raised, "of_c",
-        (unsigned long long)totals.calls.of_c);
+        (unsigned long long)totals.calls.of_c, "bound",
+        (unsigned long long)totals.calls.bound);
     return Py_BuildValue(
         "{sOsNsOsKsNsdsKsKsisKsKsdsKsnsn}", "directory", state->directory, "trace",
         trace, "profile", state->profile, "events", (unsigned long long)totals.events,

@@ -92,10 +92,13 @@ KINDS = {
     "caught(30)": {"flat": 16, "nested": 48, "raised": 30},
 }
 C_KINDS = {
-    "abs(1), len(()), 'a'.strip()": 3,
-    "again(1)": 0,
-    "caught(1)": 0,
-    "list(map(abs, (1, 2)))": 0,
+    "abs(1), len(()), 'a'.strip()": (3, 1),
+    "[].append(1), {}.get(1), [].sort(key=None)": (3, 3),
+    "strip = 'a'.strip; strip(), strip()": (2, 0),
+    "dict.fromkeys(()), str.maketrans({}), sys.getsizeof(1)": (3, 0),
+    "again(1)": (0, 0),
+    "caught(1)": (0, 0),
+    "list(map(abs, (1, 2)))": (0, 0),
 }
 COUNTS_KINDS = """
 import json, sys
@@ -186,6 +189,17 @@ def test_calls_by_c_code_are_a_kind_of_their_own(start, called):
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="they cost the same there")
+@pytest.mark.parametrize("called", [*FROM_C, *FROM_PYTHON])
+def test_calls_by_c_code_beside_c_functions(start, called):
+    """The functions of C have events, too; which those are is another test."""
+    code = (FROM_C | FROM_PYTHON)[called]
+    from_c = (called in FROM_C) * (1 if called == "a recursion" else 2)
+    program = COUNTS.replace("CODE", code).replace("HOOKS", HOOKS[0])
+    program = program.replace("profiling=False", "profiling=False, c_calls=True")
+    assert start(program).communicate()[0].split()[2] == str(from_c)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="they cost the same there")
 @pytest.mark.parametrize("hooks", [HOOKS, HOOKS[::-1]], ids=["over", "under"])
 @pytest.mark.parametrize("called", ["map", "methods"])
 def test_the_hook_of_lines_may_lie_there(start, called, hooks):
@@ -211,13 +225,14 @@ def test_kinds_of_events_with_c_functions(start, code):
     program = COUNTS_KINDS.replace("CODE", code).replace("C_CALLS", "True")
     counted = json.loads(start(program).communicate()[0])
     raised = int(code == "caught(1)")
-    assert (counted["of_c"], counted["raised"]) == (C_KINDS[code], raised)
+    of_c, bound = C_KINDS[code]
+    assert (counted["of_c"], counted["bound"], counted["raised"]) == (of_c, bound, raised)
 
 
 class Invented:
     """A recorder whose events take what a kind of them costs, without a clock: `timed` asks it."""
 
-    costs = event_cost.Counted(10, 20, 40, 15, 7, -2, -9, 5, 3, functions=50)
+    costs = event_cost.Counted(10, 20, 40, 15, 7, -2, -9, 5, 3, 4, functions=50)
     works: typing.ClassVar = {
         "flat": {"flat": 2},
         "depth_30": {"flat": 0.5, "nested": 1.5},
@@ -228,6 +243,7 @@ class Invented:
         "called_below": {"flat": 0.2, "nested": 1, "deep": 0.8, "from_c": 0.1, "deep_from_c": 0.9},
         "end": {"flat": 2, "raised": 1},
         "call_c": {"flat": 2, "of_c": 1},
+        "call_method": {"flat": 2, "of_c": 1, "bound": 1},
     }
 
 

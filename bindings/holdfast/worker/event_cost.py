@@ -106,6 +106,11 @@ def call_c(calls):
     for number in range(calls):
         abs(number)
 
+def call_method(calls):
+    text = ""
+    for _ in range(calls):
+        text.strip()
+
 def timed(work, calls, clock):
     started = clock()
     work(calls)
@@ -131,6 +136,7 @@ _WORKS = {
     "deep_from_c": "called_below",
     "raised": "end",
     "of_c": "call_c",
+    "bound": "call_method",
 }
 # Functions that are called for the first time, with a file's name as long as a library's.
 _FUNCTIONS = 200
@@ -150,6 +156,7 @@ class Counted(t.NamedTuple):
     deep_from_c: float = 0  # of them, those below each other
     raised: float = 0  # calls that an exception ended
     of_c: float = 0  # calls of C functions
+    bound: float = 0  # of them, methods that the interpreter bound for the hook
     functions: float = 0  # that were met
     line_calls: float = 0  # that the sampler of lines noticed
     own_seconds: float = 0  # that the recorder has measured
@@ -176,9 +183,10 @@ class EventCost:
     On Python 3.11 each recorded call takes some of the C stack, so those of a deep recursion cost up to
     twice as much as others. The interpreter goes through C for each step of a generator anyway, and for a
     function that C code calls (`sorted(key=...)`, `__lt__`), so these cost less; to make a generator takes
-    its time instead. From 3.12 on a call that an exception ends costs more. And each function takes its
-    time when a recording meets it first: a cell that calls hundreds of a library's a few times pays
-    most for that.
+    its time instead. From 3.12 on a call that an exception ends costs more. A method of a C type is
+    bound only to be shown to the hook of C functions. And each function takes its time when a
+    recording meets it first: a cell that calls hundreds of a library's a few times pays most for
+    that.
     """
 
     def __init__(self, c_calls: bool = False) -> None:
