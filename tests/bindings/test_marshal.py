@@ -360,58 +360,6 @@ def test_variables_there_and_back_as_another_kernel_hands_them(mode, tmp_path):
     assert (done.returncode, done.stdout) == (0, "both ways\n"), done.stderr
 
 
-VARIABLES = r"""
-import sys, pickle, holdfast
-made = {}
-exec(sys.argv[1], made)
-sys.stdout.buffer.write(holdfast.dumps(made["T"]))
-"""
-SHOWN = r"""
-import sys, holdfast
-T = holdfast.loads(sys.stdin.buffer.read())
-T = (getattr(T, "__type_params__", None) or [T])[0]
-print(repr(T), T.__bound__, T.__constraints__, getattr(T, "__infer_variance__", False), end=" ")
-print(T.__default__ if getattr(T, "has_default", bool)() else "none")
-"""
-
-
-def _needs(version):
-    return pytest.mark.skipif(
-        sys.version_info < version, reason="the syntax is of Python %d.%d" % version
-    )
-
-
-@pytest.mark.parametrize(
-    "made, shown",
-    [
-        ("import typing; T = typing.TypeVar('T', covariant=True)", "+T None () False none"),
-        (
-            "import typing_extensions as t; T = t.TypeVar('T', infer_variance=True, default=int)",
-            "T None () True <class 'int'>",
-        ),
-        pytest.param("class T[T]: pass", "T None () True none", marks=_needs((3, 12))),
-        pytest.param(
-            "class T[T: (int, str)]: pass",
-            "T None (<class 'int'>, <class 'str'>) True none",
-            marks=_needs((3, 12)),
-        ),
-        pytest.param(
-            "class T[T: int = bool]: pass",
-            "T <class 'int'> () True <class 'bool'>",
-            marks=_needs((3, 13)),
-        ),
-    ],
-)
-def test_a_type_variable_keeps_its_options(made, shown):
-    bytes_of_it = subprocess.run(
-        [sys.executable, "-c", VARIABLES, made], stdout=subprocess.PIPE, check=True
-    ).stdout
-    done = subprocess.run(
-        [sys.executable, "-c", SHOWN], input=bytes_of_it, stdout=subprocess.PIPE, check=True
-    )
-    assert done.stdout.decode().strip() in (shown, shown.replace("T ", "~T ", 1))
-
-
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="the type statement is of Python 3.12")
 @pytest.mark.parametrize("made", ["type T = list[int]", "type T[A] = list[T[A]] | A"])
 def test_a_type_statement_s_object_is_named(made):

@@ -58,6 +58,7 @@ from holdfast.carry import (
     patches,
     restoring,
     trial,
+    type_variables,
 )
 
 # Smaller memory isn't worth a buffer of its own, which takes a page and a mapping.
@@ -270,21 +271,6 @@ def _reduce_memoryview(view):
     return restoring.make_memoryview, (view.obj, view.readonly, (start, view.nbytes, 1), layout)
 
 
-def _reduce_type_variable(variable):
-    """As cloudpickle does, and with what it leaves out: newer versions of Python, and typing_extensions
-    in older ones, infer the variance of `class Box[T]`, and have defaults."""
-    make, args = _rules._typevar_reduce(variable)
-    options = {}
-    if getattr(variable, "__infer_variance__", False):
-        options["infer_variance"] = True
-    if getattr(variable, "has_default", bool)():
-        options["default"] = variable.__default__
-    if make is getattr or not options:  # it is a module's, or has none of them
-        return make, args
-    giver = typing if sys.version_info >= (3, 13) else sys.modules.get("typing_extensions", typing)
-    return restoring.make_type_variable, (giver.TypeVar, options, *args)
-
-
 def _reduce_code(code):
     """As cloudpickle does, but with the file's name. From 3.1.3 on it writes "<dynamic-code>" in
     its place."""
@@ -348,8 +334,8 @@ class Pickler(cloudpickle.Pickler):
                 return patches.reduce(obj) or self._reduce_class(obj)
         if cls is functools.cached_property:  # which has a lock before Python 3.12
             return restoring.make_cached_property, (obj.func, obj.attrname, obj.__doc__)
-        if cls is typing.TypeVar:
-            return _reduce_type_variable(obj)
+        if cls.__module__ in type_variables.GIVERS and cls.__name__ in type_variables.KINDS:
+            return type_variables.reduce(obj, cls)
         if issubclass(cls, BaseException):
             reduced = instances.reduce_exception(obj, cls, _traceback_of(obj))
             if reduced is not None:

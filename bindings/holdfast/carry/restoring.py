@@ -276,6 +276,13 @@ def make_cached_property(function, name, text):
     return made
 
 
+def make_typing(tracked, cls, args, options, module):
+    """A NewType, ParamSpec or TypeVarTuple; the same one for the same `tracked`."""
+    made = cls(*args, **options)
+    made.__module__ = module
+    return _rules._lookup_class_or_track(tracked, made)
+
+
 def make_type_variable(kind, options, name, bound, constraints, *variances_and_identifier):
     covariant, contravariant, identifier = variances_and_identifier
     options = options | {"covariant": covariant, "contravariant": contravariant, "bound": bound}

@@ -22,6 +22,7 @@ from .attributes import is_notebooks
 from .exit_handlers import is_own
 from .function_results import function_results
 from .library_state import library_state
+from .module_entries import module_entries
 from .process_settings import as_shown_before
 
 FINDERS = "how modules are found"
@@ -57,6 +58,7 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
             lambda new: finalizers.put_to_work([] if new is MISSING else new),
         ),
         FINDERS: _finders(),  # a worker has some
+        "entries of sys.modules": module_entries.slot(),
         "handlers of signals": _signals(),
         "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
         **library_state.begin_notebook(shell.user_ns),
