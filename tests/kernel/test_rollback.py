@@ -58,9 +58,9 @@ def attached(kernel):
     """How many processes are attached to the notebook's store."""
     from holdfast import _store
 
-    for name in os.listdir("/dev/shm"):
-        if name.startswith(f"holdfast-{os.getuid()}-"):
-            with contextlib.suppress(_store.Error), _store.Session.open("/" + name) as session:
+    for one in os.listdir("/dev/shm"):
+        if one.startswith(f"holdfast-{os.getuid()}-"):
+            with contextlib.suppress(_store.Error), _store.Session.open("/" + one) as session:
                 info = session.info()
                 if info["owner_pid"] == kernel.pid:
                     return info["process_count"] - 1  # without this one
