@@ -171,6 +171,21 @@ class Codec:
         """
         return None
 
+    def array(self, value: t.Any) -> t.Any:
+        """Give the memory of a tensor as an array, for programs in other languages.
+
+        Parameters
+        ----------
+        value : object
+            A value of one of the types.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            An array that looks into the memory that `reduce` hands over; None if there is none.
+        """
+        return None
+
     def table(self, value: t.Any) -> tuple[t.Any, ...] | None:
         """Say what the columns of a table are, for programs in other languages.
 
@@ -274,6 +289,26 @@ def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | Non
     if codec is None or type(codec).shares is Codec.shares:
         return None
     return codec.shares
+
+
+def array_of(value: t.Any) -> t.Any:
+    """Give a value's memory as an array, as `Codec.array` does.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        None if it is no tensor, or one whose memory or type no array has.
+    """
+    codec = find(type(value))
+    try:
+        return None if codec is None else codec.array(value)
+    except Exception:  # the library has no such array: the tensor is carried all the same
+        return None
 
 
 def table_of(value: t.Any) -> tuple[t.Any, ...] | None:

@@ -92,12 +92,8 @@ _NOT_THE_OWNER = (
     " that process, or use a session of your own"
 )
 _OPENED_READONLY = "the session was opened for reading only: open it without readonly=True to change it, or copy what it has"
-_LIBRARIES = (
-    "numpy",
-    "pandas",
-    "polars",
-    "pyarrow",
-)  # those whose values can be looked at without them
+# Those whose values can be looked at without them.
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "torch", "tensorflow", "jax")
 _STATE = "\1"  # that of a process's state, which only a notebook's session has
 
 
@@ -166,9 +162,14 @@ class Session(_store.Session, collections.abc.MutableMapping[str, t.Any]):  # ty
         return values[name]
 
     def _without_library(self, name: str, why: str) -> t.Any:
-        """Look at an array or a table whose library isn't installed. A commit leaves it as it is."""
+        """Look at an array, a tensor or a table whose library isn't installed. A commit leaves it
+        as it is."""
         lacks = {library for library in _LIBRARIES if importlib.util.find_spec(library) is None}
-        view: t.Any = self._names.view(name) if "numpy" in lacks else None
+        view: t.Any = self._names.view(name) if lacks else None
+        if view is not None and "numpy" not in lacks:
+            import numpy
+
+            view = numpy.asarray(view)
         if view is None and lacks:
             try:
                 view = self._names.table(name)

@@ -27,11 +27,11 @@
 #include <string.h>
 
 #include "imported.h"
+#include "member_meta.h"
 #include "module_functions.h"
 #include "names_format.h"
 #include "plain.h"
 #include "python_error.h"
-#include "table_meta.h"
 
 /* ---- turns ---------------------------------------------------------------------- */
 
@@ -171,7 +171,7 @@ hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value, PyObject *su
         if (named)
             hf_session_turn_end(sink->session, &before);
         if (status == HF_OK && sink->session && codec->number == HF_CODEC_PICKLE &&
-            hfi_table_meta_add(sink, value) < 0)
+            hfi_pickle_describe(sink, value) < 0)
             status = hfi_error_from_python(HF_DECLINED, reterr);
         if (status == HF_OK)
             *ret_codec = codec;

@@ -4,9 +4,6 @@
  * without Python. The table's library says what its columns are (Codec.table): arrays of
  * one column, or of several, as pandas keeps them, or what else a column is made of.
  * Where the arrays are in the entry is found as for those of a group (array_place.c).
- *
- * It is the last pair of the meta, and says nothing that the pickle doesn't say. So a
- * comparison of two encodings leaves it out (names_stored.c).
  */
 #include "table_meta.h"
 
@@ -154,32 +151,4 @@ hfi_table_meta(hfi_places *places, PyObject *value) {
     msgpack_sbuffer_destroy(&buffer);
     Py_DECREF(table);
     return result;
-}
-
-int
-hfi_table_meta_add(hfi_entry_sink *sink, PyObject *value) {
-    if (!may_be_table(value))
-        return 0;
-    hfi_places places;
-    hfi_places_init(&places, sink, sink->payload, sink->payload_size);
-    PyObject *table = hfi_table_meta(&places, value);
-    hfi_places_fini(&places);
-    if (!table || table == Py_None || (sink->meta[0] & 0xf0) != 0x80) {
-        Py_XDECREF(table);
-        return table ? 0 : -1;
-    }
-    hfi_meta_writer more;
-    hfi_meta_writer_init(&more, 0);
-    more.buffer.size = 0; /* without the map's head */
-    msgpack_sbuffer_write(&more.buffer, sink->meta, sink->meta_size);
-    hfi_meta_put_bytes(&more, "table", PyBytes_AS_STRING(table),
-                       (size_t)PyBytes_GET_SIZE(table));
-    Py_DECREF(table);
-    if (!more.failed)
-        more.buffer.data[0]++; /* one pair more, of at most 15 */
-    hf_error error = HF_ERROR_INIT;
-    hf_status status = hfi_meta_writer_finish(&more, &sink->base, &error);
-    if (status == HF_E_NOMEM)
-        PyErr_NoMemory();
-    return status == HF_E_NOMEM ? -1 : 0; /* too large: the meta stays as it is */
 }

@@ -9,7 +9,4 @@
  * the table's library. */
 PyObject *hfi_table_meta(hfi_places *places, PyObject *value);
 
-/* Add it to the meta in the sink, whose encoding is a pickle. -1 with an exception. */
-int hfi_table_meta_add(hfi_entry_sink *sink, PyObject *value);
-
 #endif

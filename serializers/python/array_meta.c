@@ -1,9 +1,10 @@
 /* array_meta.c - what an entry's meta says of a NumPy array.
  *
- * The dtype is NumPy's type string if that says everything. Otherwise, for structures
- * and types with titles or metadata, there are three: the type as text for people, the
- * type string ("simple": "|V12") for programs that know no structures, and the pickle
- * of the dtype ("descr") for Python. Readers in C are in shm_store/arrays/.
+ * The dtype is NumPy's type string if that says everything. Otherwise, for structures,
+ * types with titles or metadata, and types of other packages (ml_dtypes' bfloat16), there
+ * are three: the type as text for people, the type string ("simple": "|V12") for programs
+ * that know no structures, and the pickle of the dtype ("descr") for Python. Readers in C
+ * are in shm_store/arrays/.
  */
 #include "array_meta.h"
 
@@ -28,6 +29,27 @@ simple_text(PyObject *dtype) {
     return PyObject_GetAttrString(dtype, "str");
 }
 
+/* 1 if another package has added the type to NumPy: its type string is that of another
+ * type, or none. -1 with an exception. */
+static int
+is_added(PyObject *dtype) {
+    PyObject *builtin = PyObject_GetAttrString(dtype, "isbuiltin");
+    long kind = builtin ? PyLong_AsLong(builtin) : -1;
+    Py_XDECREF(builtin);
+    return kind < 0 ? -1 : kind == 2;
+}
+
+/* The type string for programs that don't know the type: bytes, if it is an added one. */
+static PyObject *
+plain_text(PyObject *dtype, int added) {
+    if (!added)
+        return PyObject_GetAttrString(dtype, "str");
+    PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
+    PyObject *text = size ? PyUnicode_FromFormat("|V%S", size) : NULL;
+    Py_XDECREF(size);
+    return text;
+}
+
 static PyObject *
 pickle_of(PyObject *dtype) {
     PyObject *module = PyImport_ImportModule("pickle");
@@ -43,13 +65,14 @@ hfi_array_type_init(hfi_array_type *ret_type, PyObject *array, int descr) {
     PyObject *dtype = PyObject_GetAttrString(array, "dtype");
     PyObject *fields = dtype ? PyObject_GetAttrString(dtype, "names") : NULL;
     PyObject *metadata = fields ? PyObject_GetAttrString(dtype, "metadata") : NULL;
-    int failed = !metadata;
-    if (metadata && fields == Py_None && metadata == Py_None) {
+    int added = metadata ? is_added(dtype) : -1;
+    int failed = added < 0;
+    if (!failed && !added && fields == Py_None && metadata == Py_None) {
         type.text = simple_text(dtype);
         failed = !type.text;
-    } else if (metadata) {
+    } else if (!failed) {
         type.text = PyObject_Str(dtype);
-        type.plain = PyObject_GetAttrString(dtype, "str");
+        type.plain = plain_text(dtype, added);
         type.descr = descr ? pickle_of(dtype) : NULL;
         failed = !type.text || !type.plain || (descr && !type.descr);
     }

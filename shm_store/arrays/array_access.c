@@ -142,26 +142,24 @@ hf_array_of(hf_snapshot *snapshot, const char *key, size_t key_size,
         status = hf_snapshot_find(snapshot, key, key_size, &entry, reterr);
     if (status != HF_OK)
         return status;
-    int is_ours = entry.codec == HFI_CODEC_BUFFER || entry.codec == HFI_CODEC_MEMBER;
+    int is_member = entry.codec == HFI_CODEC_MEMBER;
+    int is_ours =
+        is_member || entry.codec == HFI_CODEC_BUFFER || entry.codec == HFI_CODEC_PICKLE;
     status = hfi_array_layout_read(entry.meta, entry.meta_size, &layout,
                                    is_ours ? reterr : NULL);
-    if (!is_ours)
-        return decline_value(&entry, &layout, "", reterr);
+    if (is_ours && status != HF_OK)
+        return status;
+    if (!is_ours || !layout.is_array)
+        return decline_value(&entry, &layout,
+                             is_member ? " (or where it is wasn't written)" : "",
+                             reterr);
+    if (is_member)
+        status = hfi_array_group(snapshot, &layout.group, &entry, reterr);
+    else if (entry.codec == HFI_CODEC_BUFFER && entry.buffer_count &&
+             layout.place.buffer == HFI_ARRAY_NO_BUFFER)
+        layout.place.buffer = 0;
     if (status != HF_OK)
         return status;
-    if (entry.codec == HFI_CODEC_BUFFER) {
-        if (!layout.is_array)
-            return decline_value(&entry, &layout, "", reterr);
-        if (layout.place.buffer == HFI_ARRAY_NO_BUFFER && entry.buffer_count)
-            layout.place.buffer = 0;
-    } else {
-        if (!layout.is_array)
-            return decline_value(&entry, &layout, " (or where it is wasn't written)",
-                                 reterr);
-        status = hfi_array_group(snapshot, &layout.group, &entry, reterr);
-        if (status != HF_OK)
-            return status;
-    }
     return hfi_array_open(snapshot, &entry, &layout.array, layout.place, NULL,
                           ret_array, reterr);
 }

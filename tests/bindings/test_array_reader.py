@@ -63,6 +63,26 @@ def test_arrays_of_all_types(mapping, reader):
     assert reader("of", "objects").startswith("HF_DECLINED it is no array but a numpy.ndarray")
 
 
+def test_types_of_other_packages(mapping, reader):
+    """NumPy's type string of bfloat16 is that of two bytes, and that of a float of one byte is no type."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name in ("bfloat16", "float8_e5m2", "int4"):
+        numbers = np.arange(7).astype(getattr(ml_dtypes, name))
+        mapping.update(alone=numbers, listed=[numbers, numbers[2:]], scalar=numbers[3])
+        mapping.update(whole=numbers.repeat(5000), none=numbers[:0])
+        mapping["part"] = mapping["whole"][5000:]
+        generation = mapping.commit()
+        said = f"|V{numbers.itemsize}[]"
+        assert reader("of", "alone") == f"{said} (7) 0"
+        assert reader("of", "whole") == f"{said} (35000) 0"
+        assert reader("of", "part") == f"{said} (30000) 0"
+        with store.Session.open(mapping.name) as other:
+            for key in ("alone", "scalar", "whole", "none", "part"):
+                assert other[key].dtype == numbers.dtype and np.all(other[key] == mapping[key])
+            assert other["listed"][1].dtype == numbers.dtype
+            assert other.commit() == generation
+
+
 def test_arrays_that_share_memory(mapping, reader):
     mapping["table"] = np.arange(100_000.0)
     mapping["part"] = mapping["table"][10:20]

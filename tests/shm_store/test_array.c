@@ -335,6 +335,7 @@ check_lie(hf_session *session, uint32_t codec, const lie *what, hf_status wanted
         lie it = honest;                                                               \
         __VA_ARGS__;                                                                   \
         check_lie(session, 16, &it, HF_E_CORRUPT);                                     \
+        check_lie(session, 18, &it, HF_E_CORRUPT); /* a tensor's pickle */             \
     } while (0)
 
 static void
@@ -342,6 +343,7 @@ test_lies(void) {
     hf_session *session = new_session(0, 0);
     lie member = honest;
     check_lie(session, 16, &member, HF_OK);
+    check_lie(session, 18, &member, HF_OK);
     LIE(it.shape = 5);
     LIE(it.offset = 1);
     LIE(it.offset = -1);

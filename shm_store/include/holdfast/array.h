@@ -80,10 +80,11 @@ typedef struct hf_array {
     void *internal;             /* the library's */
 } hf_array;
 
-/* The array under a key, also one that shares memory with other variables. Release it
- * before the session is closed; the snapshot may be released first. HF_NOT_FOUND
- * (without a message); HF_DECLINED: it is no array, and the message has its type, or an
- * older version saved it together with others and didn't write where it is;
+/* The array under a key, also one that shares memory with other variables, or the
+ * tensor of PyTorch, TensorFlow or JAX. Release it before the session is closed; the
+ * snapshot may be released first. HF_NOT_FOUND (without a message); HF_DECLINED: it is no
+ * array, and the message has its type, or an older version saved it and didn't write
+ * where it is;
  * HF_E_CORRUPT, HF_E_NOMEM, HF_E_SYSTEM; HF_E_INVALID: ret_array->struct_size is
  * wrong. */
 HF_EXPORT HF_CHECK hf_status hf_array_of(hf_snapshot *snapshot, const char *key,

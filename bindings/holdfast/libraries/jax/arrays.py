@@ -52,6 +52,9 @@ class _Arrays(Codec):
         device = devices[0].id if value.committed else None
         return _make_array, (memory, data.dtype, data.shape, device, value.weak_type)
 
+    def array(self, value):
+        return np.asarray(value)  # what `reduce` declines has no encoding, and isn't asked here
+
 
 class _Keys(Codec):
     types = ("jax._src.random.prng.PRNGKeyArray", "jax._src.prng.PRNGKeyArray")

@@ -72,6 +72,9 @@ class _Tensors(Codec):
         memory = pickler.memory(address, array.nbytes, array)  # a copy, if it is on a GPU
         return _make_tensor, (memory, value.dtype, array.shape)
 
+    def array(self, value):
+        return None if value.dtype == tf.string else np.asarray(value._numpy())
+
 
 class _Variables(Codec):
     types = ("tensorflow.python.ops.resource_variable_ops.ResourceVariable",)
@@ -89,6 +92,9 @@ class _Variables(Codec):
             "aggregation": value.aggregation,
         }
         return _make_variable, (value.value(), options)
+
+    def array(self, value):
+        return _tensors.array(value.value())
 
 
 class _Functions(Codec):
@@ -111,5 +117,6 @@ class _Declined(Codec):
         return NotImplemented
 
 
-for _codec in (_Tensors(), _Variables(), _Functions(), _Declined()):
+_tensors = _Tensors()
+for _codec in (_tensors, _Variables(), _Functions(), _Declined()):
     register(_codec)

@@ -262,6 +262,13 @@ class _Tensors(Codec):
         return found if _has_own_pickling(value) else [*found, _address(value)]
 
     @_unseen
+    def array(self, value):
+        import numpy  # PyTorch doesn't need it
+
+        # Not by the tensor's `numpy()`, after which PyTorch doesn't resize it any more.
+        return numpy.from_dlpack(value.detach())
+
+    @_unseen
     def memory(self, value):
         storage = value.untyped_storage()
         return storage.data_ptr(), storage.nbytes()

@@ -39,7 +39,7 @@ class ModuleEntries:
         digest = _store._modules_digest()
         if digest == self._digest:
             return
-        names = frozenset(sys.modules)
+        names = _names_now()
         new = names - self._names
         imported = {name for name in new if "." not in name and _is_imported(name)}
         for name in new:
@@ -60,7 +60,11 @@ class ModuleEntries:
             sys.modules.pop(name, None)
         sys.modules.update(put)
         self._put, self._removed = dict(put), set(removed)
-        self._digest, self._names = _store._modules_digest(), frozenset(sys.modules)
+        self._digest, self._names = _store._modules_digest(), _names_now()
+
+
+def _names_now() -> frozenset[str]:
+    return frozenset(name for name in list(sys.modules) if type(name) is str)
 
 
 def _spec_name(name: str) -> object:
@@ -82,7 +86,7 @@ def _is_notebooks(name: str) -> bool:
     is_module = issubclass(type(one), types.ModuleType)
     if is_module and _spec_name(name) is None:
         return False
-    home = vars(one)["__name__"] if is_module else type(one).__module__
+    home = vars(one).get("__name__") if is_module else type(one).__module__
     return str(home).partition(".")[0] != name.partition(".")[0]
 
 
