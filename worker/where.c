@@ -8,8 +8,8 @@
  * (forking.c): the frontend then takes a clean process.
  *
  * The main worker answers with a commit. For a cell that stays in-process it makes one
- * only if a cell has run since the last, so that undo has the state before it, and if the
- * last took little time.
+ * only if a cell has run since the last, so that undo has the state before it, if the
+ * last took little time, and if the cell doesn't follow others without a pause.
  */
 #include "where.h"
 
@@ -63,8 +63,8 @@ hfi_where_commit(hf_worker *worker, const hfi_to_main_commit *frame, hf_error *r
     bool stays = strcmp(way, "in-process") == 0;
     reply.protected = stays && worker->is_protected;
     hfi_life_move(&worker->life, HFI_LIFE_SAVING);
-    if (!stays ||
-        (!reply.protected && worker->ran && worker->seconds < CHEAP_SECONDS)) {
+    if (!stays || (!reply.protected && !frame->paced && worker->ran &&
+                   worker->seconds < CHEAP_SECONDS)) {
         double begin = clock_seconds();
         hfi_saving_save(worker, &saved);
         worker->seconds = clock_seconds() - begin;

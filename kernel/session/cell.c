@@ -145,6 +145,11 @@ hfi_cell_hush(hfi_cell *cell) {
 }
 
 void
+hfi_cell_pace(hfi_cell *cell, int is_paced) {
+    cell->is_paced = is_paced;
+}
+
+void
 hfi_cell_input(hfi_cell *cell, int is_wanted) {
     cell->input_wanted = is_wanted;
 }

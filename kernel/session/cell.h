@@ -105,6 +105,7 @@ typedef struct hfi_cell {
     int input_wanted;     /* a worker blocks in input() */
     int failed;           /* the outcome, once REPLIED or REPORTING */
     int goes_on;          /* it runs again (repeat.c), so it gets no reply yet */
+    int is_paced;         /* it shares a protection with the recorded cells before */
     long long number;     /* execution count that the worker gets */
     long long begin_ns;   /* when it was taken from the queue */
     long long sent_ns;    /* when it was sent to the worker */
@@ -141,6 +142,8 @@ void hfi_cell_hush(hfi_cell *cell);
 void hfi_cell_input(hfi_cell *cell, int is_wanted);
 /* The commit before the cell is done, and copied this many bytes. */
 void hfi_cell_committed(hfi_cell *cell, double bytes_copied);
+/* Recorded cells follow each other, and it shares a protection with those before it. */
+void hfi_cell_pace(hfi_cell *cell, int is_paced);
 /* Set the reason why it runs in its run mode. */
 void hfi_cell_explain(hfi_cell *cell, hfi_part reason);
 /* Its worker's reply has come. */

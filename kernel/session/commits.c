@@ -89,6 +89,7 @@ hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
         frame.cell_run = hfi_part_text(chosen != NULL ? chosen : "");
         frame.run = hfi_part_text(kernel->run_mode);
         frame.isolated = directive->isolated;
+        frame.paced = kernel->cell.is_paced;
     }
     hfi_workers_send_main(kernel, &frame.head);
 }

@@ -184,6 +184,7 @@ run_directive(hf_kernel *kernel) {
         send_to_main(kernel);
     } else {
         hfi_cell_move(&kernel->cell, HFI_CELL_COMMITTING);
+        hfi_cell_pace(execution, hfi_rollback_paces(kernel));
         hfi_commits_ask(kernel, hfi_clock_ns());
     }
 }

@@ -103,11 +103,13 @@ hfi_handover_cancel(hf_kernel *kernel) {
 
 /* ---- where it runs -------------------------------------------------------------- */
 
-/* `is_protected`: the sleeping fork has the notebook as it is now. */
+/* `is_protected`: the sleeping fork has the notebook as it is now. If cells follow each
+ * other, a fork is made only when it is worth its cost. */
 static void
 start_in_main(hf_kernel *kernel, int is_protected) {
     hfi_cell_start(&kernel->cell, HFI_PLAN_IN_PROCESS);
-    if (!is_protected || !hfi_rollback_sleeps(kernel))
+    if (kernel->cell.is_paced ? hfi_rollback_is_due(kernel)
+                              : !is_protected || !hfi_rollback_sleeps(kernel))
         hfi_rollback_make(kernel);
     hfi_request_send(kernel, hfi_workers_main(kernel), kernel->cell.request);
 }
@@ -179,9 +181,10 @@ start_where(hf_kernel *kernel, const hfi_from_worker_reply *reply) {
 /* ---- the commit before it ------------------------------------------------------- */
 
 /* An older generation is to be published, so the main worker must lease this one
- * first. */
+ * first. What ran before is committed: the next recorded cell has a fork of its own. */
 static void
 begin_history(hf_kernel *kernel) {
+    hfi_rollback_pause(kernel);
     if (hfi_commits_settling(kernel) == 0)
         hfi_generations_begin(kernel);
     else

@@ -5,8 +5,7 @@
  *   little, and the next cells make a step of their own in the history. If a commit
  *   took long, the next one waits for a pause that is longer in proportion: a person
  *   who types must not wait for a copy.
- * - Then the main worker makes the fork that the next recorded cell needs. It doesn't
- *   wait for the 50 ms if such cells follow each other (rollback.c).
+ * - Then the main worker makes the fork that the next recorded cell needs.
  * - Then the fork server imports what the notebook has imported (standby.c).
  *
  * After half a minute (HOLDFAST_REST_SECONDS) the notebook rests:
@@ -92,8 +91,6 @@ long long
 hfi_rest_moment_deadline_ns(const hf_kernel *kernel) {
     if (is_used(kernel))
         return -1;
-    if (hfi_rollback_is_wanted_at_once(kernel))
-        return kernel->rest->idle_ns;
     if (hfi_rollback_is_wanted(kernel) || hfi_standby_awaits_import(kernel))
         return kernel->rest->idle_ns + IDLE_DELAY_NS;
     return commit_deadline_ns(kernel);
@@ -104,10 +101,7 @@ hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns) {
     long long deadline = hfi_rest_moment_deadline_ns(kernel);
     if (deadline < 0 || now_ns < deadline)
         return;
-    if (now_ns < kernel->rest->idle_ns + IDLE_DELAY_NS) {
-        hfi_rollback_make(kernel); /* in-process cells follow each other */
-        return;
-    }
+    hfi_rollback_pause(kernel);
     deadline = commit_deadline_ns(kernel);
     if (deadline >= 0 && now_ns >= deadline) {
         hfi_commits_ask(kernel, now_ns);

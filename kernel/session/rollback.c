@@ -23,17 +23,17 @@
  *
  * If the last recorded or isolated cell ran in-process, the next one probably will. So
  * a fork is made in advance, once nobody has used the notebook for a moment (rest.c),
- * and the main worker copies the pages that cells write. If in-process cells follow
- * each other, as in "Run All", the fork is made as soon as a cell has ended: the client
- * reads the reply meanwhile, and the results of the cell are safe at once. When the
+ * and the main worker copies the pages that cells write. When the
  * next cell comes, the main worker knows whether anything has run since the fork. It
  * says so in its answer to the commit ("protected").
  *
- * Plain cells are protected by the same means if they follow each other so fast that no
- * idle commit (rest.c) comes between them. A fork costs its own time, and that of the
- * pages that the cells copy because it shares them (copies.h). So the next one is made
- * once the cells have run for SHARE times what the last one cost: 3 % of their time. A
- * crash loses the cell that died, and the cells before it that together ran for less.
+ * Cells that follow each other without a pause, as in "Run All", share a fork: no idle
+ * commit (rest.c) comes between them. This holds for plain cells, and for recorded ones
+ * after the first ROW, which also commit nothing then. A fork costs its own time, and
+ * that of the pages that the cells copy because it shares them (copies.h). So the next
+ * one is made once the cells have run for SHARE times what the last one cost: 3 % of
+ * their time. A crash loses the cell that died, and the cells before it that together
+ * ran for less.
  * After a crash the next cell gets a fork at once, because the state of the woken fork
  * is nowhere else.
  *
@@ -57,7 +57,7 @@
 #include "session/workers.h"
 #include "workers/program.h"
 
-/* in-process cells in a row, after which one more is expected */
+/* Recorded cells since the last pause, after which they are a run. */
 #define ROW            2
 #define SHARE          33
 #define COST_FIRST_NS  15000000 /* of a fork and its copies, before one was measured */
@@ -88,7 +88,7 @@ typedef struct hfi_rollback {
         long long cells;
     } former;
     hfi_rollback_need need; /* changed by set_need alone */
-    int row;                /* in-process cells that have followed each other */
+    int row;                /* in-process cells since the last pause */
     long long cells;        /* cells that ran since the fork was made */
     long long run_ns;       /* their total time */
     long long cost_ns;      /* of the last fork; 0: not measured yet */
@@ -275,8 +275,13 @@ hfi_rollback_is_wanted(const hf_kernel *kernel) {
 }
 
 int
-hfi_rollback_is_wanted_at_once(const hf_kernel *kernel) {
-    return kernel->rollback->row >= ROW && hfi_rollback_is_wanted(kernel);
+hfi_rollback_paces(const hf_kernel *kernel) {
+    return kernel->rollback->row >= ROW && !is_wish("always");
+}
+
+void
+hfi_rollback_pause(hf_kernel *kernel) {
+    kernel->rollback->row = 0;
 }
 
 int
@@ -300,7 +305,10 @@ hear_finished(hf_kernel *kernel) {
     if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
         set_need(rollback, cell->plan == HFI_PLAN_IN_PROCESS ? HFI_NEED_LIKELY
                                                              : HFI_NEED_UNLIKELY);
-    rollback->row = cell->plan == HFI_PLAN_IN_PROCESS ? rollback->row + 1 : 0;
+    if (cell->plan == HFI_PLAN_IN_PROCESS)
+        rollback->row++;
+    else if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
+        rollback->row = 0;
     rollback->look_ns = 0;
     if (!hfi_cell_is_in_main(cell))
         return;
@@ -425,6 +433,7 @@ succeed_main(hf_kernel *kernel) {
     hfi_worker *worker = kernel->rollback->worker;
     release_former(kernel);
     move_state(kernel->rollback, HFI_ROLLBACK_OWED, NULL);
+    kernel->rollback->row = 0; /* the next cell has a fork at once */
     worker->role = HFI_MAIN;
     hfi_workers_set_main(kernel, worker);
 }

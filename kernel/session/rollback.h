@@ -83,9 +83,11 @@ extern const hfi_owner hfi_rollback_owner;
 void hfi_rollback_make(hf_kernel *kernel);
 /* Whether a fork should be made as soon as nobody uses the notebook. */
 int hfi_rollback_is_wanted(const hf_kernel *kernel);
-/* Whether one should be made as soon as no request waits, because in-process cells
- * follow each other. */
-int hfi_rollback_is_wanted_at_once(const hf_kernel *kernel);
+/* Whether the recorded cell that was taken follows others without a pause, so that it
+ * gets a fork only if hfi_rollback_is_due. */
+int hfi_rollback_paces(const hf_kernel *kernel);
+/* Nobody has used the notebook for a moment, so the next cell follows no other. */
+void hfi_rollback_pause(hf_kernel *kernel);
 /* Whether a fork sleeps. */
 int hfi_rollback_sleeps(const hf_kernel *kernel);
 /* The fork is no longer of use: end it. A fork that was woken stays. */
@@ -96,7 +98,7 @@ void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                        const hfi_from_main_protected *frame);
 /* Counts the cells that run in the main worker, and their time. */
 hfi_listener hfi_rollback_hear;
-/* Whether plain cells have run long enough to be worth a fork. */
+/* Whether the cells since the fork have run long enough to be worth another one. */
 int hfi_rollback_is_due(hf_kernel *kernel);
 /* Counts the pages that the running cell copies because of the fork, and ends the fork if
  * they take too long. */

@@ -211,7 +211,7 @@
       "Exit in an orderly way, with exit handlers.")                                   \
     X(to, main, commit, HFI_KEEPS, 0,                                                  \
       HAS(id, int) HAS(durable, bool) MAY(code, str) MAY(cell_run, str) MAY(run, str)  \
-      MAY(isolated, bool),                                                             \
+      MAY(isolated, bool) MAY(paced, bool),                                            \
       "Put every changed variable into the store, and answer by `reply`, with "        \
       "`prepared` if something has changed. A durable commit has the bytes of "        \
       "everything; any other may leave out lent memory. `code` is the code of the "    \
@@ -219,7 +219,8 @@
       "run. `cell_run` is the cell's own choice, or empty; `run` is the kernel's "     \
       "option; both are `auto`, `in-process`, `forked` or `isolated`. With "           \
       "`isolated` nothing is recorded, and the cell runs in a clean process if "       \
-      "`cell_run` is empty.")                                                          \
+      "`cell_run` is empty. `paced`: recorded cells follow each other without a "      \
+      "pause, so nothing is to be saved for one that runs in-process.")                \
     X(to, main, published, HFI_CHANGES, 0, HAS(generation, int) HAS(name, bin),        \
       "The commit was published. Lease it, make its mapped memory private, and "       \
       "answer by `settled`. In this and other frames `name` is the name under which "  \

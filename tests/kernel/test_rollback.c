@@ -72,17 +72,21 @@ test_cells_in_a_row_are_expected_to_go_on(hf_kernel *kernel) {
     CHECK(!hfi_rollback_is_wanted(kernel));
     cell_ends(kernel, HFI_PLAN_IN_PROCESS);
     CHECK(hfi_rollback_is_wanted(kernel));
-    CHECK(!hfi_rollback_is_wanted_at_once(kernel)); /* after a moment */
-    cell_ends(kernel, HFI_PLAN_IN_PROCESS);
-    CHECK(hfi_rollback_is_wanted_at_once(kernel));
+    CHECK(!hfi_rollback_paces(kernel));
     cell_ends(kernel, HFI_PLAN_PLAIN);
-    CHECK(hfi_rollback_is_wanted(kernel));
-    CHECK(!hfi_rollback_is_wanted_at_once(kernel));
+    CHECK(hfi_rollback_is_wanted(kernel) && !hfi_rollback_paces(kernel));
+    cell_ends(kernel, HFI_PLAN_IN_PROCESS); /* plain ones between them are no pause */
+    CHECK(hfi_rollback_is_wanted(kernel) && hfi_rollback_paces(kernel));
+    setenv("HOLDFAST_PROTECT", "always", 1);
+    CHECK(!hfi_rollback_paces(kernel));
+    unsetenv("HOLDFAST_PROTECT");
+    hfi_rollback_pause(kernel);
     cell_ends(kernel, HFI_PLAN_IN_PROCESS);
-    CHECK(!hfi_rollback_is_wanted_at_once(kernel)); /* they are in turn */
+    CHECK(!hfi_rollback_paces(kernel)); /* a pause ends a run */
     cell_ends(kernel, HFI_PLAN_IN_PROCESS);
+    CHECK(hfi_rollback_paces(kernel));
     cell_ends(kernel, HFI_PLAN_ISOLATED);
-    CHECK(!hfi_rollback_is_wanted(kernel));
+    CHECK(!hfi_rollback_is_wanted(kernel) && !hfi_rollback_paces(kernel));
 }
 
 /* ---- its way ---- */

@@ -54,6 +54,18 @@ del collections.mine; file.write("more"); file.flush()
 """
 
 
+@pytest.fixture
+def paced_kernel(lend):
+    """The kernel as it is by default: recorded cells that follow each other share a fork."""
+    return lend()
+
+
+@pytest.fixture
+def kernel(lend):
+    """Each recorded cell has a fork, however fast the cells follow each other."""
+    return lend(HOLDFAST_PROTECT="always")
+
+
 def attached(kernel):
     """How many processes are attached to the notebook's store."""
     from holdfast import _store
@@ -268,14 +280,14 @@ def fork_of_a_pause(kernel):
     return seen[-1][0]
 
 
-def test_a_pause_makes_the_fork_of_the_next_cell(kernel):
-    kernel.run("import random; shared = [1]; gen = iter(range(9))")
-    assert fork_of_a_cell(kernel) != fork_of_a_pause(kernel)
-    made = fork_of_a_pause(kernel)
-    assert fork_of_a_cell(kernel) == made
-    made = fork_of_a_pause(kernel)
-    assert kernel.run(IN_PROCESS + "shared.append(next(gen))\n" + DIE).status == "error"
-    assert kernel.run("os.getpid(), shared, next(gen)").result == f"({made}, [1], 0)"
+def test_a_pause_makes_the_fork_of_the_next_cell(paced_kernel):
+    paced_kernel.run("import random; shared = [1]; gen = iter(range(9))")
+    assert fork_of_a_cell(paced_kernel) != fork_of_a_pause(paced_kernel)
+    made = fork_of_a_pause(paced_kernel)
+    assert fork_of_a_cell(paced_kernel) == made
+    made = fork_of_a_pause(paced_kernel)
+    assert paced_kernel.run(IN_PROCESS + "shared.append(next(gen))\n" + DIE).status == "error"
+    assert paced_kernel.run("os.getpid(), shared, next(gen)").result == f"({made}, [1], 0)"
 
 
 def test_a_fork_that_can_only_commit_is_not_kept_where_a_commit_has_all(kernel):
@@ -326,28 +338,65 @@ def cells_lost(outcome):
     return int(re.search(words, evalue)[1])
 
 
-def test_a_run_of_plain_cells_is_durable(kernel):
-    """Cells that follow each other leave no idle moment for a commit."""
-    cells = ["import time; kept = []; gen = iter(range(9))"]
-    cells += [f"kept.append({i}); next(gen); time.sleep(1)" for i in range(3)]
-    cells += ["kept.append('dying')\n" + DIE]
+def outcomes_of_a_run(kernel, cells):
+    """Of cells that are sent at once, as by "Run All"."""
     sent = [kernel.client.execute(code, stop_on_error=False) for code in cells]
     outcomes = [kernel.finish(each) for each in sent]
-    assert [one.status for one in outcomes] == ["ok"] * 4 + ["error"]
-    left = 3 - cells_lost(outcomes[-1])
-    assert left > 0 and kernel.run("kept, next(gen)").result == f"({[0, 1, 2][:left]}, {left})"
+    assert [one.status for one in outcomes] == ["ok"] * (len(cells) - 1) + ["error"]
+    return outcomes
 
 
-def test_a_second_crash_costs_no_more_than_the_first(kernel):
+@pytest.mark.parametrize("head", ["", IN_PROCESS], ids=["plain", "recorded"])
+def test_a_run_of_cells_is_durable(paced_kernel, head):
+    """Cells that follow each other leave no idle moment for a commit."""
+    cells = ["import time; kept = []; gen = iter(range(9))"]
+    cells += [f"{head}kept.append({i}); next(gen); time.sleep(1)" for i in range(3)]
+    cells += [f"{head}kept.append('dying')\n{DIE}"]
+    left = 3 - cells_lost(outcomes_of_a_run(paced_kernel, cells)[-1])
+    assert (
+        left > 0 and paced_kernel.run("kept, next(gen)").result == f"({[0, 1, 2][:left]}, {left})"
+    )
+
+
+@pytest.mark.parametrize("between", ["", "between = 1"], ids=["all recorded", "plain ones between"])
+def test_recorded_cells_of_a_run_share_a_fork(paced_kernel, between):
+    """A fork for each would cost more than what a crash of quick cells loses; the error names those."""
+    paced_kernel.run("kept = []; gen = iter(range(99))")
+    paced_kernel.settle()
+    quick = [f"{IN_PROCESS}kept.append({i}); next(gen)" for i in range(8)]
+    cells = [code for each in quick for code in ([each, between] if between else [each])]
+    outcomes = outcomes_of_a_run(
+        paced_kernel, [*cells, IN_PROCESS + "kept.append('dying')\n" + DIE]
+    )
+    lost = cells_lost(outcomes[-1])
+    assert lost > 0
+    first = outcomes[-1].content["evalue"].split("(run In[")[1].split("]")[0]
+    assert int(first) == outcomes[-1 - lost].content["execution_count"]
+    for code in cells[-lost:]:
+        assert paced_kernel.run(code).status == "ok"
+    assert paced_kernel.run("kept, next(gen)").result == f"({list(range(8))}, 8)"
+
+
+def test_a_pause_after_a_run_protects_all_of_it(paced_kernel):
+    paced_kernel.run("kept = []; gen = iter(range(99))")
+    for i in range(5):
+        assert paced_kernel.run(f"{IN_PROCESS}kept.append({i}); next(gen)").status == "ok"
+    paced_kernel.settle()
+    outcome = paced_kernel.run(IN_PROCESS + "kept.append('dying'); next(gen)\n" + DIE)
+    assert cells_lost(outcome) == 0
+    assert paced_kernel.run("kept, next(gen)").result == "([0, 1, 2, 3, 4], 5)"
+
+
+def test_a_second_crash_costs_no_more_than_the_first(paced_kernel):
     """What the first rollback brought back is nowhere else until the next fork, made at once."""
-    kernel.run("import os, time; a = 1; time.sleep(1.2)")
-    kernel.run("b = 2; time.sleep(1.2)")
-    first = kernel.run("os._exit(1)")
+    paced_kernel.run("import os, time; a = 1; time.sleep(1.2)")
+    paced_kernel.run("b = 2; time.sleep(1.2)")
+    first = paced_kernel.run("os._exit(1)")
     kept = str(["a", "b"][: 2 - cells_lost(first)])
     there = "[name for name in ('a', 'b') if name in globals()]"
-    assert "a" in kept and kernel.run(there).result == kept
-    assert cells_lost(kernel.run("os._exit(1)")) <= 1
-    assert kernel.run(there).result == kept
+    assert "a" in kept and paced_kernel.run(there).result == kept
+    assert cells_lost(paced_kernel.run("os._exit(1)")) <= 1
+    assert paced_kernel.run(there).result == kept
 
 
 def test_forks_leave_nothing_behind(kernel):
@@ -387,17 +436,17 @@ def test_a_cells_number_is_its_place_in_the_history(kernel):
         assert kernel.run(head + shown).result == "('kept = 1', '', 'kept = 2', True)"
 
 
-def test_the_notebook_outlives_many_deaths(kernel):
-    kernel.run("kept = []; gen = iter(range(99))")
+def test_the_notebook_outlives_many_deaths(paced_kernel):
+    paced_kernel.run("kept = []; gen = iter(range(99))")
     for i in range(5):
-        pid = int(kernel.run("import os; os.getpid()").result)
-        assert kernel.run(IN_PROCESS + f"kept.append({i}); next(gen)").status == "ok"
+        pid = int(paced_kernel.run("import os; os.getpid()").result)
+        assert paced_kernel.run(IN_PROCESS + f"kept.append({i}); next(gen)").status == "ok"
         os.kill(pid, signal.SIGKILL)
-        complete(kernel, without=pid)
-        kernel.run("pass")
-    assert set(kernel.run("kept").result) <= set("[0, 1234]")
-    assert kernel.run(IN_PROCESS + "kept = 'new'").status == "ok"
-    assert Path("/proc", kernel.run("import os; os.getpid()").result).exists()
+        complete(paced_kernel, without=pid)
+        paced_kernel.run("pass")
+    assert set(paced_kernel.run("kept").result) <= set("[0, 1234]")
+    assert paced_kernel.run(IN_PROCESS + "kept = 'new'").status == "ok"
+    assert Path("/proc", paced_kernel.run("import os; os.getpid()").result).exists()
 
 
 @pytest.mark.parametrize(
@@ -420,21 +469,28 @@ LARGE = "import mmap; large = mmap.mmap(-1, 400 << 20, mmap.MAP_PRIVATE)\n"
 TOUCH = "large[::4096] = bytes(len(large) // 4096)\n"
 
 
-def test_a_fork_that_makes_a_cell_copy_much_is_given_up(kernel):
-    kernel.run(FORKS + LARGE + TOUCH + "kept = 1")
-    kernel.settle()  # a commit has it
-    outcome = kernel.run(
+def test_a_fork_that_makes_a_cell_copy_much_is_given_up(paced_kernel):
+    paced_kernel.run(FORKS + LARGE + TOUCH + "kept = 1")
+    paced_kernel.settle()  # a commit has it
+    outcome = paced_kernel.run(
         IN_PROCESS + "while not forks(): pass\ncount = 0\n"
         f"while forks() and count < 50:\n    count += 1\n    {TOUCH}"
         "print(len(forks()))"
     )
     assert outcome.stream() == "0\n", outcome.stream()
-    outcome = kernel.run(
+    outcome = paced_kernel.run(
         f"{IN_PROCESS}kept = 2\nwhile not forks(): pass\nwhile forks():\n    {TOUCH}{DIE}"
     )
     assert outcome.content["ename"] == "CellDied"
     assert "its protection was given up" in outcome.content["evalue"]
-    assert kernel.run("kept").result == "1"
+    assert paced_kernel.run("kept").result == "1"
+
+
+def test_each_cell_of_a_run_can_have_a_fork(kernel):
+    cells = ["kept = []", *(f"{IN_PROCESS}kept.append({i})" for i in range(5))]
+    outcomes = outcomes_of_a_run(kernel, [*cells, IN_PROCESS + "kept.append('dying')\n" + DIE])
+    assert cells_lost(outcomes[-1]) == 0
+    assert kernel.run("kept").result == "[0, 1, 2, 3, 4]"
 
 
 @pytest.mark.parametrize("wish", ["always", "never"])

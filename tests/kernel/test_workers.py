@@ -46,8 +46,9 @@ def test_fifty_cells_leave_no_descriptor(plain_kernel):
     until(lambda: len(os.listdir(f"/proc/{kernel.pid}/fd")) <= before + 3)
 
 
-def test_a_session_of_thirty_cells_leaves_nothing(kernel):
+def test_a_session_of_thirty_cells_leaves_nothing(lend):
     """Plain, instrumented and dying cells by turns: descriptors, processes, memory, segments."""
+    kernel = lend(HOLDFAST_PROTECT="always")
     pid = kernel.pid
     codes = ["x = 1", CELL + "x += 1", CELL + "import os; os.kill(os.getpid(), 9)"]
     kernel.run("import os")

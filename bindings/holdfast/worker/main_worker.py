@@ -315,7 +315,9 @@ class MainWorker(Worker):
             return
         self._catch_up()
         stays = self.run_mode.choose(frame)
-        if stays is not None and ((is_safe := self.rollback.has_all()) or not self._is_step_due()):
+        if stays is not None and (
+            (is_safe := self.rollback.has_all()) or frame.get("paced") or not self._is_step_due()
+        ):
             if is_safe:
                 stays["protected"] = True
             self.channel.send("reply", report={}, **stays, **reply)

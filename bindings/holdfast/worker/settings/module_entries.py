@@ -39,7 +39,7 @@ class ModuleEntries:
         digest = _store._modules_digest()
         if digest == self._digest:
             return
-        names = _names_now()
+        names = frozenset(sys.modules)
         new = names - self._names
         imported = {name for name in new if "." not in name and _is_imported(name)}
         for name in new:
@@ -60,11 +60,7 @@ class ModuleEntries:
             sys.modules.pop(name, None)
         sys.modules.update(put)
         self._put, self._removed = dict(put), set(removed)
-        self._digest, self._names = _store._modules_digest(), _names_now()
-
-
-def _names_now() -> frozenset[str]:
-    return frozenset(name for name in list(sys.modules) if type(name) is str)
+        self._digest, self._names = _store._modules_digest(), frozenset(sys.modules)
 
 
 def _spec_name(name: str) -> object:
