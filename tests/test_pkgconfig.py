@@ -137,7 +137,7 @@ def test_example_kernel(prefix, tmp_path):
         text=True,
         timeout=60,
     )
-    assert done.returncode == 2 and "--control-fd names no descriptor" in done.stderr
+    assert done.returncode == 2 and "--control-fd is missing" in done.stderr
 
 
 def test_headers_stand_alone(prefix, tmp_path):
