@@ -41,7 +41,8 @@
  * while a cell runs, plain or recorded, the copies since the fork are counted. The fork
  * is given up once they take more than 3 % of the time of the cells that it protects
  * (allowed_ns()). A crash of the cell then loses what no commit has, which the error
- * says. The line below a recorded cell says that its protection was given up.
+ * says. The line below a recorded cell says that its protection was given up. After a
+ * crash no fork is given up before the next commit: what woke is nowhere else.
  *
  * HOLDFAST_PROTECT=always gives no fork up; `never` makes none. One thread.
  */
@@ -98,6 +99,7 @@ typedef struct hfi_rollback {
     long long look_ns;      /* when to count the copies next; 0: never */
     hfi_rollback_given_up given_up; /* during the cell that runs or ran last */
     int saved;    /* whether a commit had the notebook when the fork was asked for */
+    int woken;    /* a fork has woken, and no commit has what it brought back */
     long long id; /* of the last request to the fork, or of the request to make it */
 } hfi_rollback;
 
@@ -233,6 +235,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     move_state(rollback, HFI_ROLLBACK_ASKED, worker);
     rollback->id = kernel->next_id;
     rollback->saved = !hfi_commits_is_due(kernel);
+    rollback->woken = rollback->woken && !rollback->saved;
     set_need(rollback, HFI_NEED_MET);
     rollback->earned_ns = rollback->run_ns / SHARE;
     rollback->cells = 0;
@@ -397,6 +400,10 @@ hfi_rollback_tick(hf_kernel *kernel, long long now_ns) {
     long long deadline_ns = hfi_rollback_deadline_ns(kernel);
     if (deadline_ns < 0 || now_ns < deadline_ns)
         return;
+    if (rollback->woken) {
+        rollback->look_ns = 0;
+        return;
+    }
     long long ran_ns = now_ns - kernel->cell.started_ns;
     long long most_ns = allowed_ns(rollback, ran_ns), page_ns = hfi_copies_page_ns();
     uint64_t pages = hfi_copies_count(&rollback->copies, (uint64_t)(most_ns / page_ns));
@@ -434,6 +441,7 @@ succeed_main(hf_kernel *kernel) {
     release_former(kernel);
     move_state(kernel->rollback, HFI_ROLLBACK_OWED, NULL);
     kernel->rollback->row = 0; /* the next cell has a fork at once */
+    kernel->rollback->woken = 1;
     worker->role = HFI_MAIN;
     hfi_workers_set_main(kernel, worker);
 }

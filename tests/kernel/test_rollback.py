@@ -493,6 +493,18 @@ def test_each_cell_of_a_run_can_have_a_fork(kernel):
     assert kernel.run("kept").result == "[0, 1, 2, 3, 4]"
 
 
+def test_after_a_crash_no_fork_is_given_up_before_a_commit(paced_kernel):
+    """The cells follow each other at once, and a commit before one would be large: there is none."""
+    paced_kernel.run(FORKS + LARGE + TOUCH + "kept = [1]; many = [[i] for i in range(300000)]")
+    count = f"while not forks(): pass\nfor _ in range(5):\n    {TOUCH}print(len(forks()))\n"
+    codes = [IN_PROCESS + DIE, "kept", IN_PROCESS + "kept", f"{IN_PROCESS}{count}{DIE}", "kept"]
+    sent = [paced_kernel.client.execute(code, stop_on_error=False) for code in codes]
+    outcomes = [paced_kernel.finish(one) for one in sent]
+    assert [one.result for one in outcomes] == [None, "[1]", "[1]", None, "[1]"]
+    assert outcomes[3].stream() == "1\n"
+    assert "the last commit" not in outcomes[3].content["evalue"]
+
+
 @pytest.mark.parametrize("wish", ["always", "never"])
 def test_the_user_says_whether_cells_are_protected(start_kernel, wish):
     kernel = start_kernel(env={"HOLDFAST_PROTECT": wish})
