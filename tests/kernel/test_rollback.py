@@ -495,6 +495,7 @@ def test_each_cell_of_a_run_can_have_a_fork(kernel):
 
 def test_after_a_crash_no_fork_is_given_up_before_a_commit(paced_kernel):
     """The cells follow each other at once, and a commit before one would be large: there is none."""
+    paced_kernel.settle()  # nothing follows the cells of other tests
     paced_kernel.run(FORKS + LARGE + TOUCH + "kept = [1]; many = [[i] for i in range(300000)]")
     count = f"while not forks(): pass\nfor _ in range(5):\n    {TOUCH}print(len(forks()))\n"
     codes = [IN_PROCESS + DIE, "kept", IN_PROCESS + "kept", f"{IN_PROCESS}{count}{DIE}", "kept"]
