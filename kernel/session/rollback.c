@@ -23,9 +23,9 @@
  *
  * If the last recorded or isolated cell ran in-process, the next one probably will. So
  * a fork is made in advance, once nobody has used the notebook for a moment (rest.c),
- * and the main worker copies the pages that cells write. When the
- * next cell comes, the main worker knows whether anything has run since the fork. It
- * says so in its answer to the commit ("protected").
+ * and the main worker copies the pages that cells write. When the next cell comes, the
+ * main worker knows whether anything has run since the fork. It says so in its answer to
+ * the commit ("protected").
  *
  * Cells that follow each other without a pause, as in "Run All", share a fork: no idle
  * commit (rest.c) comes between them. This holds for plain cells, and for recorded ones
@@ -33,9 +33,8 @@
  * that of the pages that the cells copy because it shares them (copies.h). So the next
  * one is made once the cells have run for SHARE times what the last one cost: 3 % of
  * their time. A crash loses the cell that died, and the cells before it that together
- * ran for less.
- * After a crash the next cell gets a fork at once, because the state of the woken fork
- * is nowhere else.
+ * ran for less. After a crash the next cell gets a fork at once, because the state of
+ * the woken fork is nowhere else.
  *
  * A cell that touches all of a large memory would wait for the copy of all of it. So
  * while a cell runs, plain or recorded, the copies since the fork are counted. The fork
@@ -305,13 +304,11 @@ static void
 hear_finished(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
     const hfi_cell *cell = &kernel->cell;
-    if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
-        set_need(rollback, cell->plan == HFI_PLAN_IN_PROCESS ? HFI_NEED_LIKELY
-                                                             : HFI_NEED_UNLIKELY);
-    if (cell->plan == HFI_PLAN_IN_PROCESS)
-        rollback->row++;
-    else if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
-        rollback->row = 0;
+    if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE) {
+        int in_process = cell->plan == HFI_PLAN_IN_PROCESS;
+        set_need(rollback, in_process ? HFI_NEED_LIKELY : HFI_NEED_UNLIKELY);
+        rollback->row = in_process ? rollback->row + 1 : 0;
+    }
     rollback->look_ns = 0;
     if (!hfi_cell_is_in_main(cell))
         return;
@@ -328,7 +325,7 @@ hear_started(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
     rollback->given_up = (hfi_rollback_given_up){0};
     if (!is_asleep(rollback) || !hfi_cell_is_in_main(&kernel->cell) ||
-        is_wish("always"))
+        rollback->woken || is_wish("always"))
         return;
     if (rollback->cells == 0)
         hfi_copies_restart(&rollback->copies);
@@ -400,10 +397,6 @@ hfi_rollback_tick(hf_kernel *kernel, long long now_ns) {
     long long deadline_ns = hfi_rollback_deadline_ns(kernel);
     if (deadline_ns < 0 || now_ns < deadline_ns)
         return;
-    if (rollback->woken) {
-        rollback->look_ns = 0;
-        return;
-    }
     long long ran_ns = now_ns - kernel->cell.started_ns;
     long long most_ns = allowed_ns(rollback, ran_ns), page_ns = hfi_copies_page_ns();
     uint64_t pages = hfi_copies_count(&rollback->copies, (uint64_t)(most_ns / page_ns));

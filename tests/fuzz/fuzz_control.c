@@ -15,20 +15,11 @@
 #include "../support/check.h"
 #include "channel.h"
 #include "driver.h"
+#include "frames.h"
 #include "workers/control.h"
 #include "workers/program.h"
 
 const uint32_t fuzz_weight = 20; /* it opens four socket pairs */
-
-static void
-add_frame(uint8_t *ret_input, size_t *size, const hfi_frame *frame) {
-    msgpack_sbuffer buffer;
-    CHECK(hfi_frame_write(frame, &buffer, NULL) == HF_OK);
-    CHECK(*size + buffer.size <= FUZZ_INPUT_MAX);
-    memcpy(ret_input + *size, buffer.data, buffer.size);
-    *size += buffer.size;
-    msgpack_sbuffer_destroy(&buffer);
-}
 
 size_t
 fuzz_seed(uint32_t number, uint8_t *ret_input) {

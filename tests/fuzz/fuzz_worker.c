@@ -15,16 +15,18 @@
 #include <unistd.h>
 
 #include "../support/check.h"
+#include "../support/open_files.h"
 #include "asked.h"
 #include "driver.h"
 #include "fork.h"
+#include "frames.h"
 #include "holdfast/save.h"
 #include "saving.h"
 #include "workers/control.h"
 
 const uint32_t fuzz_weight = 50; /* it opens a session */
 
-enum { WITH_STORE = 4, FORK_GOES_ON = 8, FORK_FAILS = 16, WITH_FDS = 32, FDS_MAX = 64 };
+enum { WITH_STORE = 4, FORK_GOES_ON = 8, FORK_FAILS = 16, WITH_FDS = 32 };
 
 static uint8_t how;
 static hf_session *base;
@@ -187,16 +189,6 @@ static const hf_worker_language language = {.struct_size = sizeof language,
 /* ---- what the frontend says as a rule ---------------------------------------------- */
 
 static void
-add(uint8_t *input, size_t *size, const hfi_frame *frame) {
-    msgpack_sbuffer buffer;
-    CHECK(hfi_frame_write(frame, &buffer, NULL) == HF_OK);
-    CHECK(*size + buffer.size <= FUZZ_INPUT_MAX);
-    memcpy(input + *size, buffer.data, buffer.size);
-    *size += buffer.size;
-    msgpack_sbuffer_destroy(&buffer);
-}
-
-static void
 make_base(void) {
     const hf_session_options options = {.struct_size = sizeof options,
                                         .capacity_bytes = 1 << 20,
@@ -233,13 +225,14 @@ add_request(uint8_t *input, size_t *size, int64_t id, uint32_t number) {
     const char *code = codes[number % 6];
     snprintf(content, sizeof content,
              "{\"code\": \"%s\", \"cursor_pos\": 2, \"allow_stdin\": true}", code);
-    add(input, size,
-        HFI_FRAME(to_worker_request, .id = id, .type = hfi_part_text(types[number % 7]),
-                  .header = hfi_part_text("{}"), .parent = hfi_part_text("{}"),
-                  .metadata = hfi_part_text("{}"), .content = hfi_part_text(content),
-                  .buffers = {&argument, 1},
-                  .code = number % 3 ? hfi_part_text(code) : hfi_part_of(NULL, 0),
-                  .instrument = number % 4 ? NULL : &instrument));
+    add_frame(input, size,
+              HFI_FRAME(to_worker_request, .id = id,
+                        .type = hfi_part_text(types[number % 7]),
+                        .header = hfi_part_text("{}"), .parent = hfi_part_text("{}"),
+                        .metadata = hfi_part_text("{}"),
+                        .content = hfi_part_text(content), .buffers = {&argument, 1},
+                        .code = number % 3 ? hfi_part_text(code) : hfi_part_of(NULL, 0),
+                        .instrument = number % 4 ? NULL : &instrument));
 }
 
 size_t
@@ -270,21 +263,13 @@ fuzz_seed(uint32_t number, uint8_t *ret_input) {
     ret_input[0] = (uint8_t)(number * 5);
     for (uint32_t i = 0; i < 6; i++)
         if ((number + i) % 2)
-            add(ret_input, &size, others[(number / 3 + i * 5) % count]);
+            add_frame(ret_input, &size, others[(number / 3 + i * 5) % count]);
         else
             add_request(ret_input, &size, i + 1, number / 2 + i);
     return size;
 }
 
 /* ---- one life -------------------------------------------------------------------- */
-
-static int
-count_descriptors(void) {
-    int count = 0;
-    for (int fd = 0; fd < FDS_MAX; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
 
 static void
 say(int fd, const uint8_t *bytes, size_t size) {

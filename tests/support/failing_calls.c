@@ -1,5 +1,6 @@
 /* failing_calls.c - the wrappers (failing_calls.h). */
 #include "failing_calls.h"
+#include "wrap.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -108,18 +109,6 @@ __wrap_realpath(const char *path, char *resolved) {
         return __real_##name arguments;                                                \
     }                                                                                  \
     type __wrap_##name##64 parameters { return __wrap_##name arguments; }
-#define WRAP(type, name, parameters, arguments, failed)                                \
-    type __real_##name parameters;                                                     \
-    type __wrap_##name parameters;                                                     \
-    type __wrap_##name parameters {                                                    \
-        int err = hft_calls_pass(#name, 1);                                            \
-        if (err) {                                                                     \
-            errno = err;                                                               \
-            return failed;                                                             \
-        }                                                                              \
-        return __real_##name arguments;                                                \
-    }
-
 /* clang-format off */
 WRAP_BOTH(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset), (at, size, protection, flags, fd, offset), MAP_FAILED)
 WRAP_BOTH(ssize_t, pread, (int fd, void *data, size_t size, off_t offset), (fd, data, size, offset), -1)

@@ -1,6 +1,7 @@
 /* failing_messages.c - wrappers as in failing_calls.c, for what the frontend calls and
  * the store doesn't: sockets, pipes, ZeroMQ, msgpack. */
 #include "failing_calls.h"
+#include "wrap.h"
 
 #include <errno.h>
 #include <msgpack.h>
@@ -8,18 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
-
-#define WRAP(type, name, parameters, arguments, failed)                                \
-    type __real_##name parameters;                                                     \
-    type __wrap_##name parameters;                                                     \
-    type __wrap_##name parameters {                                                    \
-        int err = hft_calls_pass(#name, 1);                                            \
-        if (err) {                                                                     \
-            errno = err;                                                               \
-            return failed;                                                             \
-        }                                                                              \
-        return __real_##name arguments;                                                \
-    }
 
 /* clang-format off */
 WRAP(ssize_t, send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), -1)

@@ -7,7 +7,6 @@
 #ifndef HFT_KERNEL_LIFE_H
 #define HFT_KERNEL_LIFE_H
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "open_files.h"
 #include "commands/command.h"
 #include "session/session.h"
 #include "session/beside.h"
@@ -225,17 +225,6 @@ pass_time(hf_kernel *kernel, long long seconds) {
     hfi_assistant_tick(kernel, now_ns);
     hfi_rest_moment_tick(kernel, now_ns);
     hfi_rest_tick(kernel, now_ns);
-}
-
-static int
-count_descriptors(void) {
-    DIR *files = opendir("/proc/self/fd");
-    int count = 0;
-    CHECK(files);
-    while (readdir(files))
-        count++;
-    closedir(files);
-    return count;
 }
 
 #endif

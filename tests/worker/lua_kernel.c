@@ -5,7 +5,7 @@
  *
  * A cell is a chunk of Lua; if it is an expression, its value is the result. Variables
  * are globals. Nil, booleans, numbers, strings and tables of these are saved. Other values,
- * such as functions, aren't: isolated cells lack them, and the user is told why.
+ * such as functions, are not saved. An isolated cell doesn't have them, and says why.
  *
  * A table is saved as a text that Lua can run: a value that two variables share is two
  * values afterwards, so a table that is met twice, or within itself, stays.

@@ -9,6 +9,7 @@
 #include "channel.h"
 #include "support/check.h"
 #include "support/failing_calls.h"
+#include "support/open_files.h"
 #include "workers/control.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SENT_MAX = 8, FDS_MAX = 256 };
+enum { SENT_MAX = 8 };
 
 static int tally_fd, pipe_fds[2];
 static char large[HFI_CHANNEL_LARGE + 5];
@@ -105,14 +106,6 @@ read_number(hfi_control *frontend, hfi_received *received) {
         CHECK(hfi_part_equal(frame.from_worker_input_request.prompt,
                              hfi_part_of(large, sizeof large)));
     return i == 1 ? 3 : 4;
-}
-
-static int
-count_descriptors(void) {
-    int count = 0;
-    for (int fd = 0; fd < FDS_MAX; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
 }
 
 /* 0 behind the last call. Nothing outlives a process that is killed. */

@@ -33,6 +33,7 @@
 #include "holdfast/worker.h"
 #include "support/check.h"
 #include "support/failing_calls.h"
+#include "support/wrap.h"
 #include "workers/control.h"
 
 /* One call of so many, in the short version. */
@@ -46,18 +47,6 @@
 enum { PATIENCE_SECONDS = 60 };
 
 /* ---- more wrappers ---- */
-
-#define WRAP(type, name, parameters, arguments, failed)                                \
-    type __real_##name parameters;                                                     \
-    type __wrap_##name parameters;                                                     \
-    type __wrap_##name parameters {                                                    \
-        int err = hft_calls_pass(#name, 1);                                            \
-        if (err) {                                                                     \
-            errno = err;                                                               \
-            return failed;                                                             \
-        }                                                                              \
-        return __real_##name arguments;                                                \
-    }
 
 /* clang-format off */
 WRAP(int, dup2, (int from, int to), (from, to), -1)
