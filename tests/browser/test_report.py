@@ -7,6 +7,7 @@ import pytest
 from needed import needed
 
 needed("nbclient")
+sync_api = needed("playwright.sync_api")
 from holdfast import report  # noqa: E402
 from holdfast.report import page, traces  # noqa: E402
 
@@ -105,10 +106,8 @@ def test_it_is_light_or_dark_as_the_reader_wants(opened):
     ):
         opened.emulate_media(color_scheme=scheme)
         assert opened.locator("body").evaluate(BACKGROUND) == page_colour
-        opened.wait_for_function(
-            f"node => ({BACKGROUND})(node.getRootNode().querySelector('.views')) === '{view_colour}'",
-            arg=views.element_handle(),
-        )
+        # Asked anew until it is so: the views may be drawn again meanwhile.
+        sync_api.expect(views).to_have_css("background-color", view_colour, timeout=60_000)
 
 
 def test_without_scripts_the_picture_is_there(browser, path):
