@@ -57,6 +57,23 @@ _RUNNERS_THREADS = set()
 _SHARED_THREADS = set()  # of clients that live on after the test that was the first to need them
 
 
+class FailuresAtOnce:
+    """Says which test failed when it does: a run that is ended before its summary has said so."""
+
+    def __init__(self, plugins):
+        self._plugins = plugins
+
+    def pytest_runtest_logreport(self, report):
+        terminal = self._plugins.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f"\nfailed: {report.nodeid} ({report.when})")
+
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):  # the one process of pytest-xdist that hears of all tests
+        config.pluginmanager.register(FailuresAtOnce(config.pluginmanager))
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave out what is marked `long`, unless this is a long run (effort.py)."""
     gc.enable()
