@@ -70,7 +70,9 @@ class FailuresAtOnce:
 
 
 def pytest_configure(config):
-    if not hasattr(config, "workerinput"):  # the one process of pytest-xdist that hears of all tests
+    if not hasattr(
+        config, "workerinput"
+    ):  # the one process of pytest-xdist that hears of all tests
         config.pluginmanager.register(FailuresAtOnce(config.pluginmanager))
 
 

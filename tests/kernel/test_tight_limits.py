@@ -59,3 +59,21 @@ def test_too_few_open_files_are_named(start_kernel, tmp_path):
     with pytest.raises(RuntimeError, match="died"):
         start_kernel(before=lambda: limit(resource.RLIMIT_NOFILE, 32))
     assert "ulimit -n" in (tmp_path / "stderr").read_text()
+
+
+TAKES_ALL = """kept = []
+while True:
+    kept.append(bytearray(1 << 20))
+"""
+
+
+@pytest.mark.parametrize("head", ["", "%%execute_with_scorep\n"])
+def test_a_cell_that_takes_all_memory_has_an_error(start_kernel, head):
+    """Nothing was left for its reply, and so the notebook's process had ended."""
+    kernel = start_kernel(before=lambda: limit(resource.RLIMIT_AS, 1200 << 20))
+    kernel.run("x = 5")
+    assert kernel.run(head + TAKES_ALL).content["ename"] == "MemoryError"
+    assert kernel.run("y = x").status == "ok"
+    kernel.run("kept = None")
+    assert kernel.run("x + y").result == "10"
+    assert kernel.run(TAKES_ALL).content["ename"] == "MemoryError"

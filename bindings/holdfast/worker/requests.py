@@ -45,6 +45,7 @@ from .settings.attributes import is_own
 from .settings.library_state import library_state
 from .settings.own_code import own_code
 from .settings.function_results import function_results
+from .spare_memory import SpareMemory
 from .subshells import SubshellThread
 
 if t.TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Worker:
         usage.leave_out_memory_of(session)
         self.parents = Parents()
         self.interrupts = Interrupts(channel)
+        self._spare = SpareMemory()
         self._context = contextvars.copy_context()
         self._waiting: collections.deque[Frame] = collections.deque()
         self._serving = False
@@ -257,6 +259,7 @@ class Worker:
 
     async def _request(self, frame: Frame, concurrent: bool = False) -> None:
         try:
+            self._spare.keep()
             message = _message(frame)
             if not concurrent:
                 self.parents.begin(frame["header"], message["header"].get("msg_id", ""))
@@ -274,6 +277,7 @@ class Worker:
         except ChannelClosed:
             raise
         except BaseException as error:  # SIGINT in our own code, a broken handler
+            self._spare.give()
             reply = self._failed(frame, message, error)
         self._flush()
         if not concurrent:
@@ -423,6 +427,8 @@ class Worker:
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
         """The exception as the user sees it."""
+        if isinstance(error, MemoryError):
+            self._spare.give()  # to be shown
         error = interrupted(error, self.interrupts.cancelled)
         explained = with_reason(error, self.lost)
         return self.absent.explain(error) if explained is error else explained
