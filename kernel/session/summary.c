@@ -116,7 +116,7 @@ write_use(cost_line *line, const hfi_map_report *report, const hfi_times *times)
                            times->cpu_ms / times->run_ms);
         end_term(line,
                  "Processor time divided by wall time: the cell's process, all of its "
-                 "threads, and child processes that it waited for used %.3g s. 1.0 is "
+                 "threads, and the processes that it has started used %.3g s. 1.0 is "
                  "one processor all the time; much less means that the cell waited.",
                  times->cpu_ms / 1e3);
     }

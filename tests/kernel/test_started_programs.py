@@ -26,3 +26,18 @@ def test_a_cell_that_starts_python(shared_kernel, mode):
         "print([row['name'] for row in views.trace().table() if 'child' in row['name']])"
     )
     assert "__main__:child" in found.stream(), found.stream("stderr")
+
+
+def test_a_program_that_gets_another_environment(start_kernel):
+    """It names no directory, and so the program had a trace of its own."""
+    kernel = start_kernel(env={"SCOREP_EXPERIMENT_DIRECTORY": "traces"})
+    kernel.run("import os, subprocess, sys")
+    kernel.run(
+        "%%execute_with_scorep\n"
+        "done = subprocess.run([sys.executable, '-c', 'def child(): pass\\nchild()'], env={})\n"
+    )
+    found = kernel.run(
+        "from holdfast import views\n"
+        "print([row['name'] for row in views.trace().table() if 'child' in row['name']])"
+    )
+    assert "__main__:child" in found.stream(), found.stream("stderr")

@@ -331,3 +331,17 @@ def test_a_cell_that_reads_nothing_has_read_nothing(kernel, tmp_path, run):
         outcome = kernel.run(head + code)
         assert outcome.status == "ok"
         assert f"; read {bytes_} B, " in outcome.summaries[0]["text/plain"]
+
+
+@pytest.mark.parametrize("run", ["in-process", "isolated"])
+def test_processes_that_live_on_count(shared_kernel, run):
+    """joblib's workers outlive a cell, and it hasn't waited for them: the line said "on 0.0 cores"."""
+    outcome = shared_kernel.run(
+        f"%%execute_with_scorep --run={run}\n"
+        "import subprocess, sys\n"
+        "work = 'import time\\nwhile time.process_time() < 1: pass\\nprint(flush=True)\\ninput()'\n"
+        "other = subprocess.Popen([sys.executable, '-S', '-c', work], stdin=-1, stdout=-1)\n"
+        "done = other.stdout.readline()\n"
+        "del other"
+    )
+    assert outcome.cost["cpu_ms"] >= 900

@@ -10,7 +10,8 @@ reads, of some tens of microseconds.
   prepared and not used.
 * I/O is what passed through read and write calls (rchar, wchar), from a disk or a cache. What IPython's history
   writes meanwhile doesn't count, nor what recorders in children write when these end.
-* Children count if the process has waited for them.
+* Processes below it count: those that have been waited for, and what the living ones, such as joblib's workers,
+  have done meanwhile.
 """
 
 from __future__ import annotations
@@ -38,13 +39,52 @@ if t.TYPE_CHECKING:
     from holdfast.worker import reports
 
 _PAGE = mmap.PAGESIZE
+_TICKS = os.sysconf("SC_CLK_TCK")  # a second
 _LOOKS = 10  # tries to read the I/O while a thread of ours writes; it waits for the disk most of the time
 
 
+def children() -> set[int]:
+    """The children of this process.
+
+    Raises
+    ------
+    OSError
+        The system doesn't say.
+    """
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return set()
+    found = _children_of("self")
+    if not found:
+        raise OSError("the system doesn't list the children of a process")
+    return found
+
+
+def _children_of(process: int | str) -> set[int]:
+    found: set[int] = set()
+    for task in os.listdir(f"/proc/{process}/task"):
+        found.update(map(int, _read(f"/proc/{process}/task/{task}/children", 1 << 16).split()))
+    return found
+
+
 def _of_children() -> float:
-    """The processor time, in seconds, of the children that this process has waited for."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return children.ru_utime + children.ru_stime
+    """The processor time, in seconds, of all processes below this one: those that were waited for, to the
+    microsecond, and the living ones, in the system's ticks."""
+    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = waited.ru_utime + waited.ru_stime
+    with contextlib.suppress(OSError):
+        below = children()
+        while below:
+            seconds += sum(map(_of_process, below))
+            below = set().union(*map(_children_of, below))
+    return seconds
+
+
+def _of_process(pid: int) -> float:
+    """The processor time of a process, and of the children that it has waited for."""
+    words = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return sum(map(int, words[11:15])) / _TICKS  # proc(5): utime, stime, cutime, cstime
 
 
 def of_commit(saved: _Saved) -> reports.CommitCounts:
@@ -84,14 +124,14 @@ def leave_out_memory_of(session: t.Any) -> None:
 _looked = 0  # bytes that _read has read: a cell didn't read these
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, most: int = 512) -> bytes:
     global _looked
     try:
         fd = _open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""  # another system
     try:
-        found = _read_some(fd, 512)
+        found = _read_some(fd, most)
     finally:
         _close(fd)
     _looked += len(found)
@@ -211,7 +251,10 @@ class Usage:
         experiment : str
             The directory that its children record to, too.
         """
-        found: reports.Usage = {"seconds_cpu": own_seconds + _of_children() - self._children}
+        of_children = max(
+            0, _of_children() - self._children
+        )  # one may have left: its parent has ended
+        found: reports.Usage = {"seconds_cpu": own_seconds + of_children}
         begin, end = (span.get(edge, {}) for edge in ("begin", "end"))
         if "memory" in begin and "memory" in end:
             found["bytes_peak"] = max(end["peak"], begin["memory"])

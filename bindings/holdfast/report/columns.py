@@ -110,7 +110,7 @@ COLUMNS = (
     ),
     _times(
         "cpu ms",
-        "processor time of the cell's code: all threads, and child processes it waited for",
+        "processor time of the cell's code: all threads, and the processes it started",
         lambda cost: cost.cpu_ms,
     ),
     _bytes(

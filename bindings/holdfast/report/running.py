@@ -66,7 +66,7 @@ class CellCost:
     is_expected : bool
         Whether the cell has the tag ``raises-exception``: then an error is no failure.
     cpu_ms : float or None
-        Processor time of the code, of all its threads and the processes it waited for; None if it isn't
+        Processor time of the code, of all its threads and the processes it started; None if it isn't
         known.
     bytes_peak : int or None
         The most resident memory of the process that ran it; None if it isn't known.

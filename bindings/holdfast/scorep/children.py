@@ -122,7 +122,7 @@ def join(
     may_be_over : bool
         Whether it is no surprise if nobody records there any more.
     """
-    is_own = os.environ.get(_VARIABLE) != wanted
+    is_own = os.environ.get(_VARIABLE, wanted) != wanted  # subprocess.run(..., env={}) names none
     if _recorder.is_open():  # it has joined already, in another way
         return
     try:

@@ -17,7 +17,6 @@ import atexit
 import contextlib
 import ctypes
 import faulthandler
-import io
 import os
 import random
 import select
@@ -28,6 +27,7 @@ import time
 import typing as t
 
 from holdfast import _store
+from holdfast.base import usage
 
 if t.TYPE_CHECKING:
     import asyncio
@@ -112,17 +112,9 @@ def has_children() -> bool:
     """Whether this process has children that the notebook may ask about. A tracker of shared memory
     serves forks as well."""
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    found: set[int] = set()
-    try:
-        for task in os.listdir("/proc/self/task"):
-            with io.open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
-                found.update(map(int, file.read().split()))
+        return not usage.children() <= trackers().keys()
     except OSError:
         return True
-    return not found <= trackers().keys()
 
 
 def end_own_children() -> None:
