@@ -15,21 +15,31 @@ hfi_backend_write(const hfi_backend *backend, void *writer,
         return backend->leave(writer, event->time, event->subject);
     case HFI_EVENT_RECORDING_ON:
     case HFI_EVENT_RECORDING_OFF:
-        return backend->recording(writer, event->time,
-                                  event->kind == HFI_EVENT_RECORDING_ON);
+        return backend->recording == NULL
+                   ? 0
+                   : backend->recording(writer, event->time,
+                                        event->kind == HFI_EVENT_RECORDING_ON);
     case HFI_EVENT_PARAMETER_INT:
-        return backend->parameter_int(writer, event->time, event->subject,
-                                      (int64_t)event->value);
+        return backend->parameter_int == NULL
+                   ? 0
+                   : backend->parameter_int(writer, event->time, event->subject,
+                                            (int64_t)event->value);
     case HFI_EVENT_PARAMETER_UINT:
-        return backend->parameter_uint(writer, event->time, event->subject,
-                                       event->value);
+        return backend->parameter_uint == NULL
+                   ? 0
+                   : backend->parameter_uint(writer, event->time, event->subject,
+                                             event->value);
     case HFI_EVENT_PARAMETER_STRING:
-        return backend->parameter_string(writer, event->time, event->subject,
-                                         (uint32_t)event->value);
+        return backend->parameter_string == NULL
+                   ? 0
+                   : backend->parameter_string(writer, event->time, event->subject,
+                                               (uint32_t)event->value);
     case HFI_EVENT_FLUSHED:
-        return backend->flushed(writer, event->time,
-                                event->value < event->time ? event->time
-                                                           : event->value);
+        return backend->flushed == NULL
+                   ? 0
+                   : backend->flushed(writer, event->time,
+                                      event->value < event->time ? event->time
+                                                                 : event->value);
     default:
         return 0;
     }

@@ -92,6 +92,7 @@ typedef struct hfi_backend {
 
     int (*enter)(void *writer, uint64_t time, uint32_t region);
     int (*leave)(void *writer, uint64_t time, uint32_t region);
+    /* The events below are ignored where a back end has NULL. */
     int (*parameter_int)(void *writer, uint64_t time, uint32_t parameter,
                          int64_t value);
     int (*parameter_uint)(void *writer, uint64_t time, uint32_t parameter,
@@ -100,8 +101,8 @@ typedef struct hfi_backend {
                             uint32_t string);
     int (*recording)(void *writer, uint64_t time, bool on);
 
-    /* The program stood still while its full log was written out. NULL: the back end is
-     * immediate. */
+    /* The program stood still while its full log was written out, which doesn't happen
+     * with an immediate back end. */
     int (*flushed)(void *writer, uint64_t start, uint64_t stop);
 
     /* For a back end that keeps the marks to which events are taken back itself; `name`

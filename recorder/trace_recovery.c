@@ -63,38 +63,10 @@ tree_flushed(void *tree, uint64_t start, uint64_t stop) {
     return 0;
 }
 
-static int
-ignore_int(void *tree, uint64_t time, uint32_t parameter, int64_t value) {
-    (void)tree, (void)time, (void)parameter, (void)value;
-    return 0;
-}
-
-static int
-ignore_uint(void *tree, uint64_t time, uint32_t parameter, uint64_t value) {
-    (void)tree, (void)time, (void)parameter, (void)value;
-    return 0;
-}
-
-static int
-ignore_string(void *tree, uint64_t time, uint32_t parameter, uint32_t string) {
-    (void)tree, (void)time, (void)parameter, (void)string;
-    return 0;
-}
-
-static int
-ignore_recording(void *tree, uint64_t time, bool on) {
-    (void)tree, (void)time, (void)on;
-    return 0;
-}
-
 static const hfi_backend into_tree = {.name = "calltree",
                                       .enter = tree_enter,
                                       .leave = tree_leave,
-                                      .flushed = tree_flushed,
-                                      .parameter_int = ignore_int,
-                                      .parameter_uint = ignore_uint,
-                                      .parameter_string = ignore_string,
-                                      .recording = ignore_recording};
+                                      .flushed = tree_flushed};
 
 static hf_status
 replay_location(const hfi_log_reader *log, size_t index, hfi_calltree_room *room,
