@@ -357,7 +357,9 @@ hfi_fork(const hfi_fork_request *request, pid_t *ret_pid, double *ret_seconds,
         status = hf_session_fork_begin(request->session, error);
     pid_t pid = status == HF_OK ? make_fork(&plan) : -1;
     if (status == HF_OK && pid < 0)
-        status = hf_error_set_errno(error, errno, "a fork can't be made");
+        status = hf_error_set_errno(
+            error, errno, "a fork can't be made%s",
+            errno == EAGAIN ? ", by ulimit -u or the control group's pids.max" : "");
     if (hooks->after)
         hooks->after(hooks->context, pid);
     free(plan.descriptors.places);

@@ -164,9 +164,13 @@ fork_worker(fork_server *server, hfi_incoming *incoming,
     double seconds;
     pid_t pid;
     fflush(NULL);
-    hf_status status = hfi_fork(&request, &pid, &seconds, reterr);
-    if (status != HF_OK)
-        return status;
+    hf_error failure = HF_ERROR_INIT;
+    if (hfi_fork(&request, &pid, &seconds, &failure) != HF_OK)
+        return send_to_frontend(server,
+                                HFI_FRAME(from_fork_server_forked, .pid = 0,
+                                          .role = frame->role,
+                                          .error = hfi_part_text(failure.message)),
+                                reterr);
     if (pid == 0) {
         bool is_bare = frame->bare;
         int control = fds[0];

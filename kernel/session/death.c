@@ -299,6 +299,7 @@ static void
 write_exit_reason(const hfi_worker *worker, char *ret_text, size_t size) {
     switch (worker->fault) {
     case HFI_FAULT_UNINTERRUPTED:
+    case HFI_FAULT_UNFORKED:
         snprintf(ret_text, size, "%s", worker->cause);
         break;
     case HFI_FAULT_HUNG:
@@ -387,8 +388,9 @@ worker_died(hf_kernel *kernel, hfi_worker *worker) {
         hfi_assistant_died(kernel);
     } else if (hfi_standby_remove(kernel, worker)) {
         hfi_log("a standby %s", exit_reason);
-        if (worker->ready_ns == 0 &&
-            !hfi_worker_is_unforked(hfi_workers_server(kernel), worker))
+        if (worker->fault == HFI_FAULT_UNFORKED ||
+            (worker->ready_ns == 0 &&
+             !hfi_worker_is_unforked(hfi_workers_server(kernel), worker)))
             hfi_standby_note_failure(kernel, 1);
         hfi_standby_replenish(kernel);
     }

@@ -93,6 +93,10 @@ on_forked(hf_kernel *kernel, hfi_worker *worker,
     worker = hfi_worker_awaiting(hfi_workers_server(kernel), role_of(frame->role));
     if (worker == NULL || hfi_worker_named(hfi_workers_server(kernel), pid) != NULL)
         return;
+    if (pid <= 0) {
+        hfi_worker_note_fork_failed(worker, frame->error);
+        return;
+    }
     hfi_workers_forked(worker, pid);
     hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_FORKED, .worker = worker});
 }

@@ -155,8 +155,10 @@
       "Sent once, when it can fork, with the modules that it has imported. `history`: "\
       "its main worker binds what `checkout` names, and answers requests with "        \
       "`history`.")                                                                    \
-    X(from, fork_server, forked, on_forked, 0, HAS(pid, int) HAS(role, str),           \
-      "A worker was forked. Sent in the order of the `fork` frames.")                  \
+    X(from, fork_server, forked, on_forked, 0,                                         \
+      HAS(pid, int) HAS(role, str) MAY(error, str),                                    \
+      "A worker was forked. Sent in the order of the `fork` frames. `pid` 0: it could "\
+      "not be, because of `error`.")                                                   \
     X(from, fork_server, exited, on_exited, 0,                                         \
       HAS(pid, int) HAS(status, int) HAS(cpu_seconds, real) HAS(io, bin),              \
       "A child has ended: its wait status, the processor time that it and its "        \

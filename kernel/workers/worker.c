@@ -133,6 +133,14 @@ hfi_worker_note_unforked(hfi_worker *worker) {
 }
 
 void
+hfi_worker_note_fork_failed(hfi_worker *worker, hfi_part error) {
+    worker->fault = HFI_FAULT_UNFORKED;
+    snprintf(worker->cause, sizeof worker->cause, "failed to start (%.*s)",
+             (int)error.size, error.data);
+    hfi_worker_note_unforked(worker);
+}
+
+void
 hfi_worker_give_up(hfi_worker *worker) {
     if (hfi_worker_is_starting(worker) && worker->fault == HFI_FAULT_NONE)
         worker->fault = HFI_FAULT_LATE;
@@ -363,7 +371,8 @@ hfi_worker *
 hfi_worker_awaiting(hfi_fork_server *server, hfi_role role) {
     hfi_worker *oldest = NULL;
     for (hfi_worker *worker = server->workers; worker != NULL; worker = worker->next)
-        if (worker->pid == 0 && worker->role == role)
+        if (worker->pid == 0 && worker->role == role &&
+            worker->fault != HFI_FAULT_UNFORKED)
             oldest = worker;
     return oldest;
 }
@@ -372,7 +381,8 @@ int
 hfi_worker_is_unforked(const hfi_fork_server *server, const hfi_worker *worker) {
     int is_fork_of_main = worker->role == HFI_SLEEPER || worker->role == HFI_FORKED;
     return worker->pid == 0 && !is_fork_of_main &&
-           (server->control == NULL || worker->group != server->pid);
+           (server->control == NULL || worker->group != server->pid ||
+            worker->fault == HFI_FAULT_UNFORKED);
 }
 
 void

@@ -87,6 +87,7 @@ typedef enum hfi_worker_fault {
     HFI_FAULT_LATE,          /* it wasn't ready in time */
     HFI_FAULT_HUNG,          /* it was busy with one value for too long */
     HFI_FAULT_UNINTERRUPTED, /* its cell went on after an interrupt; see `cause` */
+    HFI_FAULT_UNFORKED,      /* the fork server could not fork it; see `cause` */
 } hfi_worker_fault;
 
 typedef struct hfi_worker {
@@ -107,7 +108,7 @@ typedef struct hfi_worker {
     long long calm_ns; /* not to be read before this time; 0: read at once */
     int status;        /* raw wait status; see hfi_worker_status_is_known */
     hfi_worker_fault fault;
-    char cause[80]; /* for an exit reason, with HFI_FAULT_UNINTERRUPTED */
+    char cause[160]; /* for an exit reason, with the last two faults */
     /* end of our patience, if it isn't ready, is silent or is to exit; 0: none */
     long long deadline_ns;
 } hfi_worker;
@@ -197,6 +198,8 @@ void hfi_worker_note_ready(hfi_worker *worker);
 void hfi_worker_note_silence(hfi_worker *worker, long long patience_ns);
 /* Its fork server has died before it forked it: its deadline is now. */
 void hfi_worker_note_unforked(hfi_worker *worker);
+/* The same for one that its fork server could not fork, and why. */
+void hfi_worker_note_fork_failed(hfi_worker *worker, hfi_part error);
 /* Its exit is known. */
 void hfi_worker_note_exit(hfi_worker *worker, int status);
 /* Its deadline has passed: it is killed, unless it is over or not forked yet. */

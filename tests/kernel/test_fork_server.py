@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -291,3 +292,42 @@ def test_at_any_moment(start):
         expected.append(turn)
         assert kernel.run("shared").result == str(expected)
         assert kernel.run(CHECK).status == "ok"
+
+
+NO_FORKS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+pid_t
+fork(void) {
+    if (access(getenv("NO_FORKS"), F_OK) == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return ((pid_t(*)(void))dlsym(RTLD_NEXT, "fork"))();
+}
+"""
+
+
+def test_it_outlives_a_fork_that_fails(start_kernel, tmp_path):
+    """`ulimit -u` was reached: the fork server had ended, and another one can't be started then."""
+    (tmp_path / "no_forks.c").write_text(NO_FORKS)
+    library, limit = tmp_path / "no_forks.so", tmp_path / "limit"
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", library, tmp_path / "no_forks.c", "-ldl"], check=True
+    )
+    kernel = start_kernel(env={"LD_PRELOAD": str(library), "NO_FORKS": str(limit)})
+    kernel.run("x = 1")
+    complete(kernel)
+    server = kernel.fork_server()
+    limit.touch()
+    for _ in range(3):  # some processes wait already
+        outcome = kernel.run(CLEAN + "x + 1")
+    assert outcome.content["ename"] == "CellDied"
+    assert "failed to start (a fork can't be made, by ulimit -u" in outcome.content["evalue"]
+    assert kernel.run("x += 1; x").result == "2"
+    limit.unlink()
+    assert kernel.run(CLEAN + "x + 1").result == "3" and kernel.fork_server() == server

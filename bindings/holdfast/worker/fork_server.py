@@ -127,7 +127,11 @@ class ForkServer:
             stream.flush()
         moves = ((control, control), (stdout, 1), (stderr, 2))
         kept = tuple(fd for fd in (self.channel.fileno(), self.session_fd) if fd >= 0)
-        pid, _ = _store._fork("worker", None, moves, self._frontend, kept)
+        failed = {}
+        try:
+            pid, _ = _store._fork("worker", None, moves, self._frontend, kept)
+        except OSError as error:
+            pid, failed = -1, {"error": error.strerror or str(error)}
         if pid == 0:
             status = 1
             try:
@@ -142,9 +146,9 @@ class ForkServer:
                 leave(status)
         for fd in (control, stdout, stderr):
             os.close(fd)
-        if sys.platform != "linux":
+        if sys.platform != "linux" and not failed:
             self.children[pid] = role
-        self.channel.send("forked", pid=pid, role=role)
+        self.channel.send("forked", pid=max(pid, 0), role=role, **failed)
 
     def _import_next(self) -> None:
         name = self._imports.popleft()
