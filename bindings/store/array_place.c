@@ -30,16 +30,21 @@ hfi_places_fini(hfi_places *places) {
 
 /* ---- where an array's memory is --------------------------------------------------- */
 
+/* The search begins behind the buffer that was found last: they are in the order in which
+ * the parts of a value were encoded. */
 static int
-find_in_buffers(const hfi_places *places, const hfi_array_view *view,
-                uint32_t *ret_index, uint64_t *ret_offset) {
+find_in_buffers(hfi_places *places, const hfi_array_view *view, uint32_t *ret_index,
+                uint64_t *ret_offset) {
     uintptr_t low = (uintptr_t)view->low;
-    for (uint32_t i = 0; i < places->sink->buffer_count; i++) {
+    uint32_t count = places->sink->buffer_count;
+    for (uint32_t n = 0; n < count; n++) {
+        uint32_t i =
+            places->last < count - n ? places->last + n : places->last + n - count;
         const hf_buffer *buffer = &places->sink->buffers[i];
         uintptr_t start = (uintptr_t)buffer->data;
         if (low >= start && low - start <= buffer->size &&
             view->low_size <= buffer->size - (low - start)) {
-            *ret_index = i;
+            places->last = *ret_index = i;
             *ret_offset = (uintptr_t)view->data - start;
             return 1;
         }
