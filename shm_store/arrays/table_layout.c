@@ -202,12 +202,13 @@ read_table(hfi_table_layout *layout, hfi_unpacker *at, hf_error *reterr) {
     size_t size = 0, count = 0;
     if (hfi_table_take_list(at, &size) < 0 || (size != 3 && size != 4) ||
         hfi_table_take_integer(at, INT64_MAX, &layout->rows) < 0 ||
-        hfi_table_take_list(at, &count) < 0 || count >= UINT32_MAX)
+        hfi_table_take_list(at, &count) < 0 || count >= UINT32_MAX ||
+        count > (size_t)(at->end - at->at) / 2) /* names differ: one may be empty */
         return HF_E_CORRUPT;
     layout->columns = calloc(count + 1, sizeof *layout->columns);
     if (!layout->columns)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a table");
-    layout->column_count = (uint32_t)count; /* as many bytes there were, at least */
+    layout->column_count = (uint32_t)count;
     if (take_names(at, layout, count) < 0 || hfi_table_take_list(at, &count) < 0)
         return HF_E_CORRUPT;
     for (size_t i = 0; i < count; i++)
