@@ -273,3 +273,26 @@ def test_columns_of_arrow_and_polars(mapping, reader):
     assert reader("table", "frame") == "some i8 9000, words O0 9000"
     assert reader("of", "frame", "some") == f"<i8[] (9000) {total}"
     assert reader("private").split()[1] == "0"
+
+
+@pytest.mark.parametrize("rows", [40, 4000])
+def test_a_snapshot_is_of_one_generation(mapping, reader, rows):
+    """An array, a view of it and columns are read while their numbers change: in each snapshot they agree."""
+    pandas = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    numbers = np.arange(rows, dtype=float)
+    mapping.update(x=numbers, view=numbers[10:])
+
+    def commit():
+        parts = pa.array(numbers[: rows // 3]), pa.array(numbers[rows // 3 :])
+        mapping["frame"] = pandas.DataFrame({"n": numbers.copy(), "text": ["a"] * rows})
+        mapping["chunks"] = pa.table({"n": pa.chunked_array(parts)})
+        mapping.commit()
+
+    commit()
+    for table in ("frame", "chunks"):
+        reader.send("compare", "x", "view", table, "n", "1000")
+        while not reader.has_answered():
+            numbers += 1
+            commit()
+        assert int(reader.answer()) >= 20
