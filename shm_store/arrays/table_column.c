@@ -74,16 +74,17 @@ decline_node(const hfi_table_layout *layout, const hfi_table_column *column,
     hfi_unpacker at = {column->node, layout->end};
     hfi_table_node node;
     hfi_item text;
-    int64_t chunks = column->node ? hfi_table_node_chunks(&at, &text) : -1;
-    if (chunks > 0 && hfi_table_node_read(&at, &node) == 0)
+    if (!column->node)
+        return hf_error_set(reterr, HF_DECLINED,
+                            "the table's description would be too large");
+    if (hfi_table_node_chunks(&at, &text) > 0 && hfi_table_node_read(&at, &node) == 0)
         return hf_error_set(reterr, HF_DECLINED,
                             "a column of Arrow's type %.*s can't be mapped",
                             (int)(node.format.size < 200 ? node.format.size : 200),
                             (const char *)node.format.data);
     return hf_error_set(reterr, HF_DECLINED, "the column can't be mapped: %.*s",
-                        chunks == 0 ? (int)(text.size < 200 ? text.size : 200) : 40,
-                        chunks == 0 ? (const char *)text.data
-                                    : "the table has too many columns");
+                        (int)(text.size < 200 ? text.size : 200),
+                        (const char *)text.data);
 }
 
 /* ---- the column -------------------------------------------------------------------- */

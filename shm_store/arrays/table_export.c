@@ -392,7 +392,6 @@ take_form(export *to, const hfi_table_column *column, struct ArrowSchema *schema
 static hf_status
 take_column(export *to, const hfi_table_column *column, struct ArrowSchema *schema,
             struct ArrowArray *array) {
-    static const char too_many[] = "the table has too many columns";
     hfi_table_part part;
     to->column = column->name ? column->name : "(the index)";
     to->column_size = column->name ? column->size : strlen(to->column);
@@ -405,7 +404,7 @@ take_column(export *to, const hfi_table_column *column, struct ArrowSchema *sche
              HF_OK)
         status = take_part(to, column, &part, schema, array);
     else if (status == HF_NOT_FOUND)
-        status = decline_column(to, too_many, sizeof too_many - 1);
+        status = decline_column(to, "it isn't described", 18);
     if (status == HF_OK && array->length != to->layout->rows)
         status = report_corrupt(to, "its length isn't that of the table");
     return status;
@@ -417,7 +416,7 @@ take_columns(export *to, struct ArrowSchema *schema, struct ArrowArray *array) {
     size_t all = layout->column_count + (layout->has_index != 0);
     if (layout->has_no_nodes)
         return hf_error_set(to->reterr, HF_DECLINED,
-                            "the table has too many columns for its description");
+                            "the table's description would be too large");
     hf_status status = HF_OK;
     if (hfi_arrow_schema_init(schema, "+s", 2, "", 0, all, 0) < 0 ||
         hfi_arrow_array_init(array, to->memory, 1, all, 0) < 0)

@@ -229,14 +229,14 @@ def test_small_tables_and_labels(mapping, reader):
     )
     mapping["half"] = pandas.DataFrame([[1.0]], columns=pandas.Index(["\ud800"], dtype=object))
     mapping["wide"] = pandas.DataFrame(np.ones((2, 1000))).add_prefix("column_")
-    mapping["wider"] = pandas.DataFrame(np.ones((2, 10_000))).add_prefix("column_")
+    mapping["wider"] = pandas.DataFrame(np.ones((2, 20_000))).add_prefix("column_")
     mapping.commit()
     assert reader("of", "small", "x") == "<f8[] (2) 3"
     assert reader("of", "small", "y") == "<i8[] (2) 7"
     assert reader("of", "numbers", "1") == "<f8[] (3) 3"
     assert reader("table", "none") == ""
     assert reader("of", "wide", "column_999") == "<f8[] (2) 2"
-    assert reader("of", "wider", "column_9999") == "<f8[] (2) 2"
+    assert reader("of", "wider", "column_19999") == "<f8[] (2) 2"
     for name in ("twice", "alike", "pairs", "half"):
         said = "HF_DECLINED it is no table that is described, but a DataFrame"
         assert reader("table", name) == said

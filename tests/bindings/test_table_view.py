@@ -184,6 +184,29 @@ def test_what_has_no_form_is_named(mapping, make, said):
         mapping._names.table("table")
 
 
+def test_a_table_of_20_000_columns(mapping):
+    columns = [pa.array([1, 2]), pa.array(["a text", None])] * 10_000
+    table = pa.table(columns, names=[f"column_{i}" for i in range(20_000)])
+    mapping["arrow"] = table
+    mapping["frame"] = pd.DataFrame(np.arange(40_000).reshape(2, 20_000)).add_prefix("column_")
+    mapping.commit()
+    assert exported(mapping, "arrow").equals(table)
+    assert exported(mapping, "frame")["column_19999"].to_pylist() == [19_999, 39_999]
+
+
+def test_descriptions_that_are_too_large(mapping):
+    long = "x" * (9 << 20)
+    both = pa.array([{long: 1}])
+    mapping["fields"] = pa.table({"n": [1], "one": both, "other": both})
+    mapping["names"] = pa.table({f"{i}{long}": [i] for i in range(2)})
+    mapping.commit()
+    with pytest.raises(BufferError, match="the table's description would be too large"):
+        mapping._names.table("fields")
+    assert mapping._names.table("names") is None
+    with store.Session.open(mapping.name) as other:
+        assert other["names"].num_columns == 2 and other["fields"]["n"].to_pylist() == [1]
+
+
 def test_a_table_outlives_its_session(session):
     with store.Session.open(session.name) as opened:
         opened["frame"] = of_pandas(LARGE)
