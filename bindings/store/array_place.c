@@ -14,7 +14,9 @@
 
 #include <string.h>
 
-#define SEARCH_MOST ((size_t)256 << 20)
+#define SEARCH_MOST  ((size_t)256 << 20)
+#define SEARCH_BEGIN 64 /* bytes of memory that are searched for first */
+#define SEARCH_TRIES 8
 
 void
 hfi_places_init(hfi_places *ret_places, const hfi_entry_sink *sink, const void *payload,
@@ -52,12 +54,30 @@ find_in_buffers(hfi_places *places, const hfi_array_view *view, uint32_t *ret_in
     return 0;
 }
 
+/* As memmem, which first works through all of a long needle. Most are found by their
+ * first bytes. */
+static const char *
+find_bytes(const char *in, size_t room, const char *bytes, size_t size) {
+    size_t begin = size < SEARCH_BEGIN ? size : SEARCH_BEGIN;
+    for (int i = 0; i < SEARCH_TRIES && size > begin; i++) {
+        const char *found = memmem(in, room, bytes, begin);
+        if (!found || size > room - (size_t)(found - in))
+            return NULL;
+        if (memcmp(found, bytes, size) == 0)
+            return found;
+        room -= (size_t)(found + 1 - in);
+        in = found + 1;
+    }
+    return memmem(in, room, bytes, size);
+}
+
 static const char *
 search_payload(hfi_places *places, const hfi_array_view *view, size_t from) {
     size_t room = places->payload_size - from;
     if (!places->payload || places->searched > SEARCH_MOST || view->low_size > room)
         return NULL;
-    const char *found = memmem(places->payload + from, room, view->low, view->low_size);
+    const char *found =
+        find_bytes(places->payload + from, room, view->low, view->low_size);
     places->searched += found ? (size_t)(found - places->payload) - from : room;
     return found;
 }

@@ -128,6 +128,16 @@ def test_small_arrays_that_share_memory(mapping, reader):
     assert reader("of", "part") == f"<f8[] (50) {sum(range(50, 100)) + 940}"
 
 
+def test_memory_that_begins_as_other_bytes_do(mapping, reader):
+    """It is searched for by its first bytes, which are found in many places before."""
+    few = np.zeros(300)
+    few[-1] = 7
+    mapping.update(before=[bytes(5000), few], few=few, part=few[200:])
+    mapping.commit()
+    assert reader("of", "few") == "<f8[] (300) 7"
+    assert reader("of", "part") == "<f8[] (100) 7"
+
+
 def test_a_group_of_another_process_is_unchanged(mapping):
     """What the entries of its members say is no change, although that process encodes anew."""
     mapping["few"] = np.arange(100.0)
