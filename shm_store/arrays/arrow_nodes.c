@@ -12,9 +12,11 @@
 
 /* ---- memory ----------------------------------------------------------------------- */
 
+enum { ALIGNMENT = 64 }; /* as Arrow advises */
+
+/* What is given out lies behind it, at the next multiple of the alignment. */
 typedef struct block {
     struct block *next;
-    _Alignas(64) char bytes[];
 } block;
 
 struct hfi_arrow_memory {
@@ -79,16 +81,15 @@ hfi_arrow_memory_region_at(const hfi_arrow_memory *memory, const void *address) 
 void *
 hfi_arrow_memory_add(hfi_arrow_memory *memory, size_t size) {
     size_t whole;
-    if (__builtin_add_overflow(size, 2 * sizeof(block), &whole))
+    if (__builtin_add_overflow(size, sizeof(block) + ALIGNMENT, &whole))
         return NULL;
-    whole -= whole % sizeof(block);
-    block *added = aligned_alloc(_Alignof(block), whole);
+    block *added = calloc(1, whole);
     if (!added)
         return NULL;
-    memset(added, 0, whole);
     added->next = memory->blocks;
     memory->blocks = added;
-    return added->bytes;
+    char *bytes = (char *)(added + 1);
+    return bytes + (0 - (uintptr_t)bytes) % ALIGNMENT;
 }
 
 /* ---- schemas ---------------------------------------------------------------------- */
