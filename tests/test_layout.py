@@ -186,8 +186,6 @@ TESTED_BY = {
     "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_array_reader.py": """
         bindings/store/member_meta.c serializers/python/array_meta.c""",
-    "tests/shm_store/test_table.c": """
-        shm_store/arrays/arrow_format.c shm_store/arrays/arrow_nodes.c shm_store/arrays/arrow_values.c""",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_session_mapping.py": "serializers/python/foreign.c",

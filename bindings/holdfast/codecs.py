@@ -197,16 +197,17 @@ class Codec:
         Returns
         -------
         tuple or None
-            The number of rows, the names of the columns, and parts. Each column is in one part: a
-            tuple of the places of its columns; an array whose last axis are the rows, of one column
-            or with one axis more for several, or None if there is none; None, or an array of bytes
-            whose bits, the lowest first, say which rows have a value; and the columns' type, whose text
-            people read. Behind the parts may be a list of columns in Arrow's form that the parts don't
-            describe: the column's place, what it is, and its name, or None for that of the table. It is an
-            object that exports an Arrow stream; a description, ``(format, flags, missing, arrays,
-            dictionary)``, as `shm_store/arrays/table_export.c` has it; or a text that says why it has no
-            such form. With a list of places it is a table of those. The place behind the last column is the
-            index. None if it is no table, or one whose columns can't be named.
+            The number of rows, the names of the columns, and parts. Each column is in one part, or
+            in the list behind them, or in both. A part is a tuple of the places of its columns; an
+            array whose last axis are the rows, of one column or with one axis more for several, or
+            None if there is none; None, or an array of bytes whose bits, the lowest first, say
+            which rows have a value; and the columns' type, whose text people read. Behind the parts
+            may be a list of columns in Arrow's form: the column's place, what it is, and its name,
+            or None for that of the table. It is an object that exports an Arrow stream, whose
+            arrays are the column's chunks; a description, ``(format, flags, missing, arrays,
+            dictionary)``, as `shm_store/arrays/table_node.h` has it; or a text that says why it has
+            no such form. With a list of places it is a table of those. The place behind the last
+            column is the index. None if it is no table, or one whose columns can't be named.
         """
         return None
 

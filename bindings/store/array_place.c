@@ -14,7 +14,9 @@
 
 #include <string.h>
 
-#define SEARCH_MOST ((size_t)256 << 20)
+#define SEARCH_MOST  ((size_t)256 << 20)
+#define SEARCH_BEGIN 64 /* bytes of memory that are searched for first */
+#define SEARCH_TRIES 8
 
 void
 hfi_places_init(hfi_places *ret_places, const hfi_entry_sink *sink, const void *payload,
@@ -30,16 +32,21 @@ hfi_places_fini(hfi_places *places) {
 
 /* ---- where an array's memory is --------------------------------------------------- */
 
+/* The search begins behind the buffer that was found last: they are in the order in which
+ * the parts of a value were encoded. */
 static int
-find_in_buffers(const hfi_places *places, const hfi_array_view *view,
-                uint32_t *ret_index, uint64_t *ret_offset) {
+find_in_buffers(hfi_places *places, const hfi_array_view *view, uint32_t *ret_index,
+                uint64_t *ret_offset) {
     uintptr_t low = (uintptr_t)view->low;
-    for (uint32_t i = 0; i < places->sink->buffer_count; i++) {
+    uint32_t count = places->sink->buffer_count;
+    for (uint32_t n = 0; n < count; n++) {
+        uint32_t i =
+            places->last < count - n ? places->last + n : places->last + n - count;
         const hf_buffer *buffer = &places->sink->buffers[i];
         uintptr_t start = (uintptr_t)buffer->data;
         if (low >= start && low - start <= buffer->size &&
             view->low_size <= buffer->size - (low - start)) {
-            *ret_index = i;
+            places->last = *ret_index = i;
             *ret_offset = (uintptr_t)view->data - start;
             return 1;
         }
@@ -47,12 +54,30 @@ find_in_buffers(const hfi_places *places, const hfi_array_view *view,
     return 0;
 }
 
+/* As memmem, which first works through all of a long needle. Most are found by their
+ * first bytes. */
+static const char *
+find_bytes(const char *in, size_t room, const char *bytes, size_t size) {
+    size_t begin = size < SEARCH_BEGIN ? size : SEARCH_BEGIN;
+    for (int i = 0; i < SEARCH_TRIES && size > begin; i++) {
+        const char *found = memmem(in, room, bytes, begin);
+        if (!found || size > room - (size_t)(found - in))
+            return NULL;
+        if (memcmp(found, bytes, size) == 0)
+            return found;
+        room -= (size_t)(found + 1 - in);
+        in = found + 1;
+    }
+    return memmem(in, room, bytes, size);
+}
+
 static const char *
 search_payload(hfi_places *places, const hfi_array_view *view, size_t from) {
     size_t room = places->payload_size - from;
     if (!places->payload || places->searched > SEARCH_MOST || view->low_size > room)
         return NULL;
-    const char *found = memmem(places->payload + from, room, view->low, view->low_size);
+    const char *found =
+        find_bytes(places->payload + from, room, view->low, view->low_size);
     places->searched += found ? (size_t)(found - places->payload) - from : room;
     return found;
 }

@@ -64,7 +64,7 @@ static hf_status
 sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
     HFI_NEED(reterr, base, data || !size);
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
-    if (size > 65536)
+    if (size > HF_META_SIZE_MAX)
         return hf_error_set(reterr, HF_DECLINED, "its meta takes %zu bytes", size);
     if (size > sink->meta_room || !sink->meta) {
         char *meta = realloc(sink->meta, size + 64);

@@ -12,7 +12,8 @@
 #include "imported.h"
 #include "table_nodes.h"
 
-#define META_MOST 60000 /* of the 64 KiB that an entry's meta may have */
+/* The rest of an entry's meta is small. */
+#define TABLE_MOST (HF_META_SIZE_MAX - (64u << 10))
 
 /* Whether it may be a table of a library that is known, quickly. */
 static int
@@ -136,12 +137,12 @@ hfi_table_meta(hfi_places *places, PyObject *value) {
     msgpack_packer_init(&packer, &buffer, msgpack_sbuffer_write);
     PyObject *result = NULL;
     int done = put_table(&packer, places, table, 1) == 0;
-    if (done && buffer.size > META_MOST) { /* those of NumPy may still be mapped */
+    if (done && buffer.size > TABLE_MOST) { /* those of NumPy may still be mapped */
         buffer.size = 0;
         done = put_table(&packer, places, table, 0) == 0;
     }
     if (done)
-        result = buffer.size <= META_MOST
+        result = buffer.size <= TABLE_MOST
                      ? PyBytes_FromStringAndSize(buffer.data, (Py_ssize_t)buffer.size)
                      : Py_NewRef(Py_None);
     else if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {

@@ -1,9 +1,9 @@
 /* table_nodes.c - columns in Arrow's form, for an entry's meta.
  *
- * shm_store/arrays/table_export.c says what a node is, and reads it. A column of Arrow
- * is looked at by the Arrow C stream interface, which exports pointers without a copy;
- * one of pandas is described by its library, as arrays of NumPy. Their memory is found
- * in the encoding as that of arrays is (array_place.c).
+ * shm_store/arrays/table_node.h says what a node is. A column of Arrow is looked at by the
+ * Arrow C stream interface, which exports pointers without a copy: an array for each
+ * chunk, and each has a node. One of pandas is described by its library, as arrays of
+ * NumPy. Their memory is found in the encoding as that of arrays is (array_place.c).
  *
  * A column that has no such form, or whose memory isn't in the entry, gets a text that
  * says why instead of a node.
@@ -11,6 +11,7 @@
 #include "table_nodes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "arrays/arrow_format.h"
@@ -148,29 +149,81 @@ put_array(writer *to, const struct ArrowSchema *schema, const struct ArrowArray 
     return 0;
 }
 
-/* The only array of a stream that has elements, or an empty one. 1; 0: there is none;
- * -1: there are several. */
+/* What a stream gives: a column or a table, in chunks. */
+typedef struct chunks {
+    PyObject *capsule;
+    struct ArrowSchema schema;
+    struct ArrowArray *arrays; /* those that have elements */
+    size_t count, room;
+} chunks;
+
 static int
-take_only(writer *to, struct ArrowArrayStream *stream, struct ArrowArray *ret_array) {
-    struct ArrowArray next = {.release = NULL};
-    ret_array->release = NULL;
+add_chunk(chunks *to, const struct ArrowArray *array) {
+    if (to->count == to->room) {
+        size_t room = to->room * 2 + 1;
+        struct ArrowArray *arrays = realloc(to->arrays, room * sizeof *arrays);
+        if (!arrays)
+            return -1;
+        to->arrays = arrays;
+        to->room = room;
+    }
+    to->arrays[to->count++] = *array;
+    return 0;
+}
+
+/* Take all arrays of what the object exports. To be finished in both cases. */
+static int
+chunks_init(chunks *ret_chunks, writer *to, PyObject *what) {
+    *ret_chunks = (chunks){.schema = {.release = NULL}};
+    ret_chunks->capsule = PyObject_CallMethod(what, "__arrow_c_stream__", NULL);
+    struct ArrowArrayStream *stream =
+        ret_chunks->capsule
+            ? PyCapsule_GetPointer(ret_chunks->capsule, "arrow_array_stream")
+            : NULL;
+    if (!stream || stream->get_schema(stream, &ret_chunks->schema) != 0)
+        return fail_node(to, "its library can't export it");
     for (;;) {
+        struct ArrowArray next = {.release = NULL};
         if (stream->get_next(stream, &next) != 0)
             return fail_node(to, "its library can't export it");
         if (!next.release)
-            return ret_array->release != NULL;
-        if (next.length && ret_array->release && ret_array->length) {
-            next.release(&next);
-            return fail_node(to, "it is in several chunks: join them first");
-        }
-        if (!ret_array->release || next.length) {
-            if (ret_array->release)
-                ret_array->release(ret_array);
-            *ret_array = next;
-        } else {
-            next.release(&next);
-        }
+            return 0;
+        if (next.length && add_chunk(ret_chunks, &next) == 0)
+            continue;
+        int is_empty = next.length == 0;
+        next.release(&next);
+        if (!is_empty)
+            return fail_node(to, "no memory to describe it");
     }
+}
+
+static void
+chunks_fini(chunks *of) {
+    for (size_t i = 0; i < of->count; i++)
+        of->arrays[i].release(&of->arrays[i]);
+    free(of->arrays);
+    if (of->schema.release)
+        of->schema.release(&of->schema);
+    Py_XDECREF(of->capsule);
+}
+
+/* A node of all chunks, or of the child of each. `child`: -1 for the chunks themselves. */
+static int
+put_chunks(writer *to, const chunks *of, int64_t child, const char *name) {
+    const struct ArrowSchema *schema =
+        child < 0 ? &of->schema : of->schema.children[child];
+    if (of->count == 0)
+        return put_array(to, schema, NULL, name);
+    if (of->count > 1)
+        msgpack_pack_array(&to->packer, of->count);
+    for (size_t i = 0; i < of->count; i++) {
+        const struct ArrowArray *array = &of->arrays[i];
+        if (child >= 0 && array->offset)
+            return fail_node(to, "its library can't export it");
+        if (put_array(to, schema, child < 0 ? array : array->children[child], name) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- columns of pandas ------------------------------------------------------------ */
@@ -229,13 +282,6 @@ put_described(writer *to, PyObject *what, const char *name) {
 
 /* ---- the list --------------------------------------------------------------------- */
 
-static struct ArrowArrayStream *
-stream_of(PyObject *what, PyObject **ret_capsule) {
-    *ret_capsule = PyObject_CallMethod(what, "__arrow_c_stream__", NULL);
-    return *ret_capsule ? PyCapsule_GetPointer(*ret_capsule, "arrow_array_stream")
-                        : NULL;
-}
-
 /* A text that says why not, a description, or what exports one column. */
 static int
 put_what(writer *to, PyObject *what, const char *name) {
@@ -245,19 +291,9 @@ put_what(writer *to, PyObject *what, const char *name) {
         const char *text = PyUnicode_AsUTF8(what);
         return fail_node(to, text ? text : "its type");
     }
-    PyObject *capsule;
-    struct ArrowSchema schema = {.release = NULL};
-    struct ArrowArray array = {.release = NULL};
-    struct ArrowArrayStream *stream = stream_of(what, &capsule);
-    int has = stream && stream->get_schema(stream, &schema) == 0
-                  ? take_only(to, stream, &array)
-                  : fail_node(to, "its library can't export it");
-    int failed = has < 0 || put_array(to, &schema, has ? &array : NULL, name) < 0;
-    if (array.release)
-        array.release(&array);
-    if (schema.release)
-        schema.release(&schema);
-    Py_XDECREF(capsule);
+    chunks all;
+    int failed = chunks_init(&all, to, what) < 0 || put_chunks(to, &all, -1, name) < 0;
+    chunks_fini(&all);
     return failed ? -1 : 0;
 }
 
@@ -282,35 +318,22 @@ put_result(msgpack_packer *to, writer *node, int64_t column, int failed) {
     }
 }
 
-/* Columns of a table that exports them as a struct, in this order. */
+/* Columns of a table that exports them as structs, in this order. */
 static void
 put_struct(msgpack_packer *to, writer *node, PyObject *columns, PyObject *table) {
-    PyObject *capsule;
-    struct ArrowSchema schema = {.release = NULL};
-    struct ArrowArray array = {.release = NULL};
-    struct ArrowArrayStream *stream = stream_of(table, &capsule);
-    int has = stream && stream->get_schema(stream, &schema) == 0
-                  ? take_only(node, stream, &array)
-                  : fail_node(node, "its library can't export it");
+    chunks all;
+    int has = chunks_init(&all, node, table) == 0;
     char why[sizeof node->why];
     memcpy(why, node->why, sizeof why);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(columns); i++) {
         int64_t column = PyLong_AsLongLong(PyList_GET_ITEM(columns, i));
-        int failed = has < 0 || i >= schema.n_children;
+        int is_there = has && i < all.schema.n_children;
         writer_clear(node);
         memcpy(node->why, why, sizeof why);
-        if (!failed && has && array.offset)
-            failed = fail_node(node, "its library can't export it") < 0;
-        if (!failed)
-            failed = put_array(node, schema.children[i], has ? array.children[i] : NULL,
-                               NULL) < 0;
-        put_result(to, node, column, failed);
+        put_result(to, node, column,
+                   !is_there || put_chunks(node, &all, (int64_t)i, NULL) < 0);
     }
-    if (array.release)
-        array.release(&array);
-    if (schema.release)
-        schema.release(&schema);
-    Py_XDECREF(capsule);
+    chunks_fini(&all);
 }
 
 /* (columns, what, name or None): a list of columns of a whole table, or one column. */

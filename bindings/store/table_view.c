@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "array_view.h"
+#include "arrays/arrow_format.h"
 #include "arrays/arrow_nodes.h"
 #include "arrow_stream.h"
 #include "names.h"
@@ -24,39 +25,6 @@ typedef struct table_object {
 static table_object *
 as_table(PyObject *self) {
     return (table_object *)self;
-}
-
-/* ---- copies of structs, for one consumer each ------------------------------------- */
-
-static int
-copy_schema(const struct ArrowSchema *from, struct ArrowSchema *ret_copy) {
-    if (hfi_arrow_schema_init(ret_copy, from->format, strlen(from->format), from->name,
-                              strlen(from->name), (size_t)from->n_children,
-                              from->dictionary != NULL) < 0)
-        return -1;
-    ret_copy->flags = from->flags;
-    for (int64_t i = 0; i < from->n_children; i++)
-        if (copy_schema(from->children[i], ret_copy->children[i]) < 0)
-            return -1;
-    return from->dictionary ? copy_schema(from->dictionary, ret_copy->dictionary) : 0;
-}
-
-static int
-copy_array(const struct ArrowArray *from, struct ArrowArray *ret_copy) {
-    struct ArrowArray *copy = ret_copy;
-    if (hfi_arrow_array_init(copy, from->private_data, (size_t)from->n_buffers,
-                             (size_t)from->n_children, from->dictionary != NULL) < 0)
-        return -1;
-    copy->length = from->length;
-    copy->null_count = from->null_count;
-    copy->offset = from->offset;
-    if (from->n_buffers)
-        memcpy(copy->buffers, from->buffers,
-               (size_t)from->n_buffers * sizeof *copy->buffers);
-    for (int64_t i = 0; i < from->n_children; i++)
-        if (copy_array(from->children[i], copy->children[i]) < 0)
-            return -1;
-    return from->dictionary ? copy_array(from->dictionary, copy->dictionary) : 0;
 }
 
 /* ---- capsules ---------------------------------------------------------------------- */
@@ -79,7 +47,7 @@ static PyObject *
 new_schema(const struct ArrowSchema *from) {
     struct ArrowSchema *schema = calloc(1, sizeof *schema);
     PyObject *capsule = NULL;
-    if (!schema || copy_schema(from, schema) < 0)
+    if (!schema || hfi_arrow_schema_copy(from, schema) < 0)
         PyErr_NoMemory();
     else
         capsule = PyCapsule_New(schema, "arrow_schema", free_schema);
@@ -94,7 +62,7 @@ static PyObject *
 new_array(const struct ArrowArray *from) {
     struct ArrowArray *array = calloc(1, sizeof *array);
     PyObject *capsule = NULL;
-    if (!array || copy_array(from, array) < 0)
+    if (!array || hfi_arrow_array_copy(from, array) < 0)
         PyErr_NoMemory();
     else
         capsule = PyCapsule_New(array, "arrow_array", free_array);
@@ -116,7 +84,7 @@ static int
 stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *ret_schema) {
     parts *from = stream->private_data;
     *ret_schema = (struct ArrowSchema){.release = NULL};
-    if (copy_schema(&from->schema, ret_schema) == 0)
+    if (hfi_arrow_schema_copy(&from->schema, ret_schema) == 0)
         return 0;
     hfi_arrow_schema_release(ret_schema);
     return ENOMEM;
@@ -169,8 +137,9 @@ table_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
     struct ArrowArrayStream *stream = calloc(1, sizeof *stream);
     parts *own = calloc(1, sizeof *own);
     PyObject *capsule = NULL;
-    if (!stream || !own || copy_schema(&as_table(self)->schema, &own->schema) < 0 ||
-        copy_array(&as_table(self)->array, &own->array) < 0) {
+    if (!stream || !own ||
+        hfi_arrow_schema_copy(&as_table(self)->schema, &own->schema) < 0 ||
+        hfi_arrow_array_copy(&as_table(self)->array, &own->array) < 0) {
         PyErr_NoMemory();
     } else {
         *stream = (struct ArrowArrayStream){stream_schema, stream_next, stream_error,
@@ -230,26 +199,18 @@ table_num_rows(PyObject *self, void *Py_UNUSED(closure)) {
 static int
 describe_column(const struct ArrowSchema *schema, const struct ArrowArray *array,
                 hf_array *ret_array) {
-    static const char formats[] = "cCsSiIlLefg", kinds[] = "iuiuiuiufff";
-    static const unsigned char widths[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8};
-    const uint16_t probe = 1;
-    const char *format = schema->format, *found = strchr(formats, format[0]);
-    if (!found || format[1] || array->dictionary)
+    const char *format = schema->format;
+    *ret_array = (hf_array){
+        .struct_size = sizeof *ret_array, .dimensions = 1, .shape = {array->length}};
+    if (strlen(format) != 1 || format[0] == 'b' || array->dictionary ||
+        hfi_arrow_format_head(format, 1, ret_array) < 0)
         return 0;
     const unsigned char *valid = array->buffers[0];
     for (int64_t i = array->offset; valid && i < array->offset + array->length; i++)
         if (!(valid[i / 8] >> (i % 8) & 1))
             return 0;
-    uint32_t width = widths[found - formats];
-    char native = *(const unsigned char *)&probe ? '<' : '>';
-    *ret_array = (hf_array){.struct_size = sizeof *ret_array,
-                            .kind = kinds[found - formats],
-                            .byte_order = width > 1 ? native : '|',
-                            .itemsize = width,
-                            .dimensions = 1,
-                            .shape = {array->length},
-                            .strides = {width}};
-    ret_array->data = (char *)(uintptr_t)array->buffers[1] + array->offset * width;
+    ret_array->data = (char *)(uintptr_t)array->buffers[1] +
+                      (uint64_t)array->offset * ret_array->itemsize;
     return 1;
 }
 
@@ -275,7 +236,7 @@ table_column(PyObject *self, PyObject *name) {
                             "missing values; __arrow_c_stream__ has it",
                             text, schema->format);
     struct ArrowArray owner = {.release = NULL};
-    if (copy_array(table->array.children[at], &owner) < 0) {
+    if (hfi_arrow_array_copy(table->array.children[at], &owner) < 0) {
         hfi_arrow_array_release(&owner);
         return PyErr_NoMemory();
     }

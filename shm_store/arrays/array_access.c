@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "array_access.h"
+#include "arrow_nodes.h"
 #include "base/argument.h"
 #include "base/struct_size.h"
 
@@ -22,6 +23,7 @@ typedef struct memory {
     hf_region *valid;
     void *copy;
     void *valid_copy;
+    struct ArrowArray arrow; /* a column's, that has all of it */
 } memory;
 
 /* ---- reading --------------------------------------------------------------------- */
@@ -49,6 +51,7 @@ memory_free(memory *own) {
     hf_region_release(own->valid);
     free(own->copy);
     free(own->valid_copy);
+    hfi_arrow_array_release(&own->arrow);
     free(own);
 }
 
@@ -114,6 +117,20 @@ hfi_array_open(hf_snapshot *snapshot, const hf_entry *entry, hf_array *array,
     array->data = data;
     array->valid = (unsigned char *)first_bits;
     array->region = own->region;
+    array->internal = own;
+    hfi_struct_write(ret_array, array, sizeof *array);
+    return HF_OK;
+}
+
+hf_status
+hfi_array_give_consume(hf_array *array, struct ArrowArray *arrow, hf_array *ret_array,
+                       hf_error *reterr) {
+    memory *own = calloc(1, sizeof *own);
+    if (!own) {
+        arrow->release(arrow);
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for an array");
+    }
+    own->arrow = *arrow;
     array->internal = own;
     hfi_struct_write(ret_array, array, sizeof *array);
     return HF_OK;

@@ -14,6 +14,11 @@ HF_CHECK hf_status hfi_array_open(hf_snapshot *snapshot, const hf_entry *entry,
                                   const hfi_memory_place *valid, hf_array *ret_array,
                                   hf_error *reterr);
 
+/* Give out `array`, whose memory is that of `arrow`, which it owns from then on.
+ * HF_E_NOMEM. */
+HF_CHECK hf_status hfi_array_give_consume(hf_array *array, struct ArrowArray *arrow,
+                                          hf_array *ret_array, hf_error *reterr);
+
 /* The entry that has the memory of a member. HF_E_CORRUPT. */
 HF_CHECK hf_status hfi_array_group(hf_snapshot *snapshot, const hfi_item *group,
                                    hf_entry *ret_entry, hf_error *reterr);

@@ -112,6 +112,72 @@ hfi_arrow_format_read(const char *text, size_t size, hfi_arrow_format *ret_forma
     return 0;
 }
 
+/* ---- types of NumPy --------------------------------------------------------------- */
+
+static const char number_letters[] = "cCsSiIlLefgb", number_kinds[] = "iuiuiuiufffb";
+static const unsigned char number_sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8, 1};
+static const char units[] = "smun"; /* seconds, and parts of them */
+
+static char
+native_order(void) {
+    const uint16_t probe = 1;
+    return *(const unsigned char *)&probe ? '<' : '>';
+}
+
+int
+hfi_arrow_format_head(const char *text, size_t size, hf_array *ret_head) {
+    hf_array *head = ret_head;
+    const char *letter = size == 1 ? strchr(number_letters, text[0]) : NULL;
+    int is_duration = size == 3 && memcmp(text, "tD", 2) == 0;
+    int is_time = size == 4 && memcmp(text, "ts", 2) == 0 && text[3] == ':';
+    head->kind = 'O';
+    head->byte_order = '|';
+    head->itemsize = 0;
+    memset(head->unit, 0, sizeof head->unit);
+    if (letter && *letter) {
+        head->kind = number_kinds[letter - number_letters];
+        head->itemsize = number_sizes[letter - number_letters];
+    } else if ((is_duration || is_time) && text[2] && strchr(units, text[2])) {
+        head->kind = is_time ? 'M' : 'm';
+        head->itemsize = 8;
+        head->unit[0] = text[2];
+        if (text[2] != 's')
+            head->unit[1] = 's';
+    } else {
+        return -1;
+    }
+    if (head->itemsize > 1)
+        head->byte_order = native_order();
+    head->strides[0] = head->itemsize;
+    return 0;
+}
+
+int
+hfi_arrow_format_of(const hf_array *head, char ret_text[HFI_ARROW_NUMBER_SIZE]) {
+    if (head->byte_order != '|' && head->byte_order != native_order())
+        return -1;
+    if (head->kind == 'M' || head->kind == 'm') {
+        const char *unit = head->unit;
+        if (!unit[0] || !strchr(units, unit[0]) ||
+            strcmp(unit + 1, unit[0] == 's' ? "" : "s") != 0)
+            return -1;
+        int is_time = head->kind == 'M';
+        const char text[] = {'t', is_time ? 's' : 'D', unit[0], is_time ? ':' : '\0',
+                             '\0'};
+        memcpy(ret_text, text, sizeof text);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof number_sizes; i++)
+        if (number_kinds[i] == head->kind && number_sizes[i] == head->itemsize) {
+            ret_text[0] = number_letters[i];
+            ret_text[1] = '\0';
+            return 0;
+        }
+    return -1;
+}
+
+/* ---- buffers ---------------------------------------------------------------------- */
+
 int
 hfi_arrow_buffer_size(const hfi_arrow_format *format, uint32_t index, uint64_t count,
                       uint64_t *ret_size) {

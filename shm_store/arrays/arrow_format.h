@@ -6,8 +6,7 @@
 #ifndef HFI_ARROW_FORMAT_H
 #define HFI_ARROW_FORMAT_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "holdfast/array.h"
 
 typedef enum hfi_arrow_kind {
     HFI_ARROW_NULL,
@@ -31,6 +30,14 @@ typedef struct hfi_arrow_format {
 
 /* -1: unknown, or none that we export (unions, run ends, views of lists). */
 int hfi_arrow_format_read(const char *text, size_t size, hfi_arrow_format *ret_format);
+
+/* The type of NumPy's that has the same elements: of numbers, of times and durations
+ * without a zone; and bools, which have a byte each there. Kind, byte order, unit, itemsize
+ * and stride of the head are set. -1: there is none, and the kind is 'O'. */
+int hfi_arrow_format_head(const char *text, size_t size, hf_array *ret_head);
+/* The format of such a type. -1: it has none. */
+#define HFI_ARROW_NUMBER_SIZE 5
+int hfi_arrow_format_of(const hf_array *head, char ret_text[HFI_ARROW_NUMBER_SIZE]);
 
 /* How many bytes buffer `index` (0 or 1) has for `count` elements. -1: too many. */
 int hfi_arrow_buffer_size(const hfi_arrow_format *format, uint32_t index,

@@ -12,9 +12,11 @@
 
 /* ---- memory ----------------------------------------------------------------------- */
 
+enum { ALIGNMENT = 64 }; /* as Arrow advises */
+
+/* What is given out lies behind it, at the next multiple of the alignment. */
 typedef struct block {
     struct block *next;
-    _Alignas(64) char bytes[];
 } block;
 
 struct hfi_arrow_memory {
@@ -64,19 +66,30 @@ hfi_arrow_memory_region(hfi_arrow_memory *memory, uint32_t buffer) {
     return &memory->regions[buffer];
 }
 
+hf_region *
+hfi_arrow_memory_region_at(const hfi_arrow_memory *memory, const void *address) {
+    for (uint32_t i = 0; i < memory->buffer_count; i++) {
+        hf_region *region = memory->regions[i];
+        uintptr_t start = region ? (uintptr_t)hf_region_address(region) : 0;
+        if (region && (uintptr_t)address >= start &&
+            (uintptr_t)address - start < hf_region_size(region))
+            return region;
+    }
+    return NULL;
+}
+
 void *
 hfi_arrow_memory_add(hfi_arrow_memory *memory, size_t size) {
     size_t whole;
-    if (__builtin_add_overflow(size, 2 * sizeof(block), &whole))
+    if (__builtin_add_overflow(size, sizeof(block) + ALIGNMENT, &whole))
         return NULL;
-    whole -= whole % sizeof(block);
-    block *added = aligned_alloc(_Alignof(block), whole);
+    block *added = calloc(1, whole);
     if (!added)
         return NULL;
-    memset(added, 0, whole);
     added->next = memory->blocks;
     memory->blocks = added;
-    return added->bytes;
+    char *bytes = (char *)(added + 1);
+    return bytes + (0 - (uintptr_t)bytes) % ALIGNMENT;
 }
 
 /* ---- schemas ---------------------------------------------------------------------- */
@@ -125,6 +138,34 @@ hfi_arrow_schema_init(struct ArrowSchema *ret_schema, const char *format,
     return 0;
 }
 
+int
+hfi_arrow_schema_copy(const struct ArrowSchema *from, struct ArrowSchema *ret_copy) {
+    if (hfi_arrow_schema_init(ret_copy, from->format, strlen(from->format), from->name,
+                              strlen(from->name), (size_t)from->n_children,
+                              from->dictionary != NULL) < 0)
+        return -1;
+    ret_copy->flags = from->flags;
+    for (int64_t i = 0; i < from->n_children; i++)
+        if (hfi_arrow_schema_copy(from->children[i], ret_copy->children[i]) < 0)
+            return -1;
+    return from->dictionary
+               ? hfi_arrow_schema_copy(from->dictionary, ret_copy->dictionary)
+               : 0;
+}
+
+int
+hfi_arrow_schema_is_same(const struct ArrowSchema *one,
+                         const struct ArrowSchema *other) {
+    int same = one->flags == other->flags && one->n_children == other->n_children &&
+               !one->dictionary == !other->dictionary &&
+               strcmp(one->format, other->format) == 0 &&
+               strcmp(one->name, other->name) == 0;
+    for (int64_t i = 0; same && i < one->n_children; i++)
+        same = hfi_arrow_schema_is_same(one->children[i], other->children[i]);
+    return same && (!one->dictionary ||
+                    hfi_arrow_schema_is_same(one->dictionary, other->dictionary));
+}
+
 /* ---- arrays ----------------------------------------------------------------------- */
 
 void
@@ -165,4 +206,23 @@ hfi_arrow_array_init(struct ArrowArray *ret_array, hfi_arrow_memory *memory,
         if (!(array->children[array->n_children] = calloc(1, sizeof *array)))
             return -1;
     return 0;
+}
+
+int
+hfi_arrow_array_copy(const struct ArrowArray *from, struct ArrowArray *ret_copy) {
+    struct ArrowArray *copy = ret_copy;
+    if (hfi_arrow_array_init(copy, from->private_data, (size_t)from->n_buffers,
+                             (size_t)from->n_children, from->dictionary != NULL) < 0)
+        return -1;
+    copy->length = from->length;
+    copy->null_count = from->null_count;
+    copy->offset = from->offset;
+    if (from->n_buffers)
+        memcpy(copy->buffers, from->buffers,
+               (size_t)from->n_buffers * sizeof *copy->buffers);
+    for (int64_t i = 0; i < from->n_children; i++)
+        if (hfi_arrow_array_copy(from->children[i], copy->children[i]) < 0)
+            return -1;
+    return from->dictionary ? hfi_arrow_array_copy(from->dictionary, copy->dictionary)
+                            : 0;
 }

@@ -19,6 +19,9 @@ void hfi_arrow_memory_finally(hfi_arrow_memory *memory, void (*call)(void *),
                               void *context);
 /* Where the region of a buffer is kept, NULL until it is mapped. */
 hf_region **hfi_arrow_memory_region(hfi_arrow_memory *memory, uint32_t buffer);
+/* The region in which the address is, borrowed. NULL: none. */
+hf_region *hfi_arrow_memory_region_at(const hfi_arrow_memory *memory,
+                                      const void *address);
 /* `size` bytes of zeros, which the memory owns. NULL: no memory. */
 void *hfi_arrow_memory_add(hfi_arrow_memory *memory, size_t size);
 
@@ -29,6 +32,14 @@ int hfi_arrow_schema_init(struct ArrowSchema *ret_schema, const char *format,
                           size_t children, int has_dictionary);
 int hfi_arrow_array_init(struct ArrowArray *ret_array, hfi_arrow_memory *memory,
                          size_t buffers, size_t children, int has_dictionary);
+
+/* The same once more, with a use of the same memory. The caller releases `ret_copy`, on
+ * failure too. -1: no memory. */
+int hfi_arrow_schema_copy(const struct ArrowSchema *from, struct ArrowSchema *ret_copy);
+int hfi_arrow_array_copy(const struct ArrowArray *from, struct ArrowArray *ret_copy);
+/* Whether they are of one type, with the same names. */
+int hfi_arrow_schema_is_same(const struct ArrowSchema *one,
+                             const struct ArrowSchema *other);
 
 /* By its callback, unless it was released. */
 void hfi_arrow_schema_release(struct ArrowSchema *schema);

@@ -1,4 +1,4 @@
-/* table_access.h - finding a table and its columns in an entry.
+/* table_access.h - finding a table in an entry.
  *
  * Threads: as the snapshot that is passed.
  */
@@ -13,10 +13,5 @@
 HF_CHECK hf_status hfi_table_find(hf_snapshot *snapshot, const char *key,
                                   size_t key_size, hf_entry *ret_entry,
                                   hfi_table_layout *ret_layout, hf_error *reterr);
-
-/* Where the first element of a part's column is: `index` steps behind that of the part's
- * first one. -1: nowhere. */
-int hfi_table_column_place(const hfi_table_part *part, uint32_t index,
-                           hfi_memory_place *ret_place);
 
 #endif

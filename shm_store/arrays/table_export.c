@@ -1,36 +1,29 @@
 /* table_export.c - tables by the Arrow C data interface: hf_table_export.
  *
  * The meta says of a column that it is NumPy's memory (a part, table_layout.c), or it has
- * a node, which says what Arrow wants to know:
- *
- *   [format, name, flags, length, offset, missing, places, children, dictionary]
- *
- * `name` is nil for a column of the table. `missing` is hfi_arrow_missing. `places` has
- * three numbers for each buffer: the entry's buffer or nil for the payload, the offset,
- * and the bytes, 0 for a buffer that isn't there. The sizes behind the buffers of views
- * are left out. `dictionary` is nil or a node. Instead of a node there may be a text: why
- * the column has no such form.
+ * a node, which says what Arrow wants to know (table_node.h), or one for each of its
+ * chunks.
  *
  * Columns are mapped, and all of those in one buffer by one mapping. Copied are small
  * ones, that lie in the payload; NumPy's bools, which have a byte each; columns whose
- * elements don't lie side by side or aligned; and bits of validity, if missing elements
- * are said in another way.
+ * elements don't lie side by side or aligned; bits of validity, if missing elements are
+ * said in another way; and columns in several chunks, which are joined.
  */
+#include "table_export.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "array_access.h"
-#include "arrow_nodes.h"
+#include "arrow_join.h"
 #include "arrow_values.h"
 #include "base/argument.h"
 #include "table_access.h"
-
-enum { DEPTH_MAX = 40, NODE_ITEMS = 9 };
+#include "table_node.h"
 
 typedef struct export {
     hf_snapshot *snapshot;
-    hf_entry entry;
-    hfi_table_layout layout;
+    const hf_entry *entry;
+    const hfi_table_layout *layout;
     hfi_arrow_memory *memory;
     const char *column; /* that is exported; for messages */
     size_t column_size;
@@ -66,17 +59,17 @@ report_corrupt(export *to, const char *why) {
 static hf_status
 find_bytes(export *to, hfi_memory_place place, uint64_t size, uint32_t align,
            const void **ret_bytes) {
-    const char *data = to->entry.payload;
-    uint64_t room = to->entry.payload_size;
+    const char *data = to->entry->payload;
+    uint64_t room = to->entry->payload_size;
     int is_mapped = place.buffer != HFI_ARRAY_NO_BUFFER;
     if (is_mapped) {
-        if (place.buffer >= to->entry.buffer_count)
+        if (place.buffer >= to->entry->buffer_count)
             return report_corrupt(to, "it has no such buffer");
         uint32_t index = (uint32_t)place.buffer;
         hf_region **region = hfi_arrow_memory_region(to->memory, index);
-        hf_status status = *region ? HF_OK
-                                   : hf_region_map(to->snapshot, &to->entry, index,
-                                                   region, to->reterr);
+        hf_status status =
+            *region ? HF_OK
+                    : hf_region_map(to->snapshot, to->entry, index, region, to->reterr);
         if (status != HF_OK)
             return status;
         data = hf_region_address(*region);
@@ -137,47 +130,6 @@ add_bits_of_bytes(export *to, const unsigned char *bytes, uint64_t count,
 
 /* ---- columns of NumPy ----------------------------------------------------------- */
 
-/* Arrow's format of elements that are numbers or times. NULL: it has none. */
-static const char *
-format_of(const hf_array *head, char *ret_text, size_t room) {
-    static const char integers[] = "csil", unsigned_integers[] = "CSIL",
-                      floats[] = " efg";
-    const uint16_t probe = 1;
-    char native = *(const unsigned char *)&probe ? '<' : '>';
-    unsigned log = head->itemsize == 1   ? 0
-                   : head->itemsize == 2 ? 1
-                   : head->itemsize == 4 ? 2
-                   : head->itemsize == 8 ? 3
-                                         : 4;
-    char one = 0;
-    if (log == 4 || (head->byte_order != '|' && head->byte_order != native))
-        return NULL;
-    if (head->kind == 'M' || head->kind == 'm') {
-        const char *unit = head->unit;
-        if (!unit[0] || !strchr("smun", unit[0]) ||
-            strcmp(unit + 1, unit[0] == 's' ? "" : "s") != 0)
-            return NULL;
-        int is_time = head->kind == 'M';
-        ret_text[0] = 't';
-        ret_text[1] = is_time ? 's' : 'D';
-        ret_text[2] = unit[0];
-        ret_text[3] = is_time ? ':' : '\0';
-        ret_text[4] = '\0';
-        return room > 4 ? ret_text : NULL;
-    }
-    if (head->kind == 'b')
-        one = 'b';
-    else if (head->kind == 'i')
-        one = integers[log];
-    else if (head->kind == 'u')
-        one = unsigned_integers[log];
-    else if (head->kind == 'f' && log)
-        one = floats[log];
-    ret_text[0] = one;
-    ret_text[1] = '\0';
-    return one ? ret_text : NULL;
-}
-
 /* A column's elements side by side, and those as Arrow wants them. */
 static hf_status
 take_elements(export *to, const hf_array *head, hfi_memory_place place,
@@ -214,27 +166,20 @@ take_elements(export *to, const hf_array *head, hfi_memory_place place,
 }
 
 static hf_status
-take_part(export *to, const hfi_table_column *column, struct ArrowSchema *schema,
-          struct ArrowArray *array) {
-    const hfi_table_part *part = &to->layout.parts[column->part];
-    const char *type = (const char *)part->type.data;
-    char text[8];
-    const char *format =
-        part->is_mapped ? format_of(&part->head, text, sizeof text) : NULL;
-    if (!format)
-        return decline_column(to, type, part->type.size);
+take_part(export *to, const hfi_table_column *column, const hfi_table_part *part,
+          struct ArrowSchema *schema, struct ArrowArray *array) {
+    char format[HFI_ARROW_NUMBER_SIZE];
+    if (!part->is_mapped || hfi_arrow_format_of(&part->head, format) < 0)
+        return decline_column(to, (const char *)part->type.data, part->type.size);
     if (hfi_arrow_schema_init(schema, format, strlen(format), column->name,
                               column->size, 0, 0) < 0 ||
         hfi_arrow_array_init(array, to->memory, 2, 0, 0) < 0)
         return no_memory(to);
-    hfi_memory_place place;
-    if (hfi_table_column_place(part, column->index, &place) < 0)
-        return report_corrupt(to, "it is nowhere");
-    array->length = to->layout.rows;
-    hf_status status = take_elements(to, &part->head, place, array);
+    array->length = to->layout->rows;
+    hf_status status = take_elements(to, &part->head, part->place, array);
     if (status != HF_OK || !part->has_valid)
         return status;
-    uint64_t rows = (uint64_t)to->layout.rows;
+    uint64_t rows = (uint64_t)to->layout->rows;
     array->null_count = -1;
     return find_bytes(to, part->valid, rows / 8 + (rows % 8 != 0), 1,
                       &array->buffers[0]);
@@ -242,79 +187,10 @@ take_part(export *to, const hfi_table_column *column, struct ArrowSchema *schema
 
 /* ---- nodes ----------------------------------------------------------------------- */
 
-typedef struct node {
-    hfi_item format, name;
-    int64_t flags, length, offset, missing;
-    size_t place_count;    /* buffers */
-    hfi_unpacker places;   /* behind the head of the list */
-    hfi_unpacker children; /* the same */
-    size_t child_count;
-    hfi_unpacker dictionary;
-    int has_dictionary;
-} node;
-
-/* Read a list's head, and pass over all of it. */
-static int
-take_list(hfi_unpacker *at, hfi_unpacker *ret_inside, size_t *ret_count) {
-    hfi_item item;
-    *ret_inside = *at;
-    if (hfi_unpacker_next(ret_inside, &item) != HF_OK || item.kind != HFI_ITEM_ARRAY ||
-        hfi_unpacker_skip(at, DEPTH_MAX) != HF_OK)
-        return -1;
-    *ret_count = item.size;
-    return 0;
-}
-
-static int
-take_integer(hfi_unpacker *at, int64_t most, int64_t *ret_number) {
-    hfi_item item;
-    if (hfi_unpacker_next(at, &item) != HF_OK || item.kind != HFI_ITEM_INT ||
-        item.as.i < 0 || item.as.i > most)
-        return -1;
-    *ret_number = item.as.i;
-    return 0;
-}
-
-static int
-read_node(hfi_unpacker *at, node *ret_node) {
-    node *to = ret_node;
-    hfi_item item;
-    size_t numbers = 0;
-    if (hfi_unpacker_next(at, &item) != HF_OK || item.kind != HFI_ITEM_ARRAY ||
-        item.size != NODE_ITEMS || hfi_unpacker_next(at, &to->format) != HF_OK ||
-        to->format.kind != HFI_ITEM_STR || hfi_unpacker_next(at, &to->name) != HF_OK ||
-        (to->name.kind != HFI_ITEM_STR && to->name.kind != HFI_ITEM_NIL) ||
-        take_integer(at, 7, &to->flags) < 0 ||
-        take_integer(at, INT64_MAX / 2, &to->length) < 0 ||
-        take_integer(at, INT64_MAX / 2, &to->offset) < 0 ||
-        take_integer(at, HFI_MISSING_KINDS - 1, &to->missing) < 0 ||
-        take_list(at, &to->places, &numbers) < 0 || numbers % 3 ||
-        take_list(at, &to->children, &to->child_count) < 0)
-        return -1;
-    to->place_count = numbers / 3;
-    to->dictionary = *at;
-    if (hfi_unpacker_skip(at, DEPTH_MAX) != HF_OK)
-        return -1;
-    to->has_dictionary = *to->dictionary.at != 0xc0; /* nil */
-    if (to->name.kind == HFI_ITEM_NIL)
-        to->name.size = 0;
-    return 0;
-}
-
-static int
-next_place(hfi_unpacker *at, hfi_memory_place *ret_place, uint64_t *ret_size) {
-    int64_t size;
-    if (hfi_table_take_place(at, ret_place) < 0 ||
-        take_integer(at, INT64_MAX, &size) < 0)
-        return -1;
-    *ret_size = (uint64_t)size;
-    return 0;
-}
-
 /* The buffers of a node. Without elements they may be empty, and then they are given out
  * as zeros. `sizes` has room for all of them. */
 static hf_status
-take_buffers(export *to, const node *from, const hfi_arrow_format *format,
+take_buffers(export *to, const hfi_table_node *from, const hfi_arrow_format *format,
              struct ArrowArray *array, uint64_t *sizes) {
     uint64_t count = (uint64_t)array->length + (uint64_t)array->offset;
     uint32_t width = format->width;
@@ -323,7 +199,7 @@ take_buffers(export *to, const node *from, const hfi_arrow_format *format,
     for (size_t i = 0; i < from->place_count; i++) {
         hfi_memory_place place;
         uint64_t needed = 0;
-        if (next_place(&places, &place, &sizes[i]) < 0 ||
+        if (hfi_table_node_place(&places, &place, &sizes[i]) < 0 ||
             (i < 2 && hfi_arrow_buffer_size(format, (uint32_t)i, count, &needed) < 0))
             return report_corrupt(to, "a buffer's place");
         if (i == 0 && from->missing == HFI_MISSING_BYTES)
@@ -355,7 +231,7 @@ take_buffers(export *to, const node *from, const hfi_arrow_format *format,
 
 /* Missing elements that are said in another way, and bools of a byte each. */
 static hf_status
-take_missing(export *to, const node *from, const hfi_arrow_format *format,
+take_missing(export *to, const hfi_table_node *from, const hfi_arrow_format *format,
              struct ArrowArray *array) {
     uint64_t count = (uint64_t)from->length;
     const unsigned char *mask = array->buffers[0];
@@ -379,7 +255,7 @@ take_missing(export *to, const node *from, const hfi_arrow_format *format,
 
 /* Whether the numbers of a node go together. */
 static int
-node_is_valid(const node *from, const hfi_arrow_format *format) {
+node_is_valid(const hfi_table_node *from, const hfi_arrow_format *format) {
     size_t least = format->buffers;
     int is_views = format->kind == HFI_ARROW_VIEWS;
     if (from->place_count < least || (!is_views && from->place_count > least) ||
@@ -388,6 +264,8 @@ node_is_valid(const node *from, const hfi_arrow_format *format) {
     if (from->has_dictionary && !format->is_index)
         return 0;
     switch (from->missing) {
+    case HFI_MISSING_BITS:
+        return 1;
     case HFI_MISSING_LOWEST:
         return format->kind == HFI_ARROW_FIXED && format->width == 8 && !from->offset;
     case HFI_MISSING_NEGATIVE:
@@ -396,7 +274,7 @@ node_is_valid(const node *from, const hfi_arrow_format *format) {
         return (format->kind == HFI_ARROW_FIXED || format->kind == HFI_ARROW_BITS) &&
                !from->offset;
     default:
-        return 1;
+        return 0;
     }
 }
 
@@ -405,8 +283,9 @@ static hf_status take_node(export *to, hfi_unpacker *at, const hfi_table_column 
                            struct ArrowArray *array);
 
 static hf_status
-fill_node(export *to, const node *from, const hfi_arrow_format *format, unsigned depth,
-          struct ArrowSchema *schema, struct ArrowArray *array, uint64_t *sizes) {
+fill_node(export *to, const hfi_table_node *from, const hfi_arrow_format *format,
+          unsigned depth, struct ArrowSchema *schema, struct ArrowArray *array,
+          uint64_t *sizes) {
     hfi_unpacker inside = from->children;
     array->length = from->length;
     array->offset = from->length ? from->offset : 0;
@@ -434,9 +313,9 @@ fill_node(export *to, const node *from, const hfi_arrow_format *format, unsigned
 static hf_status
 take_node(export *to, hfi_unpacker *at, const hfi_table_column *column, unsigned depth,
           struct ArrowSchema *schema, struct ArrowArray *array) {
-    node from;
+    hfi_table_node from;
     hfi_arrow_format format;
-    if (depth >= DEPTH_MAX || read_node(at, &from) < 0)
+    if (depth >= HFI_TABLE_DEPTH_MAX || hfi_table_node_read(at, &from) < 0)
         return report_corrupt(to, "a node");
     const char *name = column ? column->name : (const char *)from.name.data;
     size_t name_size = column ? column->size : from.name.size;
@@ -461,94 +340,113 @@ take_node(export *to, hfi_unpacker *at, const hfi_table_column *column, unsigned
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------- */
 
-/* Where the node or the text of each column is, NULL without; behind them that of the
- * index. HF_E_CORRUPT. */
+/* The nodes of a column's chunks, which are joined. All have the first one's type. */
 static hf_status
-find_nodes(export *to, const unsigned char **ret_nodes) {
-    hfi_unpacker at = to->layout.arrow;
-    hfi_item item;
-    int64_t column = 0;
-    if (at.at == at.end)
-        return HF_OK;
-    int failed = hfi_unpacker_next(&at, &item) != HF_OK;
-    if (!failed && item.kind == HFI_ITEM_NIL)
-        return hf_error_set(to->reterr, HF_DECLINED,
-                            "the table has too many columns for its description");
-    failed = failed || item.kind != HFI_ITEM_ARRAY || item.size % 2;
-    for (size_t i = 0; !failed && i < item.size / 2; i++) {
-        failed = take_integer(&at, to->layout.column_count, &column) < 0 ||
-                 ret_nodes[column];
-        if (failed)
-            break;
-        ret_nodes[column] = at.at;
-        failed = hfi_unpacker_skip(&at, DEPTH_MAX) != HF_OK;
+take_chunks(export *to, hfi_unpacker *at, const hfi_table_column *column, size_t count,
+            struct ArrowSchema *schema, struct ArrowArray *array) {
+    struct ArrowArray *chunks = calloc(count, sizeof *chunks);
+    uint64_t bits_max = 8 * (to->entry->payload_size + to->entry->buffer_bytes);
+    hf_status status = chunks ? HF_OK : no_memory(to);
+    const char *why = "";
+    for (size_t i = 0; status == HF_OK && i < count; i++) {
+        struct ArrowSchema own = {.release = NULL};
+        status = take_node(to, at, column, 0, i ? &own : schema, &chunks[i]);
+        if (status == HF_OK && i && !hfi_arrow_schema_is_same(schema, &own))
+            status = report_corrupt(to, "its chunks have different types");
+        hfi_arrow_schema_release(&own);
     }
-    return failed ? report_corrupt(to, "the list of nodes") : HF_OK;
+    if (status == HF_OK) {
+        status =
+            hfi_arrow_join(to->memory, schema, chunks, count, bits_max, array, &why);
+        if (status == HF_DECLINED)
+            status = decline_column(to, why, strlen(why));
+        else if (status == HF_E_NOMEM)
+            status = no_memory(to);
+    }
+    for (size_t i = 0; chunks && i < count; i++)
+        hfi_arrow_array_release(&chunks[i]);
+    free(chunks);
+    return status;
 }
 
+/* What stands for a column in Arrow's form. */
 static hf_status
-take_column(export *to, const hfi_table_column *column, const unsigned char *from,
-            struct ArrowSchema *schema, struct ArrowArray *array) {
-    hfi_unpacker at = {from, to->layout.arrow.end};
-    hfi_item item;
-    to->column = column ? column->name : "(the index)";
-    to->column_size = column ? column->size : strlen(to->column);
-    if (column && column->size && memchr(column->name, 0, column->size))
-        return decline_column(to, "a zero in its name", 18);
-    if (!from)
-        return take_part(to, column, schema, array);
-    hfi_unpacker peek = at;
-    if (hfi_unpacker_next(&peek, &item) != HF_OK)
+take_form(export *to, const hfi_table_column *column, struct ArrowSchema *schema,
+          struct ArrowArray *array) {
+    hfi_unpacker at = {column->node, to->layout->end};
+    const hfi_table_column *named = column->name ? column : NULL;
+    hfi_item text;
+    int64_t chunks = hfi_table_node_chunks(&at, &text);
+    if (chunks < 0)
         return report_corrupt(to, "a node");
-    if (item.kind == HFI_ITEM_STR)
-        return decline_column(to, (const char *)item.data, item.size);
-    hf_status status = take_node(to, &at, column, 0, schema, array);
-    if (status == HF_OK && array->length != to->layout.rows)
+    if (chunks == 0)
+        return decline_column(to, (const char *)text.data, text.size);
+    return chunks == 1 ? take_node(to, &at, named, 0, schema, array)
+                       : take_chunks(to, &at, named, (size_t)chunks, schema, array);
+}
+
+/* ---- the whole ------------------------------------------------------------------- */
+
+static hf_status
+take_column(export *to, const hfi_table_column *column, struct ArrowSchema *schema,
+            struct ArrowArray *array) {
+    hfi_table_part part;
+    to->column = column->name ? column->name : "(the index)";
+    to->column_size = column->name ? column->size : strlen(to->column);
+    if (column->size && memchr(column->name, 0, column->size))
+        return decline_column(to, "a zero in its name", 18);
+    hf_status status = HF_OK;
+    if (column->node)
+        status = take_form(to, column, schema, array);
+    else if ((status = hfi_table_part_of(to->layout, column, &part, to->reterr)) ==
+             HF_OK)
+        status = take_part(to, column, &part, schema, array);
+    else if (status == HF_NOT_FOUND)
+        status = decline_column(to, "it isn't described", 18);
+    if (status == HF_OK && array->length != to->layout->rows)
         status = report_corrupt(to, "its length isn't that of the table");
     return status;
 }
 
 static hf_status
 take_columns(export *to, struct ArrowSchema *schema, struct ArrowArray *array) {
-    uint32_t count = to->layout.column_count;
-    const unsigned char **nodes = calloc(count + 1, sizeof *nodes);
-    if (!nodes)
-        return no_memory(to);
-    hf_status status = find_nodes(to, nodes);
-    size_t all = count + (nodes[count] != NULL);
-    if (status == HF_OK && (hfi_arrow_schema_init(schema, "+s", 2, "", 0, all, 0) < 0 ||
-                            hfi_arrow_array_init(array, to->memory, 1, all, 0) < 0))
+    const hfi_table_layout *layout = to->layout;
+    size_t all = layout->column_count + (layout->has_index != 0);
+    if (layout->has_no_nodes)
+        return hf_error_set(to->reterr, HF_DECLINED,
+                            "the table's description would be too large");
+    hf_status status = HF_OK;
+    if (hfi_arrow_schema_init(schema, "+s", 2, "", 0, all, 0) < 0 ||
+        hfi_arrow_array_init(array, to->memory, 1, all, 0) < 0)
         status = no_memory(to);
     schema->flags = 0;
-    array->length = to->layout.rows;
+    array->length = layout->rows;
     for (size_t i = 0; status == HF_OK && i < all; i++)
-        status = take_column(to, i < count ? &to->layout.columns[i] : NULL, nodes[i],
-                             schema->children[i], array->children[i]);
-    free(nodes);
+        status = take_column(to, &layout->columns[i], schema->children[i],
+                             array->children[i]);
     return status;
 }
 
-hf_status
-hf_table_export(hf_snapshot *snapshot, const char *key, size_t key_size,
-                struct ArrowSchema *ret_schema, struct ArrowArray *ret_array,
-                hf_error *reterr) {
-    HFI_NEED(reterr, snapshot, key, ret_schema, ret_array);
+/* Export a column, or all of them if it is NULL. */
+static hf_status
+export_from(hf_snapshot *snapshot, const hf_entry *entry,
+            const hfi_table_layout *layout, const hfi_table_column *column,
+            struct ArrowSchema *ret_schema, struct ArrowArray *ret_array,
+            hf_error *reterr) {
     struct ArrowSchema schema = {.release = NULL};
     struct ArrowArray array = {.release = NULL};
     export to = {.snapshot = snapshot,
-                 .entry = {.struct_size = sizeof to.entry},
+                 .entry = entry,
+                 .layout = layout,
                  .column = "",
                  .reterr = reterr};
-    hf_status status =
-        hfi_table_find(snapshot, key, key_size, &to.entry, &to.layout, reterr);
-    if (status == HF_OK) {
-        to.memory = hfi_arrow_memory_create(to.entry.buffer_count);
-        status = to.memory ? take_columns(&to, &schema, &array) : no_memory(&to);
-    }
+    to.memory = hfi_arrow_memory_create(entry->buffer_count);
+    hf_status status = !to.memory ? no_memory(&to)
+                       : column   ? take_column(&to, column, &schema, &array)
+                                  : take_columns(&to, &schema, &array);
     hfi_arrow_memory_release(to.memory);
-    hfi_table_layout_fini(&to.layout);
     if (status != HF_OK) {
         hfi_arrow_schema_release(&schema);
         hfi_arrow_array_release(&array);
@@ -557,4 +455,30 @@ hf_table_export(hf_snapshot *snapshot, const char *key, size_t key_size,
     *ret_schema = schema;
     *ret_array = array;
     return HF_OK;
+}
+
+hf_status
+hfi_table_export_column(hf_snapshot *snapshot, const hf_entry *entry,
+                        const hfi_table_layout *layout, const hfi_table_column *column,
+                        struct ArrowArray *ret_array, hf_error *reterr) {
+    struct ArrowSchema schema = {.release = NULL};
+    hf_status status =
+        export_from(snapshot, entry, layout, column, &schema, ret_array, reterr);
+    hfi_arrow_schema_release(&schema);
+    return status;
+}
+
+hf_status
+hf_table_export(hf_snapshot *snapshot, const char *key, size_t key_size,
+                struct ArrowSchema *ret_schema, struct ArrowArray *ret_array,
+                hf_error *reterr) {
+    HFI_NEED(reterr, snapshot, key, ret_schema, ret_array);
+    hf_entry entry = {.struct_size = sizeof entry};
+    hfi_table_layout layout;
+    hf_status status = hfi_table_find(snapshot, key, key_size, &entry, &layout, reterr);
+    if (status == HF_OK)
+        status =
+            export_from(snapshot, &entry, &layout, NULL, ret_schema, ret_array, reterr);
+    hfi_table_layout_fini(&layout);
+    return status;
 }

@@ -1,19 +1,21 @@
 /* table_layout.c - what the meta of an entry says of a table.
  *
  * bindings/store/table_meta.c writes it: a list of the number of rows, the names of the
- * columns, the parts, and perhaps columns in Arrow's form (table_export.c). A part is a
- * list that begins with the places of its columns in the table. docs/formats.md says
- * what follows.
+ * columns, the parts, and perhaps columns in Arrow's form (table_node.h). A part is a list
+ * that begins with the places of its columns in the table. docs/formats.md says what
+ * follows.
  *
- * Checked is all that needs no memory: each column has one part and a name of its own, in
- * UTF-8. Offsets are compared with the memory when a column is mapped.
+ * Checked is all that needs no memory: each column has a part or a node, not two of one
+ * kind, and a name of its own, in UTF-8. Offsets are compared with the memory when a
+ * column is mapped.
  */
 #include "table_layout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_PART = UINT32_MAX, NEST_MAX = 64 };
+#include "arrow_format.h"
+#include "table_node.h"
 
 /* ---- names ------------------------------------------------------------------------ */
 
@@ -77,19 +79,11 @@ check_names(const hfi_table_layout *layout, hf_error *reterr) {
     return status;
 }
 
-/* ---- items ------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------- */
 
+/* Numbers that may be below 0. */
 static int
-take_list(hfi_unpacker *at, size_t *ret_size) {
-    hfi_item item;
-    if (hfi_unpacker_next(at, &item) != HF_OK || item.kind != HFI_ITEM_ARRAY)
-        return -1;
-    *ret_size = item.size;
-    return 0;
-}
-
-static int
-take_integer(hfi_unpacker *at, int64_t *ret_number) {
+take_signed(hfi_unpacker *at, int64_t *ret_number) {
     hfi_item item;
     if (hfi_unpacker_next(at, &item) != HF_OK || item.kind != HFI_ITEM_INT)
         return -1;
@@ -97,64 +91,86 @@ take_integer(hfi_unpacker *at, int64_t *ret_number) {
     return 0;
 }
 
-int
-hfi_table_take_place(hfi_unpacker *at, hfi_memory_place *ret_place) {
-    hfi_item item;
-    int64_t offset;
-    if (hfi_unpacker_next(at, &item) != HF_OK || take_integer(at, &offset) < 0 ||
-        offset < 0 ||
-        (item.kind != HFI_ITEM_NIL && (item.kind != HFI_ITEM_INT || item.as.i < 0)))
-        return -1;
-    ret_place->buffer =
-        item.kind == HFI_ITEM_NIL ? HFI_ARRAY_NO_BUFFER : (uint64_t)item.as.i;
-    ret_place->offset = (uint64_t)offset;
-    return 0;
-}
-
+/* The rest of a part behind its columns, of a list of `items`. `ret_step`: the bytes from
+ * a column to the next one. */
 static int
-take_columns(hfi_unpacker *at, hfi_table_layout *layout, uint32_t part, int is_one) {
-    size_t count = 0;
-    if (take_list(at, &count) < 0 || (is_one && count != 1))
-        return -1;
-    for (size_t i = 0; i < count; i++) {
-        int64_t number;
-        if (take_integer(at, &number) < 0 || number < 0 ||
-            number >= layout->column_count || layout->columns[number].part != NO_PART)
-            return -1;
-        layout->columns[number].part = part;
-        layout->columns[number].index = (uint32_t)i;
-    }
-    return 0;
-}
-
-static int
-take_part(hfi_unpacker *at, hfi_table_layout *layout, uint32_t number) {
-    hfi_table_part *part = &layout->parts[number];
+read_part(hfi_unpacker *at, uint32_t items, int64_t rows, hfi_table_part *ret_part,
+          int64_t *ret_step) {
+    hfi_table_part *part = ret_part;
     hf_array *head = &part->head;
-    size_t size = 0;
-    if (take_list(at, &size) < 0 || (size != 2 && size != 6 && size != 8) ||
-        take_columns(at, layout, number, size == 8) < 0 ||
-        hfi_unpacker_next(at, &part->type) != HF_OK || part->type.kind != HFI_ITEM_STR)
-        return -1;
     *head = (hf_array){.struct_size = sizeof *head,
                        .kind = 'O',
                        .byte_order = '|',
                        .dimensions = 1,
-                       .shape = {layout->rows}};
-    if (size == 2)
+                       .shape = {rows}};
+    part->is_mapped = items > 2;
+    part->has_valid = items == 8;
+    if (hfi_unpacker_next(at, &part->type) != HF_OK || part->type.kind != HFI_ITEM_STR)
+        return -1;
+    if (!part->is_mapped)
         return 0;
-    part->is_mapped = 1;
-    part->has_valid = size == 8;
     uint64_t before, bytes;
     return hfi_table_take_place(at, &part->place) < 0 ||
-                   take_integer(at, &head->strides[0]) < 0 ||
-                   take_integer(at, &part->step) < 0 ||
+                   take_signed(at, &head->strides[0]) < 0 ||
+                   take_signed(at, ret_step) < 0 ||
                    (part->has_valid && hfi_table_take_place(at, &part->valid) < 0) ||
                    hfi_array_type_read((const char *)part->type.data, part->type.size,
                                        head) != 0 ||
                    hfi_array_span(head, &before, &bytes) < 0
                ? -1
                : 0;
+}
+
+static int
+take_part(hfi_unpacker *at, hfi_table_layout *layout) {
+    hfi_table_part part;
+    size_t items = 0, count = 0;
+    int64_t step;
+    if (hfi_table_take_list(at, &items) < 0 || (items != 2 && items != 6 && items != 8))
+        return -1;
+    hfi_unpacker columns = *at;
+    if (hfi_table_take_list(&columns, &count) < 0 || (items == 8 && count != 1) ||
+        hfi_unpacker_skip(at, 1) != HF_OK)
+        return -1;
+    const unsigned char *rest = at->at;
+    for (size_t i = 0; i < count; i++) {
+        int64_t number;
+        if (hfi_table_take_integer(&columns, (int64_t)layout->column_count - 1,
+                                   &number) < 0 ||
+            layout->columns[number].part)
+            return -1;
+        layout->columns[number].part = rest;
+        layout->columns[number].part_items = (uint32_t)items;
+        layout->columns[number].index = (uint32_t)i;
+    }
+    return read_part(at, (uint32_t)items, layout->rows, &part, &step);
+}
+
+/* ---- nodes ------------------------------------------------------------------------- */
+
+/* The list of the places of columns, and of what says them in Arrow's form. The place
+ * behind the last one is that of the index. */
+static int
+take_nodes(hfi_unpacker *at, hfi_table_layout *layout) {
+    hfi_item item;
+    int64_t column;
+    if (hfi_unpacker_next(at, &item) != HF_OK)
+        return -1;
+    layout->has_no_nodes = item.kind == HFI_ITEM_NIL;
+    if (layout->has_no_nodes)
+        return 0;
+    if (item.kind != HFI_ITEM_ARRAY || item.size % 2)
+        return -1;
+    for (size_t i = 0; i < item.size / 2; i++) {
+        if (hfi_table_take_integer(at, layout->column_count, &column) < 0 ||
+            layout->columns[column].node)
+            return -1;
+        layout->columns[column].node = at->at;
+        if (hfi_unpacker_skip(at, HFI_TABLE_DEPTH_MAX) != HF_OK)
+            return -1;
+    }
+    layout->has_index = layout->columns[layout->column_count].node != NULL;
+    return 0;
 }
 
 /* ---- the whole ---------------------------------------------------------------------- */
@@ -164,58 +180,112 @@ take_names(hfi_unpacker *at, hfi_table_layout *layout, size_t count) {
     hfi_item item;
     for (size_t i = 0; i < count; i++) {
         if (hfi_unpacker_next(at, &item) != HF_OK || item.kind != HFI_ITEM_STR ||
-            !hfi_is_utf8(item.data, item.size))
+            item.size > UINT32_MAX || !hfi_is_utf8(item.data, item.size))
             return -1;
-        layout->columns[i] = (hfi_table_column){
-            .name = (const char *)item.data, .size = item.size, .part = NO_PART};
+        layout->columns[i].name = (const char *)item.data;
+        layout->columns[i].size = (uint32_t)item.size;
     }
     return 0;
+}
+
+static int
+columns_are_said(const hfi_table_layout *layout) {
+    for (uint32_t i = 0; i < layout->column_count; i++)
+        if (!layout->columns[i].part && !layout->columns[i].node &&
+            !layout->has_no_nodes)
+            return 0;
+    return 1;
 }
 
 static hf_status
 read_table(hfi_table_layout *layout, hfi_unpacker *at, hf_error *reterr) {
     size_t size = 0, count = 0;
-    if (take_list(at, &size) < 0 || (size != 3 && size != 4) ||
-        take_integer(at, &layout->rows) < 0 || layout->rows < 0 ||
-        take_list(at, &count) < 0)
+    if (hfi_table_take_list(at, &size) < 0 || (size != 3 && size != 4) ||
+        hfi_table_take_integer(at, INT64_MAX, &layout->rows) < 0 ||
+        hfi_table_take_list(at, &count) < 0 || count >= UINT32_MAX ||
+        count > (size_t)(at->end - at->at) / 2) /* names differ: one may be empty */
         return HF_E_CORRUPT;
     layout->columns = calloc(count + 1, sizeof *layout->columns);
     if (!layout->columns)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a table");
-    layout->column_count = (uint32_t)count; /* as many bytes there were, at least */
-    if (take_names(at, layout, count) < 0 || take_list(at, &count) < 0)
+    layout->column_count = (uint32_t)count;
+    if (take_names(at, layout, count) < 0 || hfi_table_take_list(at, &count) < 0)
         return HF_E_CORRUPT;
-    layout->parts = calloc(count + 1, sizeof *layout->parts);
-    if (!layout->parts)
-        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a table");
-    layout->part_count = (uint32_t)count;
-    for (uint32_t i = 0; i < layout->part_count; i++)
-        if (take_part(at, layout, i) < 0)
+    for (size_t i = 0; i < count; i++)
+        if (take_part(at, layout) < 0)
             return HF_E_CORRUPT;
-    for (uint32_t i = 0; i < layout->column_count; i++)
-        if (layout->columns[i].part == NO_PART)
-            return HF_E_CORRUPT;
-    layout->arrow = *at;
-    if (size == 4 && hfi_unpacker_skip(at, NEST_MAX) != HF_OK)
+    if ((size == 4 && take_nodes(at, layout) < 0) || !columns_are_said(layout) ||
+        at->at != at->end)
         return HF_E_CORRUPT;
-    layout->arrow.end = at->at;
-    return at->at == at->end ? check_names(layout, reterr) : HF_E_CORRUPT;
+    return check_names(layout, reterr);
+}
+
+static hf_status
+report_table(hf_error *reterr, const char *what) {
+    return hf_error_set(reterr, HF_E_CORRUPT, "a table's meta is wrong%s", what);
 }
 
 hf_status
 hfi_table_layout_init(hfi_table_layout *ret_layout, const hfi_item *table,
                       hf_error *reterr) {
     hfi_unpacker at;
-    *ret_layout = (hfi_table_layout){.rows = 0};
+    *ret_layout = (hfi_table_layout){.end = table->data + table->size};
     hfi_unpacker_init(&at, table->data, table->size);
     hf_status status = read_table(ret_layout, &at, reterr);
-    if (status == HF_E_CORRUPT)
-        return hf_error_set(reterr, status, "a table's meta is wrong");
-    return status;
+    return status == HF_E_CORRUPT ? report_table(reterr, "") : status;
 }
 
 void
 hfi_table_layout_fini(hfi_table_layout *layout) {
     free(layout->columns);
-    free(layout->parts);
+}
+
+/* ---- one column --------------------------------------------------------------------- */
+
+hf_status
+hfi_table_part_of(const hfi_table_layout *layout, const hfi_table_column *column,
+                  hfi_table_part *ret_part, hf_error *reterr) {
+    hfi_unpacker at = {column->part, layout->end};
+    int64_t step = 0, more;
+    if (!column->part)
+        return HF_NOT_FOUND;
+    if (read_part(&at, column->part_items, layout->rows, ret_part, &step) < 0)
+        return report_table(reterr, "");
+    if (!ret_part->is_mapped)
+        return HF_OK;
+    if (__builtin_mul_overflow(step, (int64_t)column->index, &more) ||
+        __builtin_add_overflow((int64_t)ret_part->place.offset, more, &more) ||
+        more < 0)
+        return report_table(reterr, ": a column is nowhere");
+    ret_part->place.offset = (uint64_t)more;
+    return HF_OK;
+}
+
+hf_status
+hfi_table_head_of(const hfi_table_layout *layout, const hfi_table_column *column,
+                  hf_array *ret_head, hf_error *reterr) {
+    hfi_table_part part;
+    hf_status status = hfi_table_part_of(layout, column, &part, reterr);
+    if (status < 0)
+        return status;
+    if (status == HF_OK) {
+        *ret_head = part.head;
+        if (part.is_mapped)
+            return HF_OK;
+    }
+    *ret_head = (hf_array){.struct_size = sizeof *ret_head,
+                           .kind = 'O',
+                           .byte_order = '|',
+                           .dimensions = 1,
+                           .shape = {layout->rows}};
+    hfi_unpacker at = {column->node, layout->end};
+    hfi_table_node node;
+    hfi_item text;
+    int64_t chunks = column->node ? hfi_table_node_chunks(&at, &text) : 0;
+    if (chunks < 0 || (chunks > 0 && hfi_table_node_read(&at, &node) < 0))
+        return report_table(reterr, ": a node");
+    if (chunks > 0 && !node.has_dictionary)
+        (void)hfi_arrow_format_head((const char *)node.format.data, node.format.size,
+                                    ret_head); /* or it stays an 'O' */
+    return HF_OK;
 }

@@ -24,8 +24,7 @@
 #include "engine/tree.h"
 
 #define PACK_LIMIT  (256u << 10) /* larger buffers get their own extent */
-#define META_MAX    (64u << 10)
-#define DRAFTS_KEPT (1u << 20) /* bytes of each kind, kept for the next commit */
+#define DRAFTS_KEPT (1u << 20)   /* bytes of each kind, kept for the next commit */
 
 hf_status
 hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
@@ -250,7 +249,7 @@ hf_commit_put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     HFI_NEED(reterr, own.key, own.meta || !own.meta_size,
              own.payload || !own.payload_size, own.buffers || !own.buffer_count);
     if (own.key_size < 1 || own.key_size > HF_KEY_SIZE_MAX ||
-        own.meta_size > META_MAX || own.buffer_count > 1u << 20 ||
+        own.meta_size > HF_META_SIZE_MAX || own.buffer_count > 1u << 20 ||
         own.codec > UINT16_MAX)
         return hf_error_set(reterr, HF_E_INVALID,
                             "key, codec, meta or buffers are out of range");

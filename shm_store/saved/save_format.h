@@ -20,8 +20,7 @@
 #define HFI_SAVE_BLOCK   (1u << 20)
 #define HFI_SAVE_ENTRY   0x79727465u
 #define HFI_SAVE_END     0x2e646e65u
-#define HFI_SAVE_META    (64u << 10) /* most bytes of meta */
-#define HFI_SAVE_BUFFERS (1u << 20)  /* most buffers of an entry */
+#define HFI_SAVE_BUFFERS (1u << 20) /* most buffers of an entry */
 
 typedef struct hfi_save_head {
     char magic[8];

@@ -127,7 +127,7 @@ get_words(reading *r, loaded *one, hf_error *reterr) {
     size_t sizes_size = (size_t)head->buffer_count * sizeof *one->sizes;
     size_t size = (size_t)head->key_size + head->meta_size;
     if (head->key_size < 1 || head->key_size > HF_KEY_SIZE_MAX ||
-        head->meta_size > HFI_SAVE_META || head->buffer_count > HFI_SAVE_BUFFERS ||
+        head->meta_size > HF_META_SIZE_MAX || head->buffer_count > HFI_SAVE_BUFFERS ||
         size + sizes_size > r->left)
         return report_broken(r, "an entry has a wrong size", reterr);
     one->words = malloc(size);

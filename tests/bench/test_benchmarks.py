@@ -43,6 +43,7 @@ def figures(path, program, *args, **options):
     effort.core(
         [
             (["cell.py", "--rows", "nothing"], "no such row: nothing"),
+            (["described.py", "--works", "nothing"], "no such work: nothing"),
             (["handover.py", "--systems", "nothing"], "no such system or work"),
             (["kernel.py", "--rows", "nothing"], "no such row: nothing"),
             (["kernels.py", "--kernels", "nothing"], "no such kernel: nothing"),
@@ -97,6 +98,15 @@ def test_every_system_hands_over(tmp_path):
     assert 64 * MIB <= copied["holdfast, born elsewhere", "array 64 MiB"] < 65 * MIB
     for system in ("holdfast, born in the arena", "holdfast, born elsewhere", "dill"):
         assert (system, "1000 small") in copied
+
+
+def test_tables_are_committed_with_their_description_and_without(tmp_path):
+    for name in ("pandas", "polars", "pyarrow"):
+        pytest.importorskip(name)
+    found, _ = figures(tmp_path, "described.py", "--quick", "--repeat", "1")
+    assert len(found["results"]) == 5
+    for result in found["results"]:
+        assert result["without_ms"] > 0 and result["with_ms"] > 0
 
 
 # ---- bench/kernel, bench/kernels and bench/notebooks ----------------------------------------

@@ -183,7 +183,7 @@ visit(void *context, const hf_value *value, hf_error *reterr) {
     visited *v = context;
     (void)reterr;
     CHECK(value->key_size >= 1 && value->key_size <= HF_KEY_SIZE_MAX);
-    CHECK(value->meta_size <= HFI_SAVE_META);
+    CHECK(value->meta_size <= HF_META_SIZE_MAX);
     read_bytes(v, value->key, value->key_size);
     read_bytes(v, value->meta, value->meta_size);
     read_bytes(v, value->payload, value->payload_size);

@@ -138,19 +138,29 @@ put_arrays(hf_commit *commit, hf_region *region) {
                       .meta = meta,
                       .meta_size = size + sizeof more - 1};
     OK(hf_commit_put(commit, &value, NULL));
-    /* Of two columns in the payload, one with bits. */
+    /* Of two columns in the payload, one with bits, and of two in chunks. */
     static const char table[] =
-        "\x81\xa5table\xc4\x6c\x94\3\x92\xa1"
+        "\x81\xa5table\xc4\xe4\x94\3\x94\xa1"
         "a\xa1"
-        "b\x92"
+        "b\xa1"
+        "c\xa1"
+        "d\x92"
         "\x96\x91\0\xa3<f8\xc0\x10\x08\0"
         "\x98\x91\1\xa3<i2\xc0\0\2\0\xc0\3"
-        /* In Arrow's form: a list of texts, and an index of codes
-                                 * of a dictionary. */
-        "\x94\0\x99\xa2+l\xc0\2\3\0\0\x96\xc0\0\0\xc0\0\x10\x91"
+        /* In Arrow's form: a list of texts, an index of codes of a dictionary, numbers and
+         * lists in two chunks each. */
+        "\x98\0\x99\xa2+l\xc0\2\3\0\0\x96\xc0\0\0\xc0\0\x10\x91"
         "\x99\xa1u\xa1v\2\0\0\0\x99\xc0\0\0\xc0\0\0\xc0\0\0\x90\xc0\xc0"
-        "\2\x99\xa1s\xa1i\2\3\0\2\x96\xc0\0\0\xc0\0\6\x90"
-        "\x99\xa1g\xc0\2\1\0\0\x96\xc0\0\0\xc0\0\x08\x90\xc0";
+        "\4\x99\xa1s\xa1i\2\3\0\2\x96\xc0\0\0\xc0\0\6\x90"
+        "\x99\xa1g\xc0\2\1\0\0\x96\xc0\0\0\xc0\0\x08\x90\xc0"
+        "\2\x92\x99\xa1"
+        "c\xc0\2\2\1\0\x96\xc0\0\1\xc0\0\3\x90\xc0\x99\xa1"
+        "c\xc0\2\1\0\0\x96\xc0\0\0\xc0\0\1\x90\xc0"
+        "\3\x92\x99\xa2+L\xc0\2\2\0\0\x96\xc0\0\1\xc0\x08\x18\x91"
+        "\x99\xa1u\xa1v\2\0\0\0\x99\xc0\0\0\xc0\0\0\xc0\0\0\x90\xc0\xc0"
+        "\x99\xa2+L\xc0\2\1\0\0\x96\xc0\0\1\xc0\x08\x10\x91"
+        "\x99\xa1u\xa1v\2\0\0\0\x99\xc0\0\0\xc0\0\0\xc0\0\0\x90\xc0\xc0";
+    _Static_assert(sizeof table == 10 + 0xe4, "the size of the bytes");
     value.key = "table", value.key_size = 5, value.codec = HFI_CODEC_PICKLE;
     value.meta = table, value.meta_size = sizeof table - 1;
     value.payload = hf_region_address(region), value.payload_size = 64;
@@ -185,6 +195,20 @@ fill_session(hf_session *session) {
     OK(hf_session_scrub(session, UINT64_MAX, NULL, NULL));
 }
 
+/* What is good is read whole. */
+static void
+check_table(hf_session *session) {
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    hf_snapshot *snapshot;
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    OK(hf_table_export(snapshot, "table", 5, &schema, &array, NULL));
+    CHECK(array.n_children == 5);
+    schema.release(&schema);
+    array.release(&array);
+    hf_snapshot_release(snapshot);
+}
+
 /* It was another process's, that has died. */
 static void
 give_to_the_dead(void) {
@@ -211,6 +235,7 @@ make_good(void) {
     hfi_root root;
     struct stat st;
     fill_session(session);
+    check_table(session);
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     hf_snapshot_export(snapshot, &leased);
     remove_value(session, "k39");
@@ -455,20 +480,26 @@ export_table(hf_snapshot *snapshot, const char *key) {
 
 /* All bytes that an array says it has can be read. */
 static void
-read_array(hf_snapshot *snapshot, const char *key) {
-    hf_array array = {.struct_size = sizeof array};
-    hf_error error;
+read_array(hf_array *array) {
     uint64_t before, size;
+    CHECK(hfi_array_span(array, &before, &size) == 0);
+    read_bytes((char *)array->data - before, size);
+    if (array->valid)
+        read_bytes(array->valid, (size_t)(array->shape[0] + 7) / 8);
+    hf_array_release(array);
+}
+
+static void
+read_arrays(hf_snapshot *snapshot, const char *key) {
+    static const char columns[] = "abcd";
+    hf_error error;
+    hf_array array = {.struct_size = sizeof array};
     (void)TRY(hf_table_each(snapshot, key, strlen(key), see_column, NULL, &error));
-    if (!TRY(hf_array_of_column(snapshot, key, strlen(key), "a", 1, &array, &error)) &&
-        !TRY(hf_array_of_column(snapshot, key, strlen(key), "b", 1, &array, &error)) &&
-        !TRY(hf_array_of(snapshot, key, strlen(key), &array, &error)))
-        return;
-    CHECK(hfi_array_span(&array, &before, &size) == 0);
-    read_bytes((char *)array.data - before, size);
-    if (array.valid)
-        read_bytes(array.valid, (size_t)(array.shape[0] + 7) / 8);
-    hf_array_release(&array);
+    for (const char *at = columns; *at; at++)
+        if (TRY(hf_array_of_column(snapshot, key, strlen(key), at, 1, &array, &error)))
+            read_array(&array);
+    if (TRY(hf_array_of(snapshot, key, strlen(key), &array, &error)))
+        read_array(&array);
 }
 
 static void
@@ -484,7 +515,7 @@ read_snapshot(hf_session *session, hf_snapshot *snapshot) {
         if (TRY(hf_snapshot_find(snapshot, keys[i], strlen(keys[i]), &entry, &error))) {
             read_entry(snapshot, &entry);
             (void)hf_session_quarantined(session, &entry);
-            read_array(snapshot, keys[i]);
+            read_arrays(snapshot, keys[i]);
             export_table(snapshot, keys[i]);
         }
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "engine/slot.h"
+#include "holdfast/array.h"
 #include "holdfast/save.h"
 #include "platform/object.h"
 #include "tuning/tuning.h"
@@ -603,6 +604,75 @@ run_succeed(stage *s) {
     _exit(0);
 }
 
+/* ---- tables ---- */
+
+/* Of two columns in two chunks each, of numbers with bits and of lists of texts, in a
+ * payload of zeros. */
+static void
+put_chunks(hf_session *session) {
+    static const char payload[64];
+    static const char meta[] =
+        "\x81\xa5table\xc4\x7d\x94\3\x92\xa1"
+        "c\xa1"
+        "d\x90\x94"
+        "\0\x92\x99\xa1"
+        "c\xc0\2\2\1\0\x96\xc0\0\1\xc0\0\3\x90\xc0\x99\xa1"
+        "c\xc0\2\1\0\0\x96\xc0\0\0\xc0\0\1\x90\xc0"
+        "\1\x92\x99\xa2+L\xc0\2\2\0\0\x96\xc0\0\1\xc0\x08\x18\x91"
+        "\x99\xa1u\xa1v\2\0\0\0\x99\xc0\0\0\xc0\0\0\xc0\0\0\x90\xc0\xc0"
+        "\x99\xa2+L\xc0\2\1\0\0\x96\xc0\0\1\xc0\x08\x10\x91"
+        "\x99\xa1u\xa1v\2\0\0\0\x99\xc0\0\0\xc0\0\0\xc0\0\0\x90\xc0\xc0";
+    _Static_assert(sizeof meta == 10 + 0x7d, "the size of the bytes");
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "table",
+                      .key_size = 5,
+                      .codec = 18,
+                      .meta = meta,
+                      .meta_size = sizeof meta - 1,
+                      .payload = payload,
+                      .payload_size = sizeof payload};
+    hf_commit *commit;
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_commit_put(commit, &value, NULL));
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+}
+
+/* Export the table, and read its first column as an array. */
+static hf_status
+read_chunks(hf_snapshot *snapshot, hf_error *reterr) {
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    hf_array column = {.struct_size = sizeof column};
+    hf_status status = hf_table_export(snapshot, "table", 5, &schema, &array, reterr);
+    if (status)
+        return status;
+    CHECK(array.length == 3 && array.n_children == 2);
+    schema.release(&schema);
+    array.release(&array);
+    status = hf_array_of_column(snapshot, "table", 5, "c", 1, &column, reterr);
+    if (status)
+        return status;
+    CHECK(column.shape[0] == 3 && column.kind == 'i');
+    hf_array_release(&column);
+    return HF_OK;
+}
+
+/* In a session of its own, since the others' has just the entries of a version. */
+static void
+run_table(stage *s) {
+    hf_error error = HF_ERROR_INIT;
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    hf_snapshot *snapshot;
+    put_chunks(session);
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    begin();
+    if (end(read_chunks(snapshot, &error), &error))
+        OK(read_chunks(snapshot, NULL));
+    hf_snapshot_release(snapshot);
+    end_session(session);
+    check_store(s, OLD);
+}
+
 const scenario scenarios[] = {
     {"commit", run_commit, 0},
     {"prepare", run_prepare, 0},
@@ -617,6 +687,7 @@ const scenario scenarios[] = {
     {"restore", run_restore, 0},
     {"create", run_create, 0},
     {"open", run_open, 0},
+    {"table", run_table, 0},
     {"take-up", run_take_up, 0},
     {"save", run_save, 0},
     {"load", run_load, 0},

@@ -239,6 +239,9 @@ try_values(void) {
     value = good;
     value.meta_size = 1;
     NEEDS("meta", hf_commit_put(commit, &value, &error));
+    value.meta = "x";
+    value.meta_size = HF_META_SIZE_MAX + 1;
+    CHECK(hf_commit_put(commit, &value, &error) == HF_E_INVALID);
     value = good;
     value.payload_size = 1;
     NEEDS("payload", hf_commit_put(commit, &value, &error));

@@ -89,6 +89,8 @@ compare_entry(void *context, const hf_entry *one) {
     hf_entry two = {.struct_size = sizeof two};
     OK(hf_snapshot_find(p->two, one->key, one->key_size, &two, NULL));
     CHECK(one->codec == two.codec && one->flags == two.flags);
+    CHECK(one->meta_size == two.meta_size &&
+          memcmp(one->meta, two.meta, one->meta_size) == 0);
     CHECK(one->payload_size == two.payload_size);
     CHECK(one->payload_size == 0 ||
           memcmp(one->payload, two.payload, one->payload_size) == 0);
@@ -213,6 +215,49 @@ test_claims(void) {
     CHECK(hf_save_read(directory, NULL, drop_it, NULL, NULL, NULL) < 0);
 }
 
+/* The largest meta there may be, and a head that says it is larger than that or than the
+ * file. */
+static void
+test_large_meta(void) {
+    hf_session *session = new_session(0, 0), *second = new_session(0, 0);
+    char *meta = malloc(HF_META_SIZE_MAX);
+    CHECK(meta);
+    for (size_t i = 0; i < HF_META_SIZE_MAX; i++)
+        meta[i] = (char)(i * 7 + i / 4096);
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "x",
+                      .key_size = 1,
+                      .meta = meta,
+                      .meta_size = HF_META_SIZE_MAX};
+    hf_commit *commit;
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_commit_put(commit, &value, NULL));
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    OK(write_session(session, other, NULL));
+    OK(read_session(other, second, NULL));
+    check_same(session, second);
+    end_session(session);
+    end_session(second);
+    free(meta);
+    size_t size;
+    char *bytes = read_file(other, &size);
+    hfi_save_entry entry;
+    static const uint32_t claims[] = {HF_META_SIZE_MAX + 1, HF_META_SIZE_MAX * 2,
+                                      INT32_MAX, UINT32_MAX};
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        memcpy(&entry, bytes + sizeof(hfi_save_head), sizeof entry);
+        entry.meta_size = claims[i];
+        entry.crc = hfi_crc32c(0, &entry, offsetof(hfi_save_entry, crc));
+        memcpy(bytes + sizeof(hfi_save_head), &entry, sizeof entry);
+        CHECK(try_bytes(bytes, size, NULL) == HF_E_CORRUPT);
+        entry.meta_size = HF_META_SIZE_MAX; /* the file is cut short */
+        entry.crc = hfi_crc32c(0, &entry, offsetof(hfi_save_entry, crc));
+        memcpy(bytes + sizeof(hfi_save_head), &entry, sizeof entry);
+        CHECK(try_bytes(bytes, 4096, NULL) == HF_E_CORRUPT);
+    }
+    free(bytes);
+}
+
 static int
 count_files(void) {
     int count = 0;
@@ -280,6 +325,7 @@ main(void) {
     test_round_trip(session);
     test_damage();
     test_claims();
+    test_large_meta();
     test_nothing_is_lost(session);
     CHECK(truncate(path, 1 << 20) == 0);
     test_unchanged();

@@ -49,25 +49,43 @@ static const char good[] = "[3 3 [3 'a' 'b' 'c'] [2 [6 [2 0 2] '<f8' ~ 0 8 8]"
                            "[8 [1 1] '<i2' ~ 8 4 0 ~ 1]]]";
 
 static hf_status
-put_table(hf_session *session, const char *form) {
-    text table = packed(form), meta = {.size = 0};
-    unsigned char head[3] = {0xc5, (unsigned char)(table.size >> 8),
-                             (unsigned char)table.size};
+put_packed(hf_session *session, const void *table, size_t size) {
+    char head[] = {'\x81',
+                   '\xa5',
+                   't',
+                   'a',
+                   'b',
+                   'l',
+                   'e',
+                   '\xc6',
+                   (char)(size >> 24),
+                   (char)(size >> 16),
+                   (char)(size >> 8),
+                   (char)size};
+    char *meta = malloc(sizeof head + size + 1);
     hf_commit *commit;
     hf_value value = {.struct_size = sizeof value,
                       .key = "t",
                       .key_size = 1,
                       .codec = 18,
-                      .meta = meta.bytes,
+                      .meta = meta,
+                      .meta_size = sizeof head + size,
                       .payload = values,
                       .payload_size = sizeof values};
-    add(&meta, "\x81\xa5table", 7);
-    add(&meta, head, sizeof head);
-    add(&meta, table.bytes, table.size);
-    value.meta_size = meta.size;
+    CHECK(meta);
+    memcpy(meta, head, sizeof head);
+    if (size)
+        memcpy(meta + sizeof head, table, size);
     OK(hf_commit_begin(session, &commit, NULL));
     OK(hf_commit_put(commit, &value, NULL));
+    free(meta);
     return hf_commit_publish_consume(commit, NULL, NULL);
+}
+
+static hf_status
+put_table(hf_session *session, const char *form) {
+    text table = packed(form);
+    return put_packed(session, table.bytes, table.size);
 }
 
 static int
@@ -256,6 +274,16 @@ test_lies_in_nodes(void) {
         "[9 '+s' ~ 2 3 0 0 [3 ~ 0 0] [1 [9 'n' '' 2 2 0 0 [0] [0] ~]] ~]",
         "[9 'vu' ~ 2 3 0 0 [6 ~ 0 0 ~ 0 47] [0] ~]",
         "3",
+        "[0]",
+        "[1 [0]]",
+        "[1 3]",
+        "[2 [9 'c' ~ 2 2 0 0 [6 ~ 0 0 ~ 0 2] [0] ~] 'of objects']",
+        "[2 [9 'c' ~ 2 2 0 0 [6 ~ 0 0 ~ 0 2] [0] ~]"
+        " [9 's' ~ 2 1 0 0 [6 ~ 0 0 ~ 0 2] [0] ~]]", /* two types */
+        "[2 [9 'c' ~ 2 2 0 0 [6 ~ 0 0 ~ 0 2] [0] ~]"
+        " [9 'c' ~ 2 2 0 0 [6 ~ 0 0 ~ 0 2] [0] ~]]", /* not the table's length */
+        "[2 [9 'c' ~ 2 2 0 0 [6 ~ 0 0 ~ 0 2] [0] ~]"
+        " [9 'c' ~ 2 1 0 0 [6 ~ 0 0 ~ + 1] [0] ~]]",
     };
     static const char *const declined[] = {
         "'of objects'",
@@ -281,6 +309,78 @@ test_lies_in_nodes(void) {
           HF_DECLINED); /* too many columns */
     CHECK(export(session, "[4 9 [1 'a'] [1 [6 [1 0] '<f8' ~ 0 0 0]] [0]]", &schema,
                  &array) == HF_DECLINED); /* elements that overlap */
+    end_session(session);
+}
+
+/* Chunks: of numbers with bits for missing ones, of bools, and of texts. The bits of the
+ * first are those of the byte 0x3f, the texts are of bytes 0xf0 and 0x3f. */
+static void
+test_chunks(void) {
+    hf_session *session = new_session(0, 0);
+    hf_snapshot *snapshot;
+    struct ArrowSchema schema;
+    struct ArrowArray array;
+    hf_array found;
+    OK(export_node(session, '3',
+                   "[2 [9 'g' ~ 2 2 1 0 [6 ~ 0 0 ~ 0 24] [0] ~]"
+                   " [9 'g' ~ 2 1 2 0 [6 ~ 6 1 ~ 24 24] [0] ~]]",
+                   &schema, &array));
+    const double *numbers = array.children[0]->buffers[1];
+    CHECK(array.children[0]->length == 3 && array.children[0]->offset == 0);
+    CHECK(numbers[0] == 1 && numbers[1] == 2 && numbers[2] == 5);
+    CHECK((*(const unsigned char *)array.children[0]->buffers[0] & 7) == 3);
+    array.release(&array), schema.release(&schema);
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    OK(column(snapshot, "a", &found));
+    CHECK(found.kind == 'f' && found.itemsize == 8 && found.strides[0] == 8);
+    CHECK(((double *)found.data)[2] == 5 && (found.valid[0] & 7) == 3 && !found.region);
+    hf_array_release(&found);
+    hf_snapshot_release(snapshot);
+    /* Bools begin at the seventh bit of 0x3ff0, missing ones at the fourth. */
+    OK(export_node(session, '3', "[9 'b' ~ 2 3 3 0 [6 ~ 14 1 ~ 15 1] [0] ~]", &schema,
+                   &array));
+    array.release(&array), schema.release(&schema);
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    OK(column(snapshot, "a", &found));
+    CHECK(found.kind == 'b' && found.itemsize == 1 && found.shape[0] == 3);
+    CHECK(memcmp(found.data, "\1\1\1", 3) == 0 && (found.valid[0] & 7) == 6);
+    hf_array_release(&found);
+    hf_snapshot_release(snapshot);
+    end_session(session);
+}
+
+/* Large descriptions, of names without columns, and of chunks without end. */
+static void
+test_large_lies(void) {
+    hf_session *session = new_session(0, 0);
+    hf_snapshot *snapshot;
+    hf_array array;
+    int count = 0;
+    size_t size = HF_META_SIZE_MAX / 4;
+    unsigned char *table = malloc(size);
+    CHECK(table);
+    for (uint32_t shift = 0; shift < 3; shift++) {
+        uint32_t claimed = (uint32_t)(size - 8) >> shift;
+        for (size_t i = 0; i < size; i++)
+            table[i] = shift == 1 && i % 2 ? 'a' : shift == 1 ? 0xa1 : 0xa0;
+        memcpy(table, "\x93\x03\xdd", 3);
+        for (int i = 0; i < 4; i++)
+            table[3 + i] = (unsigned char)(claimed >> (24 - 8 * i));
+        OK(put_packed(session, table, size));
+        OK(hf_snapshot_acquire(session, &snapshot, NULL));
+        CHECK(each(snapshot, &count) == HF_E_CORRUPT && count == 0);
+        CHECK(column(snapshot, "a", &array) == HF_E_CORRUPT);
+        hf_snapshot_release(snapshot);
+    }
+    static const unsigned char chunks[] = "\x94\x03\x91\xa1"
+                                          "a\x90\x92\x00\xdd\x00\xff\x00\x00";
+    memset(table, 0x90, size);
+    memcpy(table, chunks, sizeof chunks - 1);
+    OK(put_packed(session, table, size));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    CHECK(each(snapshot, &count) == HF_E_CORRUPT && count == 0);
+    hf_snapshot_release(snapshot);
+    free(table);
     end_session(session);
 }
 
@@ -355,5 +455,7 @@ main(void) {
     test_export();
     test_nodes();
     test_lies_in_nodes();
+    test_chunks();
+    test_large_lies();
     return 0;
 }

@@ -71,6 +71,80 @@ read_key(const char *key, const char *column) {
         fail(status, &error);
 }
 
+/* A digit for each element of the array: whether it is there, or the bool that it is. */
+static void
+show_bits(int is_valid) {
+    for (int64_t i = 0; i < array.shape[0]; i++) {
+        int is_there = !array.valid || array.valid[i / 8] >> i % 8 & 1;
+        putchar('0' +
+                (is_there && (is_valid || ((char *)array.data)[i * array.strides[0]])));
+    }
+    printf("\n");
+}
+
+/* ---- values of one snapshot that have the same numbers ---------------------------- */
+
+/* The array of a key, or of a column of a table, of float64. */
+static hf_array
+read_one(hf_snapshot *snapshot, const char *key, const char *column) {
+    hf_error error = HF_ERROR_INIT;
+    hf_array found = {.struct_size = sizeof found};
+    hf_status status = column ? hf_array_of_column(snapshot, key, strlen(key), column,
+                                                   strlen(column), &found, &error)
+                              : hf_array_of(snapshot, key, strlen(key), &found, &error);
+    if (status == HF_OK && found.kind == 'f' && found.itemsize == 8)
+        return found;
+    fprintf(stderr, "%s: %s\n", key, error.message);
+    exit(1);
+}
+
+static double
+element(const hf_array *of, int64_t index) {
+    double value;
+    memcpy(&value, (char *)of->data + index * of->strides[0], sizeof value);
+    return value;
+}
+
+/* Whether `whole`, what follows its tenth element, and the column have the same numbers
+ * in the newest snapshot: from `ret_first` on, each one more than the one before. */
+static int
+is_one_generation(const char *whole, const char *view, const char *table,
+                  const char *column, double *ret_first) {
+    hf_snapshot *snapshot;
+    if (hf_snapshot_acquire(session, &snapshot, NULL) != HF_OK)
+        return 0;
+    hf_array all[3] = {read_one(snapshot, whole, NULL), read_one(snapshot, view, NULL),
+                       read_one(snapshot, table, column)};
+    hf_snapshot_release(snapshot);
+    int64_t rows = all[0].shape[0];
+    int same = all[1].shape[0] == rows - 10 && all[2].shape[0] == rows;
+    *ret_first = rows ? element(&all[0], 0) : 0;
+    for (int64_t i = 0; same && i < rows; i++)
+        same = element(&all[0], i) == *ret_first + (double)i &&
+               element(&all[2], i) == *ret_first + (double)i &&
+               (i < 10 || element(&all[1], i - 10) == *ret_first + (double)i);
+    for (int i = 0; i < 3; i++)
+        hf_array_release(&all[i]);
+    return same;
+}
+
+/* Read them so often, and until there were many generations; answer how many. */
+static void
+compare_generations(const char *whole, const char *view, const char *table,
+                    const char *column, int times) {
+    int generations = 0;
+    double last = -1, first = -1;
+    for (int i = 0; i < times || generations < 20; i++) {
+        if (!is_one_generation(whole, view, table, column, &first) || first < last) {
+            printf("they differ in round %d\n", i);
+            return;
+        }
+        generations += first != last;
+        last = first;
+    }
+    printf("%d\n", generations);
+}
+
 static int
 show_column(void *context, const char *name, size_t size, const hf_array *head) {
     int *shown = context;
@@ -165,15 +239,22 @@ open_session(const char *name) {
 
 int
 main(void) {
-    char line[512], word[32], key[256], column[256];
+    char line[1024], word[32], key[256], column[256], more[2][128];
+    int times;
     while (fgets(line, sizeof line, stdin)) {
         key[0] = column[0] = '\0';
-        if (sscanf(line, "%31s %255s %255s", word, key, column) < 1)
+        times = 0;
+        if (sscanf(line, "%31s %255s %255s %127s %127s %d", word, key, column, more[0],
+                   more[1], &times) < 1)
             continue;
         if (strcmp(word, "open") == 0)
             open_session(key);
         else if (strcmp(word, "of") == 0)
             read_key(key, column);
+        else if (strcmp(word, "valid") == 0 || strcmp(word, "bools") == 0)
+            show_bits(word[0] == 'v');
+        else if (strcmp(word, "compare") == 0)
+            compare_generations(key, column, more[0], more[1], times);
         else if (strcmp(word, "table") == 0)
             show_table(key);
         else if (strcmp(word, "again") == 0)

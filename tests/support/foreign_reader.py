@@ -1,6 +1,8 @@
 """A program in C (foreign_reader.c) that reads and writes arrays of a session by holdfast/array.h."""
 
+import json
 import os
+import select
 import subprocess
 from pathlib import Path
 
@@ -18,9 +20,19 @@ class Reader:
         )
 
     def __call__(self, *words: str) -> str:
-        assert self.process.stdin is not None and self.process.stdout is not None
+        self.send(*words)
+        return self.answer()
+
+    def send(self, *words: str) -> None:
+        assert self.process.stdin is not None
         self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
+
+    def has_answered(self) -> bool:
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
+
+    def answer(self) -> str:
+        assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def close(self) -> int:
@@ -29,8 +41,13 @@ class Reader:
 
 
 def build(folder: Path) -> Path:
+    """Compile the program, with the sanitizers that the library was compiled with."""
     program = folder / "reader"
+    options = Path(os.environ["HOLDFAST_BUILD"], "meson-info/intro-buildoptions.json")
+    chosen = {one["name"]: one["value"] for one in json.loads(options.read_text())}["b_sanitize"]
+    sanitizers = chosen if isinstance(chosen, str) else ",".join(chosen)
     argv = ["cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g"]
+    argv += [f"-fsanitize={sanitizers}"] if sanitizers not in ("", "none") else []
     argv += [f"-I{ROOT}/shm_store/include", Path(__file__).with_suffix(".c"), "-o", program]
     argv += [f"-L{os.environ['HOLDFAST_BUILD']}/shm_store", "-lholdfast"]
     subprocess.run(argv, check=True)

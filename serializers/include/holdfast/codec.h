@@ -45,7 +45,7 @@ struct hf_sink {
     /* Append a copy to the payload. */
     hf_status (*write)(hf_sink *sink, const void *data, size_t size, hf_error *reterr);
     /* Set the meta bytes, which are copied; the last call wins. HF_DECLINED: they are
-     * more than 64 KiB. */
+     * more than HF_META_SIZE_MAX bytes. */
     hf_status (*set_meta)(hf_sink *sink, const void *data, size_t size,
                           hf_error *reterr);
     /* Add memory as a buffer, by reference if the host can. `data` must stay valid and

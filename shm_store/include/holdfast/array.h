@@ -106,22 +106,25 @@ HF_EXPORT HF_CHECK hf_status hf_array_put(hf_commit *commit, const char *key,
 /* ---- tables ---- */
 
 /* A column: its name in UTF-8, and its head: an array of one dimension without memory.
- * A column that can't be mapped has the kind 'O': of Python objects, texts, categories,
- * times with a zone, or of a type that a library adds. Return 0, or HF_STOP to end. */
+ * The head is valid during the call. A column that is no array has the kind 'O': of Python
+ * objects, texts, categories, times with a zone, or of a type that a library adds. Return
+ * 0, or HF_STOP to end. */
 typedef int (*hf_column_visit)(void *context, const char *name, size_t size,
                                const hf_array *head);
 
 /* Visit the columns of a table in their order: of a DataFrame of pandas or Polars, or an
  * Arrow table. Its index is no column. HF_NOT_FOUND (without a message); HF_DECLINED:
  * it is no table, or one that isn't described: with names that aren't text or numbers,
- * with two columns of one name, or too many for an entry; HF_E_CORRUPT, HF_E_NOMEM. */
+ * with two columns of one name, or with more than an entry's meta can say;
+ * HF_E_CORRUPT, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_table_each(hf_snapshot *snapshot, const char *key,
                                            size_t key_size, hf_column_visit visit,
                                            void *context, hf_error *reterr);
 
-/* A column of a table, as hf_array_of gives an array. HF_NOT_FOUND: the key (without a
- * message) or the column isn't there; HF_DECLINED: it can't be mapped, and the message
- * has its type; and as both functions. */
+/* A column of a table, as hf_array_of gives an array, in one piece: one in several chunks
+ * is joined, which is a copy. Bools are copied, a byte each, if they are bits. HF_NOT_FOUND:
+ * the key (without a message) or the column isn't there; HF_DECLINED: it is no array or
+ * can't be joined, and the message says why; and as both functions. */
 HF_EXPORT HF_CHECK hf_status hf_array_of_column(hf_snapshot *snapshot, const char *key,
                                                 size_t key_size, const char *column,
                                                 size_t column_size, hf_array *ret_array,
@@ -129,8 +132,9 @@ HF_EXPORT HF_CHECK hf_status hf_array_of_column(hf_snapshot *snapshot, const cha
 
 /* A table by the Arrow C data interface: a struct of its columns, for Arrow, DuckDB,
  * Polars, R and Julia. `docs/formats.md` says what each kind of column becomes; what
- * lies in Arrow's form is mapped, the rest is copied. The index of a DataFrame is the
- * last column, named by its name or `__index_level_0__`, unless it only counts rows.
+ * lies in Arrow's form is mapped, the rest is copied; chunks are joined. The index of a
+ * DataFrame is the last column, named by its name or `__index_level_0__`, unless it only
+ * counts rows.
  *
  * The caller releases both by their `release`, from any thread, the array before the
  * session is closed; the snapshot may be released first. Children may be moved out: the

@@ -54,6 +54,7 @@ typedef struct hf_commit hf_commit;
 #define HF_SESSION_NAME_SIZE  64  /* with the terminating NUL */
 #define HF_SESSION_LABEL_SIZE 256 /* with the terminating NUL */
 #define HF_KEY_SIZE_MAX       1024
+#define HF_META_SIZE_MAX      (16u << 20)
 #define HF_BUFFER_EXTENTS_MAX 256 /* extents of one buffer; compacted beyond */
 
 /* ---- sessions ---- */
@@ -549,7 +550,7 @@ typedef struct hf_value {
     uint32_t codec;
     uint32_t flags;
     const void *meta;
-    size_t meta_size;
+    size_t meta_size; /* at most HF_META_SIZE_MAX */
     const void *payload;
     size_t payload_size;
     const hf_buffer *buffers;

@@ -61,21 +61,19 @@ class Frame(Codec):
             yield from _series.shares(column)
 
     def table(self, value):
-        from holdfast.libraries.pyarrow.buffers import is_more_than, part_of, together
-
         if type(value) is not pl.DataFrame or not _pyarrow():
             return None
-        parts, others = [], []
-        for place, column in enumerate(value.get_columns()):
-            arrow = _as_arrow(column)
-            part = (None, None, column.dtype) if arrow is None else part_of(arrow)
-            parts.append(([place], *part))
-            if arrow is None:
-                others.append((place, f"of Polars's type {column.dtype}", None))
-            elif is_more_than(part[0], part[2]):
-                others.append((place, arrow, None))
         names = names_of_columns(value.columns)
-        return None if names is None else (value.height, names, parts, together(others))
+        if names is None:
+            return None
+        others = {kind for kind in set(value.dtypes) if not _goes_by_arrow(kind)}
+        if names and not others and set(value.n_chunks("all")) == {1}:
+            return value.height, names, [], [(list(range(len(names))), value, None)]
+        columns = [
+            (place, f"of Polars's type {one.dtype}" if one.dtype in others else one, None)
+            for place, one in enumerate(value.get_columns())
+        ]
+        return value.height, names, [], columns
 
 
 class Plan(Codec):

@@ -57,12 +57,13 @@ class Columns(Codec):
         if not isinstance(value, (pa.Table, pa.RecordBatch)):
             return None
         names = names_of_columns(value.column_names)
-        parts = [([place], *part_of(one)) for place, one in enumerate(value.columns)]
         if names is None:
             return None
-        others = [(places[0], value.column(places[0]), None)
-                  for places, values, _, kind in parts if is_more_than(values, kind)]  # fmt: skip
-        return value.num_rows, names, parts, together(others)
+        table = pa.Table.from_batches([value]) if isinstance(value, pa.RecordBatch) else value
+        columns = [(list(range(len(names))), table, None)]
+        if len(table.to_batches()) > 1:
+            columns = together([(place, one, None) for place, one in enumerate(table.columns)])
+        return value.num_rows, names, [], columns
 
     def memory(self, value):
         """The memory that `to_numpy` of an array without nulls, or of a slice of one, looks
@@ -116,65 +117,24 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
             yield from buffers_of(value.dictionary)
 
 
-def part_of(column: t.Any) -> tuple[t.Any, t.Any, t.Any]:
-    """A column's values as an array over its memory, the bits of its validity, and its type.
-
-    None for the values if they aren't one block of numbers or times.
-    """
-    kind = column.type
-    if isinstance(column, pa.ChunkedArray):
-        chunks = [chunk for chunk in column.chunks if len(chunk)] or column.chunks[:1]
-        if len(chunks) != 1:
-            return None, None, kind
-        column = chunks[0]
-    name = _type_string(kind)
-    begins = column.offset % 8
-    if name is None or (column.null_count and begins):
-        return None, None, kind
-    import numpy
-
-    bits, data = column.buffers()
-    end = column.offset + len(column)
-    values = numpy.frombuffer(data or b"", name)[column.offset : end]
-    if not column.null_count:
-        return values, None, kind
-    first = column.offset // 8
-    return values, numpy.frombuffer(bits, "u1")[first : first + (len(column) + 7) // 8], kind
-
-
 def together(columns: list[tuple[t.Any, ...]]) -> list[tuple[t.Any, ...]]:
-    """Columns for `Codec.table`, with those of Arrow in one table if each is one chunk.
+    """Columns for `Codec.table`, with those of Arrow that have equal chunks in one table.
 
     To export a table costs less than to export its columns one by one.
     """
-    kinds = pa.Array, pa.ChunkedArray
-    whole = [one for one in columns if one[2] is None and isinstance(one[1], kinds)
-             and getattr(one[1], "num_chunks", 1) == 1]  # fmt: skip
-    if not whole:
-        return columns
-    table = pa.Table.from_arrays(
-        [what for _, what, _ in whole], names=[str(place) for place, _, _ in whole]
-    )
-    taken = {place for place, _, _ in whole}
-    rest = [one for one in columns if one[0] not in taken]
-    return [([place for place, _, _ in whole], table, None), *rest]
-
-
-def is_more_than(values: t.Any, kind: t.Any) -> bool:
-    """Whether a column of this type is more than what `part_of` says of it."""
-    return values is None or pa.types.is_temporal(kind)
-
-
-def _type_string(kind: t.Any) -> str | None:
-    """NumPy's type string of an Arrow type; None if elements aren't of one size, or are more than
-    numbers."""
-    if pa.types.is_timestamp(kind):
-        return None if kind.tz else f"M8[{kind.unit}]"
-    if pa.types.is_duration(kind):
-        return f"m8[{kind.unit}]"
-    if pa.types.is_integer(kind):
-        return f"{'u' if str(kind).startswith('u') else 'i'}{kind.bit_width // 8}"
-    return f"f{kind.bit_width // 8}" if pa.types.is_floating(kind) else None
+    alike: dict[tuple[int, ...], list[tuple[int, t.Any]]] = {}
+    rest = []
+    for place, what, name in columns:
+        if name is None and isinstance(what, (pa.Array, pa.ChunkedArray)):
+            chunks = what.chunks if isinstance(what, pa.ChunkedArray) else [what]
+            alike.setdefault(tuple(map(len, chunks)), []).append((place, what))
+        else:
+            rest.append((place, what, name))
+    for group in alike.values():
+        places = [place for place, _ in group]
+        table = pa.Table.from_arrays([what for _, what in group], names=list(map(str, places)))
+        rest.append((places, table, None))
+    return rest
 
 
 def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
