@@ -76,8 +76,9 @@ class Trace:
         self.page.on("console", lambda line: line.type == "error" and self.errors.append(line.text))
         self.notebook.run(recorded)
         self.notebook.finished(recorded)
-        archives = self.notebook.server.work.glob("scorep-*/traces.otf2")
-        self.experiment = max(archives, key=lambda path: path.stat().st_mtime_ns).parent
+        experiments = self.notebook.server.work.glob("scorep-*/")
+        self.experiment = max(experiments, key=lambda path: path.stat().st_mtime_ns)
+        trace_written(self.experiment)
         if even:
             even_times(self.experiment)
         self.show(recorded + 1)

@@ -79,13 +79,14 @@ def is_chosen() -> bool:
     Returns
     -------
     bool
-        By HOLDFAST_RECORDER, and whether there is ``scorep-config``.
+        By HOLDFAST_RECORDER, and whether there is ``scorep-config``: one that is installed later is found when PATH
+        changes, or in another process.
     """
     if _left is not None and os.environ.get("SCOREP_EXPERIMENT_DIRECTORY") != _left:
         return False
     choice = _understand(os.environ.get("HOLDFAST_RECORDER", ""))
     if choice == "auto":
-        return _preloaded or find_config() is not None
+        return _preloaded or _has_config(os.environ.get("PATH"))
     return choice == "scorep"
 
 
@@ -99,6 +100,12 @@ def find_config() -> str | None:
     """
     paths = (os.path.join(directory, "scorep-config") for directory in os.get_exec_path())
     return next((p for p in paths if os.access(p, os.X_OK) and os.path.isfile(p)), None)
+
+
+@functools.lru_cache(maxsize=1)
+def _has_config(_path: str | None) -> bool:
+    """Whether there is one on this PATH. A process looks once: each recorded cell asks three times."""
+    return find_config() is not None
 
 
 @functools.cache

@@ -141,7 +141,7 @@ class RunMode:
         from .recording import refuse
 
         instrument: Instrument = frame["instrument"]
-        reason = instrument.get("run_reason", "")
+        reason, viewed = instrument.get("run_reason", ""), instrument.get("viewed", False)
         report: Report = {"run": "in-process", "run_reason": reason, "reason": ""}
         report |= self._main.made_ready
         started = time.perf_counter()
@@ -156,6 +156,8 @@ class RunMode:
             return {"content": self._main.app.session.pack(refuse(self._shell, error))}
         report["seconds_in"] = time.perf_counter() - started
         with results.written_as(self._shell, message["content"].get("code", "")):
-            reply = await self._recording.run(execute(frame, message), report)
+            reply = await self._recording.run(
+                execute(frame, message), report, None if viewed else self._main.after_reply
+            )
         reply["report"] = self._main.last_report = report
         return reply
