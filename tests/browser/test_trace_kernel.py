@@ -4,6 +4,7 @@ import re
 
 import pytest
 from even_times import even_times
+from waiting import trace_written
 
 from tests.browser import lab
 from tests.browser.test_views import BORDER, CHANGES, MARKED

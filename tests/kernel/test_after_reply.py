@@ -33,7 +33,8 @@ def recorded(in_process_kernel, tmp_path):
     in_process_kernel.run("import os, signal\ndef f(): pass")
     in_process_kernel.settle()
     yield in_process_kernel, tmp_path / "mine"
-    if (tmp_path / "mine" / "traces.otf2").is_fifo():
+    is_held = (tmp_path / "mine" / "traces.otf2").is_fifo()
+    if is_held and _recorder.state(tmp_path / "mine") == "ended":
         let_go(tmp_path / "mine")
 
 
@@ -137,18 +138,19 @@ def test_an_error_is_said_late(recorded):
 
 
 BEFORE = {
-    "a profile": ("%env SCOREP_ENABLE_PROFILING=true", "f()"),
-    "another process": ("1", "pid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)"),
-    "in a fork": ("%env HOLDFAST_RUN=forked", "f()"),
+    "a profile": ("in-process", "%env SCOREP_ENABLE_PROFILING=true", "f()"),
+    "another process": ("in-process", "1", "pid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)"),
+    "in a fork": ("forked", "%env HOLDFAST_RUN=forked", "f()"),
 }
 
 
 @pytest.mark.parametrize("name", BEFORE)
 def test_what_is_written_before_the_reply(recorded, name):
     kernel, directory = recorded
-    before, code = BEFORE[name]
+    run, before, code = BEFORE[name]
     kernel.run(before)
-    kernel.run(CELL + code)
+    outcome = kernel.run(CELL + code)
+    assert outcome.cost["run"] == run and outcome.status == "ok"
     assert _recorder.state(directory) == "" and (directory / "traces.otf2").is_file()
 
 

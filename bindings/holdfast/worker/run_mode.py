@@ -141,7 +141,9 @@ class RunMode:
         from .recording import refuse
 
         instrument: Instrument = frame["instrument"]
-        reason, viewed = instrument.get("run_reason", ""), instrument.get("viewed", False)
+        reason = instrument.get("run_reason", "")
+        # A fork leaves when its reply is read.
+        can_wait = not (instrument.get("viewed", False) or self._main.forked.is_one)
         report: Report = {"run": "in-process", "run_reason": reason, "reason": ""}
         report |= self._main.made_ready
         started = time.perf_counter()
@@ -157,7 +159,7 @@ class RunMode:
         report["seconds_in"] = time.perf_counter() - started
         with results.written_as(self._shell, message["content"].get("code", "")):
             reply = await self._recording.run(
-                execute(frame, message), report, None if viewed else self._main.after_reply
+                execute(frame, message), report, self._main.after_reply if can_wait else None
             )
         reply["report"] = self._main.last_report = report
         return reply
