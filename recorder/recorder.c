@@ -3,7 +3,8 @@
  * The expensive steps lie outside the measured part. The log file is created with the
  * recorder, and the trace and the profile are written when it is closed. In between
  * there are only the events of location.c. The trace is written from the file, by the
- * code that also does it for a killed process (trace_recovery.c).
+ * code that also does it for a killed process (trace_recovery.c). So a recording may end
+ * before it is closed (hf_recorder_end): its log has everything, and says so.
  *
  * Invariants: location i is locations[i], and lives until close. So a thread may keep a
  * pointer to it, if it checks that the recorder is still the same (python_events.c

@@ -6,7 +6,7 @@
  * profile callback if C functions are wanted, too.
  *
  * write_lock is held while a recording is opened or, without the interpreter's lock,
- * closed: the next one and a fork wait for that. It is never waited for with the
+ * closed, now or later: the next one and a fork wait for that. It is never waited for with the
  * interpreter's lock held.
  */
 #include "python_events.h"
@@ -17,7 +17,8 @@
 #include "recorder/clock.h"
 
 static const hfi_hook *hook; /* of the open recording */
-static hf_recorder *waiting; /* has ended, and is to be written; write_lock protects it */
+static hf_recorder
+    *waiting; /* has ended, and is to be written; write_lock protects it */
 
 #if PY_VERSION_HEX >= 0x030C0000
 static const hfi_hook *const python_hook = &hfi_monitor_hook;

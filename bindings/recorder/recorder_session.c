@@ -192,7 +192,8 @@ recorder_directory(PyObject *module, PyObject *unused) {
 PyDoc_STRVAR(
     close_doc,
     "close(*, later=False)\n--\n\n"
-    "Switch events off and write everything. With later a trace may wait for finish(): one "
+    "Switch events off and write everything. With later a trace may wait for finish(): "
+    "one "
     "of a\nprocess alone, without a profile. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
     "files), events, "
@@ -206,7 +207,8 @@ PyDoc_STRVAR(
     "written), trouble (why, as errno; or 0), rewound "
     "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
     "(calls "
-    "that have no path of their own in the\nprofile), locations, regions, waits\n(whether the trace is still "
+    "that have no path of their own in the\nprofile), locations, regions, "
+    "waits\n(whether the trace is still "
     "to be written).\nReturns None when no recording is open.");
 
 static PyObject *
@@ -302,12 +304,13 @@ recorder_recover(PyObject *module, PyObject *directory) {
                          (unsigned long long)recovered.events);
 }
 
-PyDoc_STRVAR(state_doc,
-             "state(directory, /)\n--\n\n"
-             "What a directory has besides a trace: 'recording' if a process records into "
-             "it now, 'ended' if\na process has ended its recording and writes the trace "
-             "soon, 'left' if a dead process has left\nevents, which recover() writes, or "
-             "'' if there is nothing.");
+PyDoc_STRVAR(
+    state_doc,
+    "state(directory, /)\n--\n\n"
+    "What a directory has besides a trace: 'recording' if a process records into "
+    "it now, 'ended' if\na process has ended its recording and writes the trace "
+    "soon, 'left' if a dead process has left\nevents, which recover() writes, or "
+    "'' if there is nothing.");
 
 static PyObject *
 recorder_look(PyObject *module, PyObject *directory) {

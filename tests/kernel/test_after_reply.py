@@ -139,7 +139,11 @@ def test_an_error_is_said_late(recorded):
 
 BEFORE = {
     "a profile": ("in-process", "%env SCOREP_ENABLE_PROFILING=true", "f()"),
-    "another process": ("in-process", "1", "pid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)"),
+    "another process": (
+        "in-process",
+        "1",
+        "pid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)",
+    ),
     "in a fork": ("forked", "%env HOLDFAST_RUN=forked", "f()"),
 }
 

@@ -86,7 +86,8 @@ def is_chosen() -> bool:
         return False
     choice = _understand(os.environ.get("HOLDFAST_RECORDER", ""))
     if choice == "auto":
-        return _preloaded or _has_config(os.environ.get("PATH"))
+        found = None if _preloaded else _config_on(os.environ.get("PATH"))
+        return _preloaded or (found is not None and os.access(found, os.X_OK))
     return choice == "scorep"
 
 
@@ -103,9 +104,9 @@ def find_config() -> str | None:
 
 
 @functools.lru_cache(maxsize=1)
-def _has_config(_path: str | None) -> bool:
-    """Whether there is one on this PATH. A process looks once: each recorded cell asks three times."""
-    return find_config() is not None
+def _config_on(_path: str | None) -> str | None:
+    """``scorep-config`` on this PATH. A process looks once: each recorded cell asks three times."""
+    return find_config()
 
 
 @functools.cache
