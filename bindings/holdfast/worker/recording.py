@@ -258,8 +258,9 @@ class Recording:
             self._recorder.finish()
         except (OSError, RuntimeError, MemoryError) as error:
             self._say_unwritten(error)
-        self._waits = False
-        ending.unguard()
+        finally:
+            self._waits = False
+            ending.unguard()
 
     def _end(self) -> None:
         """Before this process ends: write all."""

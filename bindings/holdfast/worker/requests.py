@@ -288,7 +288,12 @@ class Worker:
     def _finish_replied(self) -> None:
         """Do what a request has left for the time after its reply."""
         while self.after_reply:
-            self.after_reply.pop(0)()
+            try:
+                self.after_reply.pop(0)()
+            except ChannelClosed:
+                raise
+            except Exception:  # of the user's own stream, maybe
+                traceback.print_exc(file=sys.__stderr__)
             self._flush()
 
     def _unreadable(self, frame: Frame, error: BaseException) -> t.Callable[[], None]:
