@@ -17,8 +17,8 @@
 #include "recorder/clock.h"
 
 static const hfi_hook *hook; /* of the open recording */
-static hf_recorder
-    *waiting; /* has ended, and is to be written; write_lock protects it */
+/* It has ended, and is to be written; write_lock protects it. NULL: none. */
+static hf_recorder *waiting;
 
 #if PY_VERSION_HEX >= 0x030C0000
 static const hfi_hook *const python_hook = &hfi_monitor_hook;

@@ -192,9 +192,9 @@ recorder_directory(PyObject *module, PyObject *unused) {
 PyDoc_STRVAR(
     close_doc,
     "close(*, later=False)\n--\n\n"
-    "Switch events off and write everything. With later a trace may wait for finish(): "
-    "one "
-    "of a\nprocess alone, without a profile. Returns a dict: directory, trace "
+    "Switch events off and write everything. With later a trace may wait for finish(), "
+    "if "
+    "it is of one\nprocess and without a profile. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
     "files), events, "
     "kinds\n(a dict of those that cost more or less than others: events that are "
@@ -207,9 +207,9 @@ PyDoc_STRVAR(
     "written), trouble (why, as errno; or 0), rewound "
     "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
     "(calls "
-    "that have no path of their own in the\nprofile), locations, regions, "
-    "waits\n(whether the trace is still "
-    "to be written).\nReturns None when no recording is open.");
+    "that have no path of their own in the\nprofile), locations, regions, waits "
+    "(whether\nthe trace is still to be written).\nReturns None when no recording is "
+    "open.");
 
 static PyObject *
 recorder_close(PyObject *module, PyObject *arguments, PyObject *keywords) {
