@@ -70,6 +70,8 @@ typedef struct hfi_backend {
      * unless NULL: the number of events of other processes that were written, too. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
                        uint64_t *ret_others, hf_error *reterr);
+    /* Whether no other process takes part, or will. NULL: that isn't known. */
+    bool (*is_alone)(const void *archive);
     /* Allow other processes to join from now on. NULL: nothing has to be done for that.
      * Failures: HF_E_SYSTEM, HF_E_NOMEM. */
     hf_status (*share)(void *archive, hf_error *reterr);
@@ -114,6 +116,8 @@ typedef struct hfi_backend {
 extern const hfi_backend hfi_otf2_backend;
 /* For recordings that have a profile only. */
 extern const hfi_backend hfi_profile_backend;
+/* It takes all events, and does nothing with them. Only event functions are there. */
+extern const hfi_backend hfi_no_backend;
 
 /* Call the function above that takes this event. */
 int hfi_backend_write(const hfi_backend *backend, void *writer,

@@ -464,6 +464,11 @@ hfi_log_file_create(const char *path, const hfi_log_head *head, uint64_t reserve
 }
 
 void
+hfi_log_file_end(hfi_log_file *file) {
+    file->head->is_ended = 1;
+}
+
+void
 hfi_log_file_close(hfi_log_file *file) {
     if (!file)
         return;

@@ -39,6 +39,7 @@ typedef struct hfi_log_head {
     uint64_t profile_formats;              /* the wanted profiles; 0: none */
     uint64_t profile_depth, profile_paths; /* as in calltree.h */
     char profile_name[256];                /* of the profile's files */
+    uint64_t is_ended; /* no events follow, and the process writes the archive soon */
 } hfi_log_head;
 
 /* A record of the journal is this word, which is never 0, and `words` others. */
@@ -69,6 +70,8 @@ HF_CHECK hf_status hfi_log_file_create(const char *path, const hfi_log_head *hea
                                        uint64_t reserve_bytes,
                                        hfi_definitions *definitions,
                                        hfi_log_file **ret_file, hf_error *reterr);
+/* Note in the file that no events follow. */
+void hfi_log_file_end(hfi_log_file *file);
 /* Close it when all windows are unmapped. The file stays. NULL is fine. */
 void hfi_log_file_close(hfi_log_file *file);
 

@@ -84,6 +84,11 @@ otf2_open(const char *directory, const hfi_definitions *definitions, bool joins,
     return status == HF_OK ? open_own(&part, ret_archive) : status;
 }
 
+static bool
+otf2_is_alone(const void *archive) {
+    return ((const otf2_archive *)archive)->part.lock < 0;
+}
+
 static hf_status
 otf2_share(void *archive, hf_error *reterr) {
     otf2_archive *self = archive;
@@ -412,6 +417,7 @@ const hfi_backend hfi_otf2_backend = {
     .log_path = otf2_log_path,
     .close = otf2_close,
     .abandon = otf2_abandon,
+    .is_alone = otf2_is_alone,
     .share = otf2_share,
     .fork_begin = otf2_fork_begin,
     .fork_end = otf2_fork_end,

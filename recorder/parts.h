@@ -67,8 +67,15 @@ typedef struct hfi_recovered {
 HF_CHECK hf_status hfi_recover(const char *directory, hfi_recovered *ret_recovered,
                                hf_error *reterr);
 
-/* Whether a process records into the directory now, as far as can be seen. */
-bool hfi_recovery_is_recorded(const char *directory);
+/* What a directory has besides a trace, as far as can be seen. If several processes
+ * differ, it is the last of these. */
+typedef enum hfi_recording_state {
+    HFI_RECORDING_NONE,
+    HFI_RECORDING_ENDED,   /* a process has ended its recording, and writes it soon */
+    HFI_RECORDING_GOES_ON, /* a process records */
+    HFI_RECORDING_LEFT     /* a dead process has left events */
+} hfi_recording_state;
+hfi_recording_state hfi_recovery_look(const char *directory);
 
 /* Make ended parts of all dead ones, as if they had closed their recordings, except
  * `self`. The gate is closed. HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT: the first failure;

@@ -3,7 +3,8 @@
  * The expensive steps lie outside the measured part. The log file is created with the
  * recorder, and the trace and the profile are written when it is closed. In between
  * there are only the events of location.c. The trace is written from the file, by the
- * code that also does it for a killed process (trace_recovery.c).
+ * code that also does it for a killed process (trace_recovery.c). So a recording may end
+ * before it is closed (hf_recorder_end): its log has everything, and says so.
  *
  * Invariants: location i is locations[i], and lives until close. So a thread may keep a
  * pointer to it, if it checks that the recorder is still the same (python_events.c
@@ -38,8 +39,14 @@ struct hf_recorder {
     size_t count, capacity;
     uint64_t begin_time;     /* ticks */
     uint64_t begin_realtime; /* ns */
+    uint64_t end_time;       /* 0: it goes on */
+    uint64_t end_realtime;
     bool recording;
 };
+
+/* More take longer to write than some clients wait for a kernel that is to end: a
+ * second on a slow machine. */
+#define LATER_EVENTS 1000000
 
 static hf_status
 no_memory(hf_error *reterr) {
@@ -166,6 +173,22 @@ location_retire(hf_recorder *recorder, hfi_location *location, hf_error *reterr)
     return recorder->options.backend->writer_close(recorder->archive, writer, reterr);
 }
 
+/* All locations. If several fail, the first failure is returned. */
+static hf_status
+retire_all(hf_recorder *recorder, hf_error *reterr) {
+    hf_status status = HF_OK;
+    for (size_t i = 0; i < recorder->count; i++) {
+        hf_status one = location_retire(recorder, recorder->locations[i],
+                                        status == HF_OK ? reterr : NULL);
+        status = status == HF_OK ? one : status;
+    }
+    if (!recorder->end_time) {
+        recorder->end_time = hfi_clock_ticks();
+        recorder->end_realtime = hfi_clock_realtime();
+    }
+    return status;
+}
+
 static hf_status
 fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
     char name[32], host[256];
@@ -200,20 +223,38 @@ make_profile(const hf_recorder *recorder, hfi_profile **ret_profile, hf_error *r
 
 /* -- the trace --------------------------------------------------------------------- */
 
+typedef hf_status visit_location(hf_recorder *recorder, const hfi_log_reader *log,
+                                 size_t index, hf_error *reterr);
+
+/* Pass the location's events to a back end. */
+static hf_status
+pass_events(hfi_location *location, const hfi_log_reader *log, size_t index,
+            const hfi_backend *backend, void *writer) {
+    hfi_events_written written;
+    hf_status status = hfi_log_reader_write(log, index, backend, writer, &written);
+    location->events = written.events;
+    location->kinds = written.kinds;
+    return status;
+}
+
+static hf_status
+count_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,
+               hf_error *reterr) {
+    (void)reterr;
+    return pass_events(recorder->locations[index], log, index, &hfi_no_backend, NULL);
+}
+
 static hf_status
 write_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,
                hf_error *reterr) {
     const hfi_backend *backend = recorder->options.backend;
     hfi_location *location = recorder->locations[index];
-    hfi_events_written written;
     void *writer;
     hf_status status =
         backend->writer_open(recorder->archive, location->id, &writer, reterr);
     if (status != HF_OK)
         return status;
-    status = hfi_log_reader_write(log, index, backend, writer, &written);
-    location->events = written.events;
-    location->kinds = written.kinds;
+    status = pass_events(location, log, index, backend, writer);
     if (status != HF_OK)
         hf_error_set(reterr, status, "the archive takes no more events");
     hf_status closed = backend->writer_close(recorder->archive, writer,
@@ -221,28 +262,34 @@ write_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,
     return status == HF_OK ? closed : status;
 }
 
+/* Read the log file, location by location. */
 static hf_status
-write_events(hf_recorder *recorder, hf_error *reterr) {
+read_log(hf_recorder *recorder, visit_location *visit, hf_error *reterr) {
     hfi_log_reader *log;
-    if (!recorder->log)
-        return HF_OK;
     hf_status status =
         hfi_log_reader_open(recorder->log_path, recorder->definitions, &log, reterr);
     if (status == HF_NOT_FOUND)
         status = hf_error_set(reterr, HF_E_SYSTEM, "%s is gone", recorder->log_path);
     if (status != HF_OK)
         return status;
-    if (!hfi_log_file_has_room(recorder->log))
-        status = hf_error_set(reterr, HF_E_SYSTEM,
-                              "the disk has no room for it. Its events are kept in %s: "
-                              "make room, then write it with python -m holdfast.scorep "
-                              "--recover %s",
-                              recorder->log_path, recorder->directory);
     size_t count = hfi_log_reader_count_locations(log);
     for (size_t i = 0; i < count && i < recorder->count && status == HF_OK; i++)
-        status = write_location(recorder, log, i, reterr);
+        status = visit(recorder, log, i, reterr);
     hfi_log_reader_close(log);
     return status;
+}
+
+static hf_status
+write_events(hf_recorder *recorder, hf_error *reterr) {
+    if (!recorder->log)
+        return HF_OK;
+    if (hfi_log_file_has_room(recorder->log))
+        return read_log(recorder, write_location, reterr);
+    return hf_error_set(reterr, HF_E_SYSTEM,
+                        "the disk has no room for it. Its events are kept in %s: "
+                        "make room, then write it with python -m holdfast.scorep "
+                        "--recover %s",
+                        recorder->log_path, recorder->directory);
 }
 
 static hf_status
@@ -268,9 +315,9 @@ close_archive(const hf_recorder *recorder, const hfi_profile *profile, bool is_c
                                      .location_count = recorder->count,
                                      .begin_time = recorder->begin_time,
                                      .ticks_per_second = hfi_clock_frequency(),
-                                     .end_time = hfi_clock_ticks(),
+                                     .end_time = recorder->end_time,
                                      .begin_realtime = recorder->begin_realtime,
-                                     .end_realtime = hfi_clock_realtime(),
+                                     .end_realtime = recorder->end_realtime,
                                      .has_rank = recorder->options.has_rank,
                                      .rank = recorder->options.rank,
                                      .process_name = process,
@@ -306,6 +353,8 @@ write_results(hf_recorder *recorder, hfi_recording_totals *totals, hf_error *ret
 static void
 sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
     uint64_t flush_ticks = 0;
+    totals->locations = recorder->count;
+    totals->regions = hfi_definitions_count_regions(recorder->definitions);
     for (size_t i = 0; i < recorder->count; i++) {
         const hfi_location *location = recorder->locations[i];
         totals->events += location->events;
@@ -329,20 +378,40 @@ sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
         totals->flush_seconds = (double)flush_ticks / (double)hfi_clock_frequency();
 }
 
+/* What others add, and a profile's figures, are known only when they are written. */
+static bool
+can_wait(const hf_recorder *recorder) {
+    const hfi_backend *backend = recorder->options.backend;
+    return recorder->log && !recorder->options.profiling && backend->is_alone &&
+           backend->is_alone(recorder->archive);
+}
+
+hf_status
+hf_recorder_end(hf_recorder *recorder, hfi_recording_totals *ret_totals,
+                hf_error *reterr) {
+    hfi_recording_totals totals = {0};
+    if (!can_wait(recorder))
+        return HF_DECLINED;
+    hf_status status = retire_all(recorder, reterr);
+    if (status == HF_OK)
+        status = read_log(recorder, count_location, reterr);
+    if (status != HF_OK)
+        return status;
+    sum_up(recorder, &totals);
+    if (totals.events > LATER_EVENTS)
+        return HF_DECLINED;
+    hfi_log_file_end(recorder->log);
+    *ret_totals = totals;
+    return HF_OK;
+}
+
 hf_status
 hf_recorder_close(hf_recorder *recorder, hfi_recording_totals *ret_totals,
                   hf_error *reterr) {
     if (!recorder)
         return HF_OK;
-    hf_status status = HF_OK;
-    hfi_recording_totals totals = {
-        .locations = recorder->count,
-        .regions = hfi_definitions_count_regions(recorder->definitions)};
-    for (size_t i = 0; i < recorder->count; i++) {
-        hf_status one = location_retire(recorder, recorder->locations[i],
-                                        status == HF_OK ? reterr : NULL);
-        status = status == HF_OK ? one : status;
-    }
+    hfi_recording_totals totals = {0};
+    hf_status status = retire_all(recorder, reterr);
     hf_status written =
         write_results(recorder, &totals, status == HF_OK ? reterr : NULL);
     status = status == HF_OK ? written : status;

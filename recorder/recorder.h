@@ -119,6 +119,13 @@ typedef struct hfi_recording_totals {
 HF_CHECK hf_status hf_recorder_create(const hf_recorder_options *options,
                                       hf_recorder **ret_recorder, hf_error *reterr);
 
+/* Leave all open regions, and count: then hf_recorder_close() writes the trace, whenever
+ * it is called, and nothing of what it writes changes. HF_DECLINED: close it now. There
+ * is a profile to be written, other processes take part, or there are so many events
+ * that to write them takes long. Failures: HF_E_SYSTEM, HF_E_NOMEM; then close it, too. */
+HF_CHECK hf_status hf_recorder_end(hf_recorder *recorder,
+                                   hfi_recording_totals *ret_totals, hf_error *reterr);
+
 /* Leave all open regions, write the trace and the profile, and release everything, also
  * on failure. After a failure the log file stays, and parts.h can try again. NULL is
  * fine. HF_E_SYSTEM: a file can't be written; HF_E_NOMEM; HF_E_INVALID: the profile's

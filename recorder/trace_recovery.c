@@ -324,36 +324,44 @@ hfi_recover_parts(const hfi_trace_part *self, hfi_recovered *ret_recovered,
     return status;
 }
 
-/* A lone process that is alive must not be visited: the visit would make it a part for
- * nothing. */
-static bool
-has_dead(const char *directory, const numbers *found) {
-    bool dead = false;
-    for (size_t i = 0; i < found->count && !dead; i++) {
-        hfi_log_reader *log;
-        char *path;
-        if (hfi_log_path(directory, found->items[i], &path) != HF_OK)
-            break;
-        hf_status status = hfi_log_reader_open(path, NULL, &log, NULL);
-        free(path);
-        if (status != HF_OK) {
-            dead = true; /* damaged: it will be reported */
-            continue;
-        }
-        dead = !is_alive(NULL, found->items[i], log);
-        hfi_log_reader_close(log);
-    }
-    return dead;
+static hfi_recording_state
+state_of_log(const char *directory, uint32_t number) {
+    hfi_log_reader *log;
+    char *path;
+    if (hfi_log_path(directory, number, &path) != HF_OK)
+        return HFI_RECORDING_GOES_ON; /* leave it alone */
+    hf_status status = hfi_log_reader_open(path, NULL, &log, NULL);
+    free(path);
+    if (status == HF_NOT_FOUND) /* its process has just written everything */
+        return HFI_RECORDING_NONE;
+    if (status != HF_OK) /* damaged: it will be reported */
+        return HFI_RECORDING_LEFT;
+    hfi_recording_state state = HFI_RECORDING_LEFT;
+    if (is_alive(NULL, number, log))
+        state = hfi_log_reader_head(log)->is_ended ? HFI_RECORDING_ENDED
+                                                   : HFI_RECORDING_GOES_ON;
+    hfi_log_reader_close(log);
+    return state;
 }
 
-bool
-hfi_recovery_is_recorded(const char *directory) {
+static hfi_recording_state
+state_of_logs(const char *directory, const numbers *found) {
+    hfi_recording_state state = HFI_RECORDING_NONE;
+    for (size_t i = 0; i < found->count && state != HFI_RECORDING_LEFT; i++) {
+        hfi_recording_state one = state_of_log(directory, found->items[i]);
+        state = one > state ? one : state;
+    }
+    return state;
+}
+
+hfi_recording_state
+hfi_recovery_look(const char *directory) {
     numbers found;
     if (find_logs(directory, &found, NULL) != HF_OK)
-        return false;
-    bool recorded = found.count && !has_dead(directory, &found);
+        return HFI_RECORDING_NONE;
+    hfi_recording_state state = state_of_logs(directory, &found);
     free(found.items);
-    return recorded;
+    return state;
 }
 
 static bool
@@ -409,12 +417,12 @@ hfi_recover(const char *directory, hfi_recovered *ret_recovered, hf_error *reter
     hf_status status = find_logs(directory, &found, reterr);
     if (status != HF_OK)
         return status;
-    bool nothing = !found.count && !has_parts(directory);
-    bool busy = found.count && !has_dead(directory, &found);
+    hfi_recording_state state = state_of_logs(directory, &found);
     free(found.items);
-    if (nothing)
+    if (state == HFI_RECORDING_NONE && !has_parts(directory))
         return HF_NOT_FOUND;
-    if (busy)
+    /* A lone process must not be visited: the visit would make it a part for nothing. */
+    if (state == HFI_RECORDING_ENDED || state == HFI_RECORDING_GOES_ON)
         return HF_BUSY;
     return recover_visiting(directory, ret_recovered, reterr);
 }

@@ -6,7 +6,7 @@
  * profile callback if C functions are wanted, too.
  *
  * write_lock is held while a recording is opened or, without the interpreter's lock,
- * closed: the next one and a fork wait for that. It is never waited for with the
+ * closed, now or later: the next one and a fork wait for that. It is never waited for with the
  * interpreter's lock held.
  */
 #include "python_events.h"
@@ -17,6 +17,8 @@
 #include "recorder/clock.h"
 
 static const hfi_hook *hook; /* of the open recording */
+/* It has ended, and is to be written; write_lock protects it. NULL: none. */
+static hf_recorder *waiting;
 
 #if PY_VERSION_HEX >= 0x030C0000
 static const hfi_hook *const python_hook = &hfi_monitor_hook;
@@ -192,14 +194,33 @@ detach_recorder(void) {
 }
 
 hf_status
-hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr) {
+hfi_events_close(bool later, hfi_recording_totals *ret_totals, bool *ret_waits,
+                 hf_error *reterr) {
     if (!hfi_events.recorder)
         return HF_NOT_FOUND;
     hf_recorder *recorder = detach_recorder();
+    hf_status status = HF_DECLINED;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&write_lock);
+    if (later && !waiting)
+        status = hf_recorder_end(recorder, ret_totals, NULL);
+    *ret_waits = status == HF_OK;
+    if (status == HF_OK)
+        waiting = recorder;
+    else
+        status = hf_recorder_close(recorder, ret_totals, reterr);
+    pthread_mutex_unlock(&write_lock);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
+hf_status
+hfi_events_finish(hf_error *reterr) {
     hf_status status;
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&write_lock);
-    status = hf_recorder_close(recorder, ret_totals, reterr);
+    status = waiting ? hf_recorder_close(waiting, NULL, reterr) : HF_NOT_FOUND;
+    waiting = NULL;
     pthread_mutex_unlock(&write_lock);
     Py_END_ALLOW_THREADS
     return status;
@@ -234,6 +255,8 @@ hfi_events_after_fork(bool in_child, hf_error *reterr) {
      * child's mutex is made anew. */
     hfi_events_renew_locks();
     pthread_mutex_init(&write_lock, NULL);
+    hf_recorder_abandon(waiting); /* the parent writes it */
+    waiting = NULL;
     if (!hfi_events.recorder)
         return HF_OK;
     bool is_known = hfi_here.generation == hfi_events.generation;

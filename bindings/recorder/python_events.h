@@ -16,8 +16,13 @@
 HF_CHECK hf_status hfi_events_open(const hf_recorder_options *options, bool c_calls,
                                    hf_error *reterr);
 /* Events off, then close; the interpreter's lock is given up while files are written.
- * HF_NOT_FOUND when none is open. */
-HF_CHECK hf_status hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr);
+ * HF_NOT_FOUND when none is open. `later`: if the trace can wait, and no other one does,
+ * it waits for hfi_events_finish(). */
+HF_CHECK hf_status hfi_events_close(bool later, hfi_recording_totals *ret_totals,
+                                    bool *ret_waits, hf_error *reterr);
+/* Write the trace that waits. A forked child has none, and writes nothing. HF_NOT_FOUND
+ * when none waits. Failures: those of hf_recorder_close. */
+HF_CHECK hf_status hfi_events_finish(hf_error *reterr);
 
 /* Call and return events, on every thread. -1 with a Python error. */
 int hfi_events_enable(void);

@@ -191,8 +191,10 @@ recorder_directory(PyObject *module, PyObject *unused) {
 
 PyDoc_STRVAR(
     close_doc,
-    "close()\n--\n\n"
-    "Switch events off and write everything. Returns a dict: directory, trace "
+    "close(*, later=False)\n--\n\n"
+    "Switch events off and write everything. With later a trace may wait for finish(), "
+    "if "
+    "it is of one\nprocess and without a profile. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
     "files), events, "
     "kinds\n(a dict of those that cost more or less than others: events that are "
@@ -205,18 +207,23 @@ PyDoc_STRVAR(
     "written), trouble (why, as errno; or 0), rewound "
     "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
     "(calls "
-    "that have no path of their own in the\nprofile), locations, regions.\nReturns "
-    "None when no recording is open.");
+    "that have no path of their own in the\nprofile), locations, regions, waits "
+    "(whether\nthe trace is still to be written).\nReturns None when no recording is "
+    "open.");
 
 static PyObject *
-recorder_close(PyObject *module, PyObject *unused) {
-    (void)unused;
+recorder_close(PyObject *module, PyObject *arguments, PyObject *keywords) {
+    static char *names[] = {"later", NULL};
+    int later = 0;
+    bool waits = false;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$p:close", names, &later))
+        return NULL;
     recorder_state *state = hfi_recorder_state(module);
     if (!hfi_events_get_recorder())
         Py_RETURN_NONE;
     hfi_recording_totals totals = {0};
     hf_error error = HF_ERROR_INIT;
-    hf_status status = hfi_events_close(&totals, &error);
+    hf_status status = hfi_events_close(later != 0, &totals, &waits, &error);
     hfi_children_forget();
     if (status != HF_OK)
         return hfi_recorder_raise(status, &error);
@@ -236,7 +243,7 @@ recorder_close(PyObject *module, PyObject *unused) {
         (unsigned long long)totals.calls.of_c, "bound",
         (unsigned long long)totals.calls.bound);
     return Py_BuildValue(
-        "{sOsNsOsKsNsdsKsKsisKsKsdsKsnsn}", "directory", state->directory, "trace",
+        "{sOsNsOsKsNsdsKsKsisKsKsdsKsnsnsO}", "directory", state->directory, "trace",
         trace, "profile", state->profile, "events", (unsigned long long)totals.events,
         "kinds", kinds, "own_seconds", totals.own_seconds, "others",
         (unsigned long long)totals.others, "lost", (unsigned long long)totals.lost,
@@ -244,7 +251,23 @@ recorder_close(PyObject *module, PyObject *unused) {
         "flushes", (unsigned long long)totals.flushes, "flush_seconds",
         totals.flush_seconds, "collapsed", (unsigned long long)totals.collapsed,
         "locations", (Py_ssize_t)totals.locations, "regions",
-        (Py_ssize_t)totals.regions);
+        (Py_ssize_t)totals.regions, "waits", waits ? Py_True : Py_False);
+}
+
+PyDoc_STRVAR(finish_doc,
+             "finish()\n--\n\n"
+             "Write the trace that close(later=True) has put off; else nothing "
+             "happens.\n\nRaises OSError, RuntimeError, MemoryError: it isn't written, "
+             "and recover() can try again.");
+
+static PyObject *
+recorder_finish(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hfi_events_finish(&error);
+    if (status != HF_OK && status != HF_NOT_FOUND)
+        return hfi_recorder_raise(status, &error);
+    Py_RETURN_NONE;
 }
 
 /* -- what other processes have left ------------------------------------------------ */
@@ -281,18 +304,27 @@ recorder_recover(PyObject *module, PyObject *directory) {
                          (unsigned long long)recovered.events);
 }
 
-PyDoc_STRVAR(is_recorded_doc, "is_recorded(directory, /)\n--\n\n"
-                              "Whether a process records into this directory now.");
+PyDoc_STRVAR(
+    state_doc,
+    "state(directory, /)\n--\n\n"
+    "What a directory has besides a trace: 'recording' if a process records into "
+    "it now, 'ended' if\na process has ended its recording and writes the trace "
+    "soon, 'left' if a dead process has left\nevents, which recover() writes, or "
+    "'' if there is nothing.");
 
 static PyObject *
-recorder_is_recorded(PyObject *module, PyObject *directory) {
+recorder_look(PyObject *module, PyObject *directory) {
+    static const char *const names[] = {[HFI_RECORDING_NONE] = "",
+                                        [HFI_RECORDING_ENDED] = "ended",
+                                        [HFI_RECORDING_GOES_ON] = "recording",
+                                        [HFI_RECORDING_LEFT] = "left"};
     (void)module;
     PyObject *bytes;
     if (!PyUnicode_FSConverter(directory, &bytes))
         return NULL;
-    bool recorded = hfi_recovery_is_recorded(PyBytes_AS_STRING(bytes));
+    hfi_recording_state state = hfi_recovery_look(PyBytes_AS_STRING(bytes));
     Py_DECREF(bytes);
-    return PyBool_FromLong(recorded);
+    return PyUnicode_FromString(names[state]);
 }
 
 PyDoc_STRVAR(lines_begin_doc,
@@ -356,9 +388,11 @@ PyMethodDef hfi_recorder_session_methods[] = {
      open_doc},
     {"load_scorep", load_scorep, METH_VARARGS, load_scorep_doc},
     {"recover", recorder_recover, METH_O, recover_doc},
-    {"is_recorded", recorder_is_recorded, METH_O, is_recorded_doc},
+    {"state", recorder_look, METH_O, state_doc},
     {"directory", recorder_directory, METH_NOARGS, directory_doc},
-    {"close", recorder_close, METH_NOARGS, close_doc},
+    {"close", (PyCFunction)(void (*)(void))recorder_close, METH_VARARGS | METH_KEYWORDS,
+     close_doc},
+    {"finish", recorder_finish, METH_NOARGS, finish_doc},
     {"lines_begin", lines_begin, METH_VARARGS, lines_begin_doc},
     {"lines_end", lines_end, METH_NOARGS, lines_end_doc},
     {NULL, NULL, 0, NULL}};

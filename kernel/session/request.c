@@ -76,6 +76,7 @@ hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *reques
         instrument.unserializable =
             hfi_list_of_object(hfi_commits_unserializable(kernel));
         instrument.isolated = cell->directive.isolated;
+        instrument.viewed = cell->directive.viewer != NULL;
         instrument.run_reason = hfi_textbuf_part(&cell->run_reason);
         instrument.name = hfi_commits_name(kernel, &name);
         frame.instrument = &instrument;

@@ -238,8 +238,8 @@ write_hand_over(cost_line *line, const hf_kernel *kernel, const hfi_map_report *
     if (is_in_process)
         end_term(line, words, "Most of it is what ", hfi_shell_name(kernel),
                  " does before the code, and the fork that brings the notebook back "
-                 "after a crash: if the notebook's process is making that fork, the "
-                 "cell waits for it.");
+                 "after a crash: if the notebook's process is making that fork, or "
+                 "writes the trace of the cell before, the cell waits for it.");
     else
         end_term(line, words,
                  "The bytes are those of variables that were mapped without a copy.",

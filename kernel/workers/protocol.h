@@ -303,11 +303,12 @@
       "is all that the cell uses.")                                                    \
     X(instrument,                                                                      \
       HAS(arguments, strs) HAS(unserializable, texts) HAS(isolated, bool)              \
-      HAS(run_reason, str) HAS(name, bin),                                             \
-      "How to record a cell: the arguments for the recorder; the names that "   \
+      HAS(run_reason, str) HAS(name, bin) MAY(viewed, bool),                           \
+      "How to record a cell: the arguments for the recorder; the names that "          \
       "the commit doesn't have, with the reasons; `isolated`: nothing is recorded; "   \
-      "the reason for its run mode; and the name of the generation that it begins "    \
-      "with.")                                                                         \
+      "the reason for its run mode; the name of the generation that it begins with; "  \
+      "and `viewed`: a program opens the trace at the reply, so it must be there. "    \
+      "Else it may be written after the reply, before the next frame is read.")        \
     X(history,                                                                         \
       HAS(kind, str) HAS(from, int) HAS(to, int) HAS(target, int) HAS(undone, str)     \
       HAS(unserializable, texts) HAS(pending, str) HAS(kept_bytes, int)                \

@@ -51,6 +51,20 @@ os.waitpid(pid, 0)
 history.store_inputs(21, "after a fork")
 await_lines(21)
 
+class Flag:
+    waits = 0
+
+    def wait(self, _seconds):
+        self.waits += 1
+        if self.waits == 1:
+            history.store_output(30)  # the cell ends meanwhile
+        return False
+
+threading.current_thread().save_flag = flag = Flag()
+history.writeout_cache(sqlite3.connect(sys.argv[1]))  # as the thread does
+assert flag.waits == 2
+del threading.current_thread().save_flag
+
 history.store_inputs(22, "just now")
 assert [line for _, _, line in history.get_tail(2, include_latest=True)] == ["after a fork", "just now"]
 history.end_session()

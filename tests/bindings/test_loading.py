@@ -50,6 +50,17 @@ def test_choice(monkeypatch, tmp_path, capsys):
         loading.find()
 
 
+def test_a_process_looks_once(monkeypatch, tmp_path):
+    looks = []
+    look = loading.find_config
+    monkeypatch.setattr(loading, "find_config", lambda: looks.append(1) or look())
+    monkeypatch.setenv("HOLDFAST_RECORDER", "auto")
+    for folder in "one", "two":
+        monkeypatch.setenv("PATH", str(tmp_path / folder))
+        assert not any([loading.is_chosen() for _ in range(3)])
+    assert len(looks) == 2
+
+
 @pytest.mark.parametrize(
     ("version", "adapters", "options", "needed"),
     [

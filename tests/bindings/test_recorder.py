@@ -50,6 +50,55 @@ def test_recursion_methods_and_names(record):
     assert trace.locations == {0: "MainThread"}
 
 
+def test_a_trace_that_is_written_later(record):
+    """All is counted before; a forked child has nothing to write."""
+    trace = record("""
+        def main(): pass
+        r.open(directory)
+        r.enable(); main(); r.disable()
+        ended = r.close(later=True)
+        print(ended["waits"], ended["events"], r.is_open(), r.state(directory), os.listdir(directory))
+        if os.fork() == 0:
+            r.finish()
+            os._exit(0)
+        os.wait()
+        print(r.state(directory), os.listdir(directory))
+        r.finish()
+        print(repr(r.state(directory)), "log-0" in os.listdir(directory))
+        r.finish()
+    """)
+    assert trace.output.splitlines() == [
+        "True 2 False ended ['log-0']",
+        "ended ['log-0']",
+        "'' False",
+    ]
+    assert trace.calls() == ["__main__:main"]
+
+
+@pytest.mark.parametrize(
+    ("options", "before"),
+    [
+        ("profiling=True", "pass"),
+        ("children=True", "os.waitpid(os.fork() or os._exit(0), 0)"),
+        ("", "for _ in range(500_000): f()"),
+        ("", "r.close(later=True); r.open(directory + '2'); r.enable()"),
+    ],
+    ids=["a profile", "another process", "many events", "one that waits already"],
+)
+def test_a_trace_that_is_not_written_later(record, options, before):
+    trace = record(f"""
+        def f(): pass
+        def main():
+            {before}
+        r.open(directory, {options})
+        r.enable(); main(); r.disable()
+        place = r.directory()
+        print(r.close(later=True)["waits"], repr(r.state(place)), "traces.otf2" in os.listdir(place))
+        r.finish()
+    """)
+    assert trace.output.split() == ["False", "''", "True"]
+
+
 def test_events_of_deep_calls_are_counted(record):
     """Each that follows eight enters in a row, or leaves, and those that follow 64: they cost more on 3.11."""
     trace = record("""

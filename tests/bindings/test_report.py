@@ -3,6 +3,7 @@
 tests/browser/test_report.py looks at the page as a person does.
 """
 
+import asyncio
 import html
 import json
 import os
@@ -11,13 +12,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from effort import core
 
 report = pytest.importorskip("holdfast.report")
-from holdfast.report import columns, page, traces  # noqa: E402
+from holdfast.report import columns, page, running, traces  # noqa: E402
 
 
 def cost(number, title, **kernel):
@@ -37,6 +39,28 @@ def cost(number, title, **kernel):
 )
 def test_title(source, title):
     assert report.cell_title(source) == title
+
+
+def test_the_loop_goes_on_while_a_trace_is_awaited(tmp_path, monkeypatch):
+    nbformat = pytest.importorskip("nbformat")
+    cell, turned = nbformat.v4.new_code_cell("1"), threading.Event()
+
+    def await_trace(place):
+        assert turned.wait(60)
+        Path(place).mkdir()
+        Path(place, "traces.otf2").write_bytes(b"7 bytes")
+
+    monkeypatch.setattr(running.experiments, "await_trace", await_trace)
+    node = nbformat.v4.new_notebook(cells=[cell])
+    runner = running._Runner(node, tmp_path, "python3", 9, None, True)
+    reply = {"metadata": {"holdfast": {"trace": "mine"}}, "content": {"status": "ok"}}
+
+    async def ran():
+        asyncio.get_running_loop().call_soon(turned.set)
+        await runner._on_executed(cell, 0, reply)
+
+    asyncio.run(ran())
+    assert runner.costs[0].bytes_trace == 7
 
 
 CODE = {"cell_type": "code", "metadata": {}, "source": "1"}

@@ -9,7 +9,8 @@ import re
 import shutil
 import subprocess
 from collections import namedtuple
-from pathlib import Path
+
+from waiting import trace_written
 
 Event = namedtuple("Event", "kind location time text")
 Region = namedtuple("Region", "name file line role paradigm")
@@ -46,7 +47,7 @@ class Trace:
     """One archive, read whole. Creating it checks what holds for every trace."""
 
     def __init__(self, directory):
-        self.path = Path(directory) / "traces.otf2"
+        self.path = trace_written(directory)
         self.regions, self.locations, counts = {}, {}, {}
         for line in _otf2_print("-G", self.path):
             if match := _REGION.match(line):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from even_times import even_times
+from waiting import trace_written
 
 from tests.browser import lab
 from tests.browser.test_views import BORDER, CHANGES, MARKED
@@ -76,8 +77,9 @@ class Trace:
         self.page.on("console", lambda line: line.type == "error" and self.errors.append(line.text))
         self.notebook.run(recorded)
         self.notebook.finished(recorded)
-        archives = self.notebook.server.work.glob("scorep-*/traces.otf2")
-        self.experiment = max(archives, key=lambda path: path.stat().st_mtime_ns).parent
+        experiments = self.notebook.server.work.glob("scorep-*/")
+        self.experiment = max(experiments, key=lambda path: path.stat().st_mtime_ns)
+        trace_written(self.experiment)
         if even:
             even_times(self.experiment)
         self.show(recorded + 1)

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from waiting import trace_written
 
 pytestmark = pytest.mark.skipif(
     shutil.which("scorep-config") is None, reason="there is no scorep-config on PATH"
@@ -22,7 +23,7 @@ def kernel(start_kernel):
 
 def regions(directory):
     shown = subprocess.run(
-        ["otf2-print", directory / "traces.otf2"], capture_output=True, text=True, check=True
+        ["otf2-print", trace_written(directory)], capture_output=True, text=True, check=True
     )
     assert not shown.stderr
     return re.findall(r'^ENTER +\d+ +\d+ +Region: "(.*)" <', shown.stdout, re.MULTILINE)

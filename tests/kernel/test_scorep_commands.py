@@ -13,6 +13,7 @@ import sys
 
 import effort
 import pytest
+from waiting import trace_written
 
 from holdfast.worker import commands
 from tests.conftest import RUNS
@@ -283,7 +284,7 @@ def test_binding_arguments_reach_the_recorder(notebook, tmp_path, arguments, see
         notebook.run_all("%%enable_multicellmode", cell, "%%finalize_multicellmode")
     else:
         notebook.run_all(f"%%execute_with_scorep\n{cell}")
-    read = ["otf2-print", str(tmp_path / "traces" / "traces.otf2")]
+    read = ["otf2-print", str(trace_written(tmp_path / "traces"))]
     events = subprocess.run(read, capture_output=True, text=True, check=True).stdout
     assert {name: f'"{name}"' in events for name in seen} == seen
 

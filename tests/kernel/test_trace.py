@@ -9,7 +9,7 @@ from pathlib import Path
 import effort
 import pytest
 from processes import fields_of
-from waiting import until
+from waiting import trace_written, until
 
 from tests.conftest import RUNS
 
@@ -23,7 +23,7 @@ def test_the_line_that_names_it(any_kernel, tmp_path):
     any_kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
     outcome = any_kernel.run(CELL + "print('before')")
     assert outcome.stream() == "before\nInstrumentation results can be found in mine\n"
-    assert (tmp_path / "mine" / "traces.otf2").is_file()
+    assert trace_written(tmp_path / "mine").is_file()
 
 
 def fake_vampir(tmp_path, monkeypatch):

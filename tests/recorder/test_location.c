@@ -3,6 +3,7 @@
  * Regions are numbered 0 to 25 and shown as a to z: "a" enters, "A" leaves.
  */
 #include "support/check.h"
+#include "recorder/log_reader.h"
 #include "recorder/recorder.h"
 
 #include <signal.h>
@@ -227,6 +228,43 @@ test_a_back_end_that_refuses(void) {
     CHECK(hf_recorder_close(recorder, NULL, &error) == HF_E_SYSTEM);
     CHECK_TEXT(text, "ab");
     CHECK(unlink(log_path) == 0);
+}
+
+static bool alone;
+
+static bool
+fake_is_alone(const void *archive) {
+    (void)archive;
+    return alone;
+}
+
+static bool
+is_ended(void) {
+    hfi_log_reader *log;
+    CHECK(hfi_log_reader_open(log_path, NULL, &log, NULL) == HF_OK);
+    bool ended = hfi_log_reader_head(log)->is_ended != 0;
+    hfi_log_reader_close(log);
+    return ended;
+}
+
+/* All is counted, and nothing is written yet. With others it has to be written at once. */
+static void
+test_a_recording_that_ends_before_it_is_written(void) {
+    hfi_backend later = fake;
+    later.is_alone = fake_is_alone;
+    for (int i = 0; i < 2; i++) {
+        hfi_recording_totals totals = {0};
+        hfi_location *location = begin_with(&later);
+        hfi_location_enter(location, 16, a);
+        hfi_location_enter(location, 32, b);
+        CHECK(!is_ended());
+        alone = i == 0;
+        CHECK(hf_recorder_end(recorder, &totals, NULL) ==
+              (alone ? HF_OK : HF_DECLINED));
+        CHECK(is_ended() == alone && totals.events == (alone ? 4 : 0));
+        CHECK_TEXT(text, "");
+        CHECK(end("abBA").events == 4);
+    }
 }
 
 /* After the first refusal nothing is written on this location, but it goes on. */
@@ -456,6 +494,7 @@ main(void) {
     test_only_live_frames_stay();
     test_recording_off_keeps_balance();
     test_a_back_end_that_refuses();
+    test_a_recording_that_ends_before_it_is_written();
     test_an_immediate_back_end_that_refuses();
     test_a_full_log_is_followed_by_another();
     test_a_log_that_can_not_grow();

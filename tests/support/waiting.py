@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 from processes import state
 
@@ -16,6 +17,14 @@ def until(happened, what=None, seconds=SECONDS, pause=0.01):
         assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(pause)
     return found
+
+
+def trace_written(directory):
+    """The trace in a directory, once it is written: a cell's may be, after its reply."""
+    from holdfast import _recorder
+
+    until(lambda: _recorder.state(directory) != "ended")
+    return Path(directory, "traces.otf2")
 
 
 def printed(kernel, sent):

@@ -313,7 +313,7 @@ class _Runner:
         if self._progress is not None:
             self._progress(cost)
 
-    def _on_executed(
+    async def _on_executed(
         self, cell: NotebookNode, cell_index: int, execute_reply: dict[str, Any]
     ) -> None:
         cost = self._cost(cell, cell_index)
@@ -329,7 +329,9 @@ class _Runner:
             if cost.ms >= self._timeout_s * 1e3:
                 cost.error += f" (interrupted after --timeout {self._timeout_s:g})"
         if cost.kernel.get("trace"):
-            cost.bytes_trace = experiments.size(str(self._directory / cost.kernel["trace"]))
+            place = str(self._directory / cost.kernel["trace"])
+            await asyncio.to_thread(experiments.await_trace, place)
+            cost.bytes_trace = experiments.size(place)
             self.bytes_unread += cost.bytes_trace
         self._add(cost)
 

@@ -8,10 +8,12 @@ process still records.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import time
 
 from holdfast import _recorder
 
@@ -21,6 +23,9 @@ from .messages import warn_once
 LIMIT_BYTES = 1 << 30
 #: As many as two times ``--repeat 100`` leave.
 MOST = 200
+# It ends the wait for a process in another container, at whose death we can't look.
+_WAIT_SECONDS = 60.0
+_LOOK_SECONDS = 0.001
 _AUTOMATIC = re.compile(r"scorep-\d{8}_\d{4}_\d+")
 _LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
 # What recorders write into a directory. SCOREP_PROFILING_BASE_NAME gives `profile` another name.
@@ -125,9 +130,28 @@ def is_busy(directory: str) -> bool:
     Returns
     -------
     bool
-        Whether one does.
+        Whether one does, or has yet to write what it recorded.
     """
-    return _recorder.is_recorded(directory)
+    return _recorder.state(directory) in ("ended", "recording")
+
+
+def await_trace(directory: str) -> None:
+    """Wait until the trace of a recording that has ended is written.
+
+    A cell's trace may be written after its reply. If its process died before that, it is written here, from the log
+    that the process left.
+
+    Parameters
+    ----------
+    directory : str
+        The recording's path. If there is nothing to wait for, the call returns at once.
+    """
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while (state := _recorder.state(directory)) == "ended" and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+    if state == "left":
+        with contextlib.suppress(OSError, RuntimeError):  # whoever reads it finds no trace
+            _recorder.recover(directory)
 
 
 def remove(directory: str) -> list[str]:

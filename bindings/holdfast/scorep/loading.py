@@ -79,13 +79,15 @@ def is_chosen() -> bool:
     Returns
     -------
     bool
-        By HOLDFAST_RECORDER, and whether there is ``scorep-config``.
+        By HOLDFAST_RECORDER, and whether there is ``scorep-config``: one that is installed later is found when PATH
+        changes, or in another process.
     """
     if _left is not None and os.environ.get("SCOREP_EXPERIMENT_DIRECTORY") != _left:
         return False
     choice = _understand(os.environ.get("HOLDFAST_RECORDER", ""))
     if choice == "auto":
-        return _preloaded or find_config() is not None
+        found = None if _preloaded else _config_on(os.environ.get("PATH"))
+        return _preloaded or (found is not None and os.access(found, os.X_OK))
     return choice == "scorep"
 
 
@@ -99,6 +101,12 @@ def find_config() -> str | None:
     """
     paths = (os.path.join(directory, "scorep-config") for directory in os.get_exec_path())
     return next((p for p in paths if os.access(p, os.X_OK) and os.path.isfile(p)), None)
+
+
+@functools.lru_cache(maxsize=1)
+def _config_on(_path: str | None) -> str | None:
+    """``scorep-config`` on this PATH. A process looks once: each recorded cell asks three times."""
+    return find_config()
 
 
 @functools.cache

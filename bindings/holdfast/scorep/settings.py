@@ -13,8 +13,6 @@ import os
 import time
 import typing
 
-from holdfast import _recorder
-
 from . import experiments, filtering, loading
 from .messages import is_new, warn, warn_once
 
@@ -268,10 +266,6 @@ def _exists(path: str) -> FileExistsError:
     )
 
 
-def _is_recorded(path: str) -> bool:
-    return os.path.isdir(path) and _recorder.is_recorded(path)
-
-
 def _make(path: str) -> None:
     """As os.makedirs(), which calls `os.path.exists`: that may be a mock of the notebook's."""
     try:
@@ -318,7 +312,7 @@ def make_directory(settings: Settings) -> str:
         if os.path.isfile(path):  # of another program, perhaps the one that is to run
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         other = f"{path}-{_stamp()}"
-        if _is_recorded(path):
+        if os.path.isdir(path) and experiments.is_busy(path):
             warn(f"a process records into {path}; this one does into {other}")
             path = other
         else:

@@ -9,6 +9,8 @@ import typing as t
 from array import array
 from pathlib import Path
 
+from holdfast.scorep import experiments
+
 from .waiting import waits
 
 if t.TYPE_CHECKING:
@@ -81,6 +83,7 @@ def archive_path(place: str | os.PathLike[str]) -> Path:
         There is none.
     """
     path = Path(place)
+    experiments.await_trace(str(path if path.is_dir() else path.parent))
     if path.is_dir():
         anchor = path / "traces.otf2"
         if not anchor.is_file() and any(path.glob("profile.*")):

@@ -66,6 +66,7 @@ class Recording:
         self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it
         self._is_automatic = False  # nobody named it
+        self._waits = False  # its trace, which is to be written after the reply
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._cost = event_cost  # of the last recording, as the next two
@@ -138,7 +139,7 @@ class Recording:
             self._sample_lines()
         self._shown = wanted or self._experiment
         self._is_automatic = wanted in ("", os.environ.pop(_SETTLED, ""))
-        ending.guard(self.close)
+        ending.guard(self._end)
         self._shell.recorder = self._recorder
         if not has_scorep:
             self._shell.recorded = {
@@ -173,8 +174,14 @@ class Recording:
         except (OSError, RuntimeError, MemoryError) as error:
             notices.say(f"the sources of the lines in {self._experiment} are missing: {error}")
 
-    async def run(self, cell: t.Awaitable[Frame], report: Report) -> Frame:
-        """Wait for the cell and close; its reply with the trace. Begins the report's `out`.
+    async def run(
+        self,
+        cell: t.Awaitable[Frame],
+        report: Report,
+        after_reply: list[t.Callable[[], None]] | None = None,
+    ) -> Frame:
+        """Wait for the cell and close; its reply with the trace. Begins the report's `out`. If a list
+        is given and the trace can wait, the function that writes it is put there.
 
         The cell's wall time is that of its code, as the monitor and the trace have it. What IPython does
         before the code is hand-over: it is what remains of the whole (kernel/session/request.c). What it
@@ -190,7 +197,9 @@ class Recording:
             ran, own_seconds, ended_ns = _of_code(self._shell.span)
             report |= usage.end(self._shell.span, own_seconds, self._experiment)
             after = (time.monotonic_ns() - ended_ns) / 1e9
-            counts, closing = self.close()
+            counts, closing = self.close(later=after_reply is not None)
+            if self._waits and after_reply is not None:
+                after_reply.append(self.finish)
         report["seconds_run"] = ran
         report["seconds_out"] = after + closing
         report["seconds_trace"] = closing
@@ -221,8 +230,9 @@ class Recording:
         line_calls, sampler_seconds = self._lines
         return self._cost.of(self._counted._replace(line_calls=line_calls)) + sampler_seconds
 
-    def close(self) -> tuple[Counts, float]:
-        """End the recording, if there is one: the report's counts, the seconds that it took."""
+    def close(self, later: bool = False) -> tuple[Counts, float]:
+        """End the recording, if there is one: the report's counts, the seconds that it took. If it is to
+        be written later and can, `finish` does that."""
         started = time.perf_counter()
         counts: Counts = {"events": 0}
         self._counted, self._lines = Counted(), (0, 0.0)
@@ -230,14 +240,35 @@ class Recording:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
             try:
-                result = self._recorder.close()
+                result = self._recorder.close(later=later)
+                self._waits = result is not None and result["waits"]
                 loading.end_alone()
             except (OSError, RuntimeError, MemoryError) as error:
-                notices.say(f"the trace in {self._experiment} could not be written: {error}")
+                self._say_unwritten(error)
             else:
                 counts |= self._judge(result)
-        ending.unguard()  # not before: SIGTERM waits until all is written
+        if not self._waits:
+            ending.unguard()  # not before: SIGTERM waits until all is written
         return counts, time.perf_counter() - started
+
+    def finish(self) -> None:
+        """Write the trace that waits, if one does. Another process's readers wait for that
+        (experiments.await_trace)."""
+        try:
+            self._recorder.finish()
+        except (OSError, RuntimeError, MemoryError) as error:
+            self._say_unwritten(error)
+        finally:
+            self._waits = False
+            ending.unguard()
+
+    def _end(self) -> None:
+        """Before this process ends: write all."""
+        self.close()
+        self.finish()
+
+    def _say_unwritten(self, error: Exception) -> None:
+        notices.say(f"the trace in {self._experiment} could not be written: {error}")
 
     def _judge(self, result: _recorder._Result | None) -> Counts:
         """Say what is wrong with what was written; the report's counts of it."""

@@ -97,6 +97,7 @@ class Instrument(t.TypedDict, total=False):
     isolated: bool
     run_reason: str
     unserializable: dict[str, str]  # names that the commit could not save, and why
+    viewed: bool  # a program opens its trace at the reply
     name: bytes  # under which the frontend leases the generation that the cell binds
 
 

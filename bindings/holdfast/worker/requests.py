@@ -82,6 +82,8 @@ class Worker:
         self._serving = False
         self._finished = False
         self._running_async = False
+        # What is done when the reply of the request that runs is out, before the next frame is read.
+        self.after_reply: list[t.Callable[[], None]] = []
 
     # ---- life
 
@@ -282,7 +284,21 @@ class Worker:
         self._flush()
         if not concurrent:
             self.parents.end()
-        self.channel.send("reply", id=frame["id"], **reply)
+        try:
+            self.channel.send("reply", id=frame["id"], **reply)
+        finally:  # also if nobody is there to read it
+            self._finish_replied()
+
+    def _finish_replied(self) -> None:
+        """Do what a request has left for the time after its reply."""
+        while self.after_reply:
+            try:
+                self.after_reply.pop(0)()
+            except ChannelClosed:
+                raise
+            except Exception:  # of the user's own stream, maybe
+                traceback.print_exc(file=sys.__stderr__)
+            self._flush()
 
     def _unreadable(self, frame: Frame, error: BaseException) -> t.Callable[[], None]:
         """The function that sends the reply to a request that the frontend let through and that

@@ -142,6 +142,8 @@ class RunMode:
 
         instrument: Instrument = frame["instrument"]
         reason = instrument.get("run_reason", "")
+        # A fork leaves when its reply is read.
+        can_wait = not (instrument.get("viewed", False) or self._main.forked.is_one)
         report: Report = {"run": "in-process", "run_reason": reason, "reason": ""}
         report |= self._main.made_ready
         started = time.perf_counter()
@@ -156,6 +158,8 @@ class RunMode:
             return {"content": self._main.app.session.pack(refuse(self._shell, error))}
         report["seconds_in"] = time.perf_counter() - started
         with results.written_as(self._shell, message["content"].get("code", "")):
-            reply = await self._recording.run(execute(frame, message), report)
+            reply = await self._recording.run(
+                execute(frame, message), report, self._main.after_reply if can_wait else None
+            )
         reply["report"] = self._main.last_report = report
         return reply

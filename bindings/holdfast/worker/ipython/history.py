@@ -2,8 +2,9 @@
 
 IPython wakes its saving thread in each cell. That thread writes one line and waits for the disk three times.
 It holds a lock that the next cell needs, and takes the interpreter from the cell when it goes on: a third of
-what a short cell took. Here it sleeps until no cell has come for a moment, and writes all lines at once;
-while cells follow each other, twice a second. It waits for the disk without the lock. During a long cell its
+what a short cell took. Here it sleeps until no cell has come or ended for a moment, and writes all lines at once;
+while cells follow each other, twice a second. The moment is longer than the pause in which a fork is made
+(kernel/session/rest.c), which would wait for the disk, too. It waits for the disk without the lock. During a long cell its
 line is written, as in IPython. A reader of the history has the rest written first, as in IPython.
 
 A session of the history begins with its first line, or when somebody asks for its number. Its row waits for
@@ -21,10 +22,10 @@ from IPython.core.history import HistoryManager, HistorySavingThread
 
 from holdfast.base.usage import aside
 
-# Longer than a short recorded cell takes, which would be written while the next one begins. Not much
-# longer: an assistant reads what is written while a cell holds the GIL.
-_PAUSE_SECONDS = 0.05
-_PAUSES_MAX = 10
+# Longer than a short recorded cell takes, which would be written while the next one begins, and than the pause
+# before a fork. Not much longer: an assistant reads what is written while a cell holds the GIL.
+_PAUSE_SECONDS = 0.1
+_PAUSES_MAX = 5
 
 
 class History(HistoryManager):
@@ -37,6 +38,7 @@ class History(HistoryManager):
         self._beginning = threading.RLock()
         self._writing = threading.RLock()  # held before every other lock
         self._due = False  # a session that has no number yet
+        self._moves = 0  # cells that have come, and cells that have ended
         self._number = 0
         super().__init__(**kwargs)
         self._own_pace = self.db_cache_size <= 1  # unless the user has chosen one
@@ -133,11 +135,13 @@ class History(HistoryManager):
         self.input_hist_parsed.extend(missing)
         self.input_hist_raw.extend(missing)
         super().store_inputs(line_num, source, source_raw)
+        self._moves += 1
         self._wake()
 
     def store_output(self, *args: t.Any, **kwargs: t.Any) -> None:
         """As the original, of which only a logger of outputs needs anything."""
         super().store_output(*args, **kwargs)
+        self._moves += 1
         if self.db_log_output:
             self._wake()
 
@@ -155,9 +159,9 @@ class History(HistoryManager):
             # The manager has no thread, and no flag of one, while IPython's hook for forks is at work.
             flag = getattr(threading.current_thread(), "save_flag", None) or self.save_flag
             for _ in range(_PAUSES_MAX):
-                count = len(self.db_input_cache)
+                moves = self._moves
                 # Set when the thread is to end.
-                if flag.wait(_PAUSE_SECONDS) or len(self.db_input_cache) == count:
+                if flag.wait(_PAUSE_SECONDS) or self._moves == moves:
                     break
             self._awake = False  # before it looks: a line that comes now wakes it again
         if not self.enabled or self._only_reads:

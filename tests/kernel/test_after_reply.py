@@ -1,0 +1,188 @@
+"""A recorded cell's trace is written after its reply, before anything else of the notebook runs.
+
+A trace file that is a FIFO holds the writing up until somebody reads it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from waiting import trace_written, until
+
+from holdfast import _recorder
+from holdfast.scorep import experiments
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "bindings"))
+from trace_reader import AVAILABLE, Trace  # noqa: E402
+
+CELL = "%%execute_with_scorep\n"
+CALLS = "for _ in range(20): f()\n"
+HELD = CELL + CALLS + "os.mkfifo('mine/traces.otf2')"
+EVENTS = 2 * 20 + 2  # with the cell's own
+
+needs_reader = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not installed")
+
+
+@pytest.fixture
+def recorded(in_process_kernel, tmp_path):
+    """A kernel whose next recorded cell goes to the directory `mine`; both."""
+    in_process_kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    in_process_kernel.run("import os, signal\ndef f(): pass")
+    in_process_kernel.settle()
+    yield in_process_kernel, tmp_path / "mine"
+    is_held = (tmp_path / "mine" / "traces.otf2").is_fifo()
+    if is_held and _recorder.state(tmp_path / "mine") == "ended":
+        let_go(tmp_path / "mine")
+
+
+def let_go(directory):
+    """Read what was written to the FIFO, to its end."""
+    return (directory / "traces.otf2").read_bytes()
+
+
+def late_text(kernel):
+    """The next text on stderr; it comes after the idle status."""
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        if message["msg_type"] == "stream" and message["content"]["name"] == "stderr":
+            return message["content"]["text"]
+
+
+def test_the_reply_does_not_wait_for_the_trace(recorded):
+    kernel, directory = recorded
+    outcome = kernel.run(HELD)
+    assert outcome.status == "ok" and outcome.stream("stderr") == ""
+    assert outcome.stream() == "Instrumentation results can be found in mine\n"
+    assert outcome.cost["run"] == "in-process" and outcome.cost["events"] == EVENTS
+    assert len(outcome.summaries) == 1
+    assert _recorder.state(directory) == "ended"
+    assert not (directory / "traces.def").exists()
+
+
+def test_the_next_cell_waits_for_it(recorded):
+    kernel, directory = recorded
+    kernel.run(HELD)
+    sent = kernel.client.execute("sorted(os.listdir('mine'))")
+    assert _recorder.state(directory) == "ended"
+    assert let_go(directory)
+    found = kernel.finish(sent).result
+    assert "traces.def" in found and "log-0" not in found
+    assert _recorder.state(directory) == ""
+
+
+def test_the_next_cell_reads_it(recorded):
+    kernel, _ = recorded
+    sent = [
+        kernel.client.execute(code)
+        for code in (
+            CELL + CALLS,
+            "from holdfast import views; {row['name']: row['visits'] for row in views.trace().table()}",
+        )
+    ]
+    outcomes = [kernel.finish(one) for one in sent]
+    assert "'__main__:f': 20" in outcomes[1].result, outcomes[1].content
+
+
+def test_a_process_that_dies_before_it_loses_nothing(recorded, tmp_path):
+    """The notebook goes on, and the trace is made of the log."""
+    kernel, directory = recorded
+    main = int(kernel.run("kept = [1]; os.getpid()").result)
+    kernel.settle()
+    assert kernel.run(HELD).status == "ok"
+    os.kill(main, signal.SIGKILL)
+    until(lambda: _recorder.state(directory) == "left")
+    assert kernel.run("kept").result == "[1]"
+    (directory / "traces.otf2").unlink()
+    command = [sys.executable, "-m", "holdfast.scorep", "--recover", "mine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and f"{EVENTS} events" in done.stderr, done.stderr
+    assert _recorder.state(directory) == ""
+
+
+@needs_reader
+def test_whoever_reads_it_writes_what_a_dead_process_left(recorded):
+    kernel, directory = recorded
+    main = int(kernel.run("os.getpid()").result)
+    kernel.run(HELD)
+    os.kill(main, signal.SIGKILL)
+    until(lambda: _recorder.state(directory) == "left")
+    (directory / "traces.otf2").unlink()
+    experiments.await_trace(str(directory))
+    assert Trace(directory).calls() == ["__main__:f"] * 20
+
+
+def test_interrupts_do_not_reach_it(recorded):
+    kernel, directory = recorded
+    kernel.run(HELD)
+    kernel.control("interrupt_request")
+    kernel.manager.interrupt_kernel()
+    sent = kernel.client.execute("1 + 1")
+    let_go(directory)
+    outcome = kernel.finish(sent)
+    assert (outcome.result, outcome.stream("stderr")) == ("2", "")
+    assert _recorder.state(directory) == ""
+
+
+def test_an_error_is_said_late(recorded):
+    """A directory that the archive has a file's place for; its events are still in the log."""
+    kernel, directory = recorded
+    outcome = kernel.run(CELL + "os.mkdir('mine/traces')")
+    assert outcome.status == "ok" and outcome.stream("stderr") == ""
+    text = late_text(kernel)
+    assert f"the trace in {directory} could not be written: " in text
+    assert _recorder.state(directory) == "left"
+    assert kernel.run(CELL + "1 + 1").result == "2"
+
+
+BEFORE = {
+    "a profile": ("in-process", "%env SCOREP_ENABLE_PROFILING=true", "f()"),
+    "another process": (
+        "in-process",
+        "1",
+        "pid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)",
+    ),
+    "in a fork": ("forked", "%env HOLDFAST_RUN=forked", "f()"),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_what_is_written_before_the_reply(recorded, name):
+    kernel, directory = recorded
+    run, before, code = BEFORE[name]
+    kernel.run(before)
+    outcome = kernel.run(CELL + code)
+    assert outcome.cost["run"] == run and outcome.status == "ok"
+    assert _recorder.state(directory) == "" and (directory / "traces.otf2").is_file()
+
+
+@needs_reader
+def test_a_kernel_that_is_ended_at_the_reply(start_kernel, tmp_path):
+    """As nbconvert does after the last cell."""
+    kernel = start_kernel(env={"SCOREP_EXPERIMENT_DIRECTORY": "mine"})
+    kernel.run(CELL + "def f(): pass\n" + CALLS)
+    kernel.close()
+    assert _recorder.state(tmp_path / "mine") == ""
+    assert Trace(tmp_path / "mine").calls() == ["__main__:f"] * 20
+
+
+def test_a_fork_of_the_notebooks_does_not_write_it(recorded):
+    """A thread of the notebook's forks while the trace waits, or is written."""
+    kernel, directory = recorded
+    kernel.run(
+        "import threading, time\nfrom holdfast import _recorder\n"
+        "def forks():\n"
+        "    while _recorder.state('mine') != 'ended': time.sleep(0.001)\n"
+        "    for _ in range(5):\n"
+        "        pid = os.fork()\n"
+        "        if not pid: _recorder.finish(); os._exit(0)\n"
+        "        os.waitpid(pid, 0)\n"
+        "thread = threading.Thread(target=forks)\nthread.start()"
+    )
+    kernel.run(CELL + CALLS)
+    kernel.run("thread.join()")
+    trace_written(directory)
+    assert kernel.run("_recorder.state('mine')").result == "''"
+    assert (directory / "traces.otf2").is_file()
