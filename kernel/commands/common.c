@@ -37,6 +37,11 @@ static const struct form {
      "you trust\n"},
     {HFI_HISTORY_PUBLISH, "%holdfast publish     save now, and show how other programs "
                           "open the variables\n"},
+    {HFI_HISTORY_RERUN,
+     "%holdfast rerun       run the cells again whose changes a crash has lost\n"},
+    {HFI_HISTORY_PROTECT,
+     "%holdfast protect     how cells are protected from a crash; protect "
+     "always|budget|never chooses\n"},
 };
 
 /* Add the lines about one kind; HFI_HISTORY_SHOW: about all. */
@@ -157,7 +162,7 @@ feed_cell(hfi_commands *commands, const char *code, size_t length, const char *c
           const char *search_path, hfi_directive *ret_directive, hf_error *reterr) {
     const char *comment = comment_of(commands);
     hfi_part cell = hfi_part_of(code, length);
-    answer line = {.kind = HFI_RUN_PLAIN, .history = {HFI_HISTORY_NONE, -1, -1, 0}};
+    answer line = {.kind = HFI_RUN_PLAIN, .history = {.from = -1, .to = -1}};
     hfi_cellhead head;
     char **arguments = NULL;
     (void)search_path;

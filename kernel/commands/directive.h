@@ -30,12 +30,28 @@ typedef enum hfi_history_kind {
     HFI_HISTORY_PUBLISH,  /* publish */
     HFI_HISTORY_LOAD,     /* load FILE */
     HFI_HISTORY_LIMIT,    /* history LIMIT */
+    HFI_HISTORY_RERUN,    /* rerun: the frontend runs what a crash has lost */
+    HFI_HISTORY_PROTECT,  /* protect [WORD]: the frontend answers */
 } hfi_history_kind;
+
+/* How cells are protected from a crash (rollback.h). */
+typedef enum hfi_protection {
+    HFI_PROTECT_UNKNOWN, /* not given, or no such word */
+    HFI_PROTECT_BUDGET,  /* for 3 % of their time at most */
+    HFI_PROTECT_ALWAYS,  /* a fork before each recorded cell */
+    HFI_PROTECT_NEVER,   /* not at all */
+    HFI_PROTECT_COUNT
+} hfi_protection;
+
+/* The word for it, and the other way. */
+const char *hfi_protection_name(hfi_protection protection);
+hfi_protection hfi_protection_of(hfi_part word);
 
 typedef struct hfi_history {
     hfi_history_kind kind;
     long long from, to; /* generations; of an undo, `to` is a cell; -1: not given */
     unsigned long long limit_bytes;
+    hfi_protection protection;
 } hfi_history;
 
 /* The kind as the control protocol names it, such as "undo". */
@@ -79,7 +95,7 @@ typedef struct hfi_directive {
 
 #define HFI_DIRECTIVE_INIT                                                             \
     {                                                                                  \
-        .kind = HFI_ANSWER, .history = { HFI_HISTORY_NONE, -1, -1, 0 }                 \
+        .kind = HFI_ANSWER, .history = {.from = -1, .to = -1 }                         \
     }
 
 /* The mode of the word `--run=MODE`; NULL: it is another word. */
@@ -87,6 +103,9 @@ const char *hfi_directive_run_option(hfi_part word);
 /* The same for MODE alone. */
 const char *hfi_directive_run_mode(hfi_part mode);
 
+/* Copy a directive with all that it holds. False without memory: then there is nothing to
+ * be released. */
+bool hfi_directive_copy(const hfi_directive *from, hfi_directive *ret_directive);
 /* Free what the directive holds and make it HFI_DIRECTIVE_INIT. */
 void hfi_directive_fini(hfi_directive *directive);
 

@@ -46,16 +46,17 @@ read_size(hfi_part word, unsigned long long *ret_bytes) {
 
 hfi_history_kind
 hfi_history_kind_of(hfi_part word) {
-    for (size_t i = HFI_HISTORY_UNDO; i <= HFI_HISTORY_LOAD; i++)
-        if (hfi_part_is(word, hfi_history_name((hfi_history_kind)i)))
+    for (size_t i = HFI_HISTORY_UNDO; i <= HFI_HISTORY_PROTECT; i++)
+        if (i != HFI_HISTORY_LIMIT &&
+            hfi_part_is(word, hfi_history_name((hfi_history_kind)i)))
             return (hfi_history_kind)i;
     return hfi_part_is(word, "history") ? HFI_HISTORY_LIMIT : HFI_HISTORY_SHOW;
 }
 
 hfi_history
 hfi_history_parse(hfi_part words) {
-    static const hfi_history none = {HFI_HISTORY_NONE, -1, -1, 0};
-    hfi_history history = {HFI_HISTORY_SHOW, -1, -1, 0};
+    static const hfi_history none = {.from = -1, .to = -1};
+    hfi_history history = none;
     hfi_part rest = hfi_part_trim(words), first = hfi_part_next_token(&rest);
     history.kind = hfi_history_kind_of(first);
     hfi_part one = hfi_part_next_token(&rest), two = hfi_part_next_token(&rest);
@@ -77,7 +78,13 @@ hfi_history_parse(hfi_part words) {
         good = one.size > 0;
         break;
     case HFI_HISTORY_PUBLISH:
+    case HFI_HISTORY_RERUN:
         good = one.size == 0;
+        break;
+    case HFI_HISTORY_PROTECT:
+        history.protection = hfi_protection_of(one);
+        good = two.size == 0 &&
+               (one.size == 0 || history.protection != HFI_PROTECT_UNKNOWN);
         break;
     case HFI_HISTORY_LIMIT:
         if (one.size == 0)

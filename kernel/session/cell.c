@@ -84,9 +84,19 @@ hfi_cell_goes_back(const hfi_cell *cell) {
     return kind >= HFI_HISTORY_UNDO && kind <= HFI_HISTORY_LOAD;
 }
 
+json_t *
+hfi_cell_source(const hfi_cell *cell) {
+    return json_object_get(cell->request->message.body, "code");
+}
+
+int
+hfi_cell_reruns(const hfi_cell *cell) {
+    return cell->request != NULL && cell->request->reruns;
+}
+
 hfi_part
 hfi_cell_code(const hfi_cell *cell) {
-    json_t *code = json_object_get(cell->request->message.body, "code");
+    json_t *code = hfi_cell_source(cell);
     if (cell->directive.code != NULL)
         return hfi_part_of(cell->directive.code, cell->directive.code_length);
     return hfi_part_of(json_string_value(code), json_string_length(code));
@@ -136,6 +146,12 @@ hfi_cell_set_options(hfi_cell *cell, json_t *body, long long number) {
     cell->store_history = !cell->silent && !json_is_false(history);
     cell->stop_on_error = !json_is_false(stop);
     cell->number = number;
+}
+
+void
+hfi_cell_renumber(hfi_cell *cell, long long number) {
+    cell->number = number;
+    cell->store_history = 1;
 }
 
 void

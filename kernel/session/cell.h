@@ -104,7 +104,7 @@ typedef struct hfi_cell {
     int stop_on_error;
     int input_wanted;     /* a worker blocks in input() */
     int failed;           /* the outcome, once REPLIED or REPORTING */
-    int goes_on;          /* it runs again (repeat.c), so it gets no reply yet */
+    int goes_on;          /* its request has another run, and gets no reply yet */
     int is_paced;         /* it shares a protection with the recorded cells before */
     long long number;     /* execution count that the worker gets */
     long long begin_ns;   /* when it was taken from the queue */
@@ -136,6 +136,8 @@ void hfi_cell_fini(hfi_cell *cell);
 
 /* Set what the execute_request asks for, and its execution count. */
 void hfi_cell_set_options(hfi_cell *cell, json_t *body, long long number);
+/* It is one that ran before, with this execution count. */
+void hfi_cell_renumber(hfi_cell *cell, long long number);
 /* Make it silent: nothing was run that others should see, or that stops later cells. */
 void hfi_cell_hush(hfi_cell *cell);
 /* Whether a worker blocks in input(). */
@@ -151,15 +153,19 @@ void hfi_cell_answered(hfi_cell *cell);
 /* Its end waits for the main worker to answer the adoption of its changes, which has
  * this id. */
 void hfi_cell_adopt(hfi_cell *cell, long long id);
-/* Whether it is to run again. */
+/* Whether its request has another run. */
 void hfi_cell_repeat(hfi_cell *cell, int goes_on);
 /* One of our own errors ends it; `fate` is static text. */
 void hfi_cell_fail(hfi_cell *cell, const char *fate);
 /* Set how it has ended. */
 void hfi_cell_finish(hfi_cell *cell, int failed);
 
-/* The code that a worker is to run for an execute_request; borrowed. */
+/* The code of an execute_request as it was sent, a JSON string; borrowed. */
+json_t *hfi_cell_source(const hfi_cell *cell);
+/* The code that a worker is to run for it; borrowed. */
 hfi_part hfi_cell_code(const hfi_cell *cell);
+/* Whether the request is `%holdfast rerun`, and runs lost cells (rerun.c). */
+int hfi_cell_reruns(const hfi_cell *cell);
 /* Whether the request is an execute_request. */
 int hfi_cell_is_execution(const hfi_cell *cell);
 /* Whether the cell is a line of %holdfast that begins with a commit: undo, checkout,

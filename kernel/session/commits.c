@@ -32,6 +32,7 @@
 
 #include "session/publish.h"
 #include "session/request.h"
+#include "session/rerun.h"
 #include "session/workers.h"
 #include "workers/program.h"
 
@@ -226,7 +227,7 @@ hfi_commits_adopt(hf_kernel *kernel, const hfi_cell *cell,
                                .execution_count = kernel->count,
                                .report = report};
     if (cell != NULL) {
-        json_t *code = json_object_get(cell->request->message.body, "code");
+        json_t *code = hfi_cell_source(cell);
         frame.execution_count = cell->number;
         frame.code = hfi_part_of(json_string_value(code), json_string_length(code));
         frame.store_history = cell->store_history;
@@ -382,6 +383,7 @@ void
 hfi_commits_have_all(hf_kernel *kernel) {
     kernel->commits->uncommitted = 0;
     kernel->commits->is_failing = 0;
+    hfi_rerun_saved(kernel);
 }
 
 long long

@@ -85,9 +85,6 @@ void hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes);
 void hfi_generations_note(hf_kernel *kernel);
 /* The cells since the newest step changed nothing, or their changes are lost. */
 void hfi_generations_forget(hf_kernel *kernel);
-/* Append the last `count` cells since the last step: "In[3], In[5] to In[7]". */
-void hfi_generations_write_last(const hf_kernel *kernel, long long count,
-                                hfi_textbuf *text);
 /* The current generation was just published. The worker's reply says what has changed;
  * NULL: compare the generations. If a variable has changed, make a step. */
 void hfi_generations_published(hf_kernel *kernel, const hfi_from_worker_reply *reply);

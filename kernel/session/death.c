@@ -40,6 +40,7 @@
 #include "session/request.h"
 #include "session/handover.h"
 #include "session/publish.h"
+#include "session/rerun.h"
 #include "session/restart.h"
 #include "session/rollback.h"
 #include "session/listeners.h"
@@ -93,44 +94,50 @@ write_unserializable(const hf_kernel *kernel, hfi_textbuf *text) {
     }
 }
 
-/* Name the cells whose changes are lost, so that they can be run again. */
+/* The changes of the cells after this mark are lost. Name those that are to be run
+ * again. */
 static void
-write_cells(const hf_kernel *kernel, long long count, hfi_textbuf *text) {
+lose_cells(hf_kernel *kernel, long long mark, hfi_textbuf *text) {
+    const char *command = hfi_history_command(kernel);
     hfi_textbuf cells = {0};
-    hfi_generations_write_last(kernel, count, &cells);
-    if (cells.size > 0)
+    hfi_rerun_lose(kernel, mark, &cells);
+    if (cells.size > 0 && command != NULL)
+        hfi_textbuf_format(text, " (run %s again, or `%s rerun`)",
+                           hfi_textbuf_string(&cells), command);
+    else if (cells.size > 0)
         hfi_textbuf_format(text, " (run %s again)", hfi_textbuf_string(&cells));
     hfi_textbuf_fini(&cells);
 }
 
 /* Name the state that the notebook has now, and what is missing in it. */
 static void
-write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
+write_main_loss(hf_kernel *kernel, hfi_textbuf *text) {
+    const char *command = hfi_history_command(kernel);
     hfi_textbuf_format(text, "; its variables are those of the last commit");
     long long cells = hfi_commits_missing(kernel);
-    if (cells > 0) {
+    if (cells > 0)
         hfi_textbuf_format(text, ", without what the %lld cell%s since then changed",
                            cells, cells == 1 ? "" : "s");
-        write_cells(kernel, cells, text);
-    }
+    lose_cells(kernel, 0, text);
     if (hfi_rollback_has_given_up(kernel).pages > 0)
         hfi_textbuf_format(text,
                            "; its protection was given up, since the cell touched "
-                           "much memory (HOLDFAST_PROTECT=always keeps it)");
+                           "much memory (%s%s keeps it)",
+                           command != NULL ? command : "HOLDFAST_PROTECT=",
+                           command != NULL ? " protect always" : "always");
     write_unserializable(kernel, text);
 }
 
 /* The same if the notebook goes on with the rollback's state: a fork that is whole, or
  * one that could only commit. */
 static void
-write_rollback(const hf_kernel *kernel, int is_whole, hfi_textbuf *text) {
+write_rollback(hf_kernel *kernel, int is_whole, hfi_textbuf *text) {
     long long cells = hfi_rollback_cells(kernel);
     hfi_textbuf_format(text, "; its variables are as they were before %s",
                        cells == 0 ? "the cell" : "the last cells");
-    if (cells > 0) {
+    if (cells > 0)
         hfi_textbuf_format(text, ", without what %lld of them changed", cells);
-        write_cells(kernel, cells, text);
-    }
+    lose_cells(kernel, hfi_rollback_mark(kernel), text);
     if (!is_whole)
         write_unserializable(kernel, text);
 }

@@ -27,6 +27,7 @@
 
 #include "session/workers.h"
 #include "session/publish.h"
+#include "session/rerun.h"
 
 /* The reports that the user wants after each cell. */
 struct hfi_ends {
@@ -66,12 +67,37 @@ hfi_ends_read(const hfi_from_worker_reply *reply) {
     return outcome;
 }
 
+int
+hfi_ends_goes_on(hf_kernel *kernel, int failed) {
+    if (!kernel->cell.goes_on && !failed && hfi_rerun_goes_on(kernel))
+        hfi_cell_repeat(&kernel->cell, 1);
+    return kernel->cell.goes_on;
+}
+
+/* The same content with the request's own number; NULL: it has that. */
+static char *
+renumber_content(const hf_kernel *kernel, const hfi_request *request,
+                 hfi_part content) {
+    if (request != kernel->cell.request || !hfi_cell_reruns(&kernel->cell))
+        return NULL;
+    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
+    (void)json_object_set_new(body, "execution_count", json_integer(request->number));
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_decref(body);
+    return text;
+}
+
 void
 hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
                const hfi_from_worker_reply *reply, hfi_part metadata) {
-    if (reply->content.size > 0 && !kernel->cell.goes_on)
-        hfi_reply(kernel, request, reply->content, metadata, reply->buffers.items,
-                  reply->buffers.count);
+    if (reply->content.size == 0 ||
+        (request == kernel->cell.request &&
+         hfi_ends_goes_on(kernel, hfi_ends_read(reply).failed)))
+        return;
+    char *own = renumber_content(kernel, request, reply->content);
+    hfi_reply(kernel, request, own != NULL ? hfi_part_text(own) : reply->content,
+              metadata, reply->buffers.items, reply->buffers.count);
+    free(own);
 }
 
 /* ---- what it used --------------------------------------------------------------- */

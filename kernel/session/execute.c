@@ -46,6 +46,7 @@
 #include "session/listeners.h"
 #include "session/lists.h"
 #include "session/publish.h"
+#include "session/rerun.h"
 #include "session/restart.h"
 #include "session/rollback.h"
 #include "workers/program.h"
@@ -54,6 +55,10 @@
 static void
 finish_answer(hf_kernel *kernel) {
     hfi_textbuf content = {0};
+    if (hfi_ends_goes_on(kernel, 0)) {
+        hfi_ends_finish(kernel, 0);
+        return;
+    }
     hfi_textbuf_format(&content,
                        "{\"status\":\"ok\",\"execution_count\":%lld,\"payload\":[],"
                        "\"user_expressions\":{}}",
@@ -116,14 +121,14 @@ read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
 /* Send clients the messages about a request that come before those of its worker. */
 static void
 announce_request(hf_kernel *kernel) {
-    const hfi_request *request = kernel->cell.request;
+    hfi_request *request = kernel->cell.request;
     hfi_part header = request->message.header;
-    if (!request->begun && hfi_repeat_is_first(kernel))
-        hfi_publish_busy(kernel, request);
-    if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent &&
-        hfi_repeat_is_first(kernel)) {
-        hfi_publish_input(kernel, header,
-                          json_object_get(request->message.body, "code"),
+    if (request->begun)
+        return;
+    request->begun = 1;
+    hfi_publish_busy(kernel, request);
+    if (hfi_cell_is_execution(&kernel->cell) && !kernel->cell.silent) {
+        hfi_publish_input(kernel, header, hfi_cell_source(&kernel->cell),
                           kernel->cell.number);
         hfi_takeup_report(kernel, header);
     }
@@ -152,6 +157,30 @@ is_mains(hf_kernel *kernel) {
            directive->environment == NULL && !hfi_cell_goes_back(&kernel->cell);
 }
 
+/* Show or set how cells are protected. */
+static void
+answer_protect(hf_kernel *kernel) {
+    hfi_protection protection = kernel->cell.directive.history.protection;
+    if (protection != HFI_PROTECT_UNKNOWN)
+        hfi_rollback_protect(kernel, protection);
+    hfi_publish_stream(kernel, HFI_STDOUT, kernel->cell.request->message.header,
+                       hfi_part_text(hfi_rollback_protection(kernel)));
+    finish_answer(kernel);
+}
+
+/* The request goes on with the lost cells, if there are any. */
+static void
+answer_rerun(hf_kernel *kernel) {
+    hfi_request *request = kernel->cell.request;
+    request->reruns = 1;
+    if (!hfi_rerun_is_left(kernel))
+        hfi_publish_stream(kernel, HFI_STDOUT, request->message.header,
+                           hfi_part_text("There is nothing to run again: no crash has "
+                                         "lost what a cell changed, or all such cells "
+                                         "have run again.\n"));
+    finish_answer(kernel);
+}
+
 static void
 run_directive(hf_kernel *kernel) {
     hfi_cell *execution = &kernel->cell;
@@ -169,6 +198,14 @@ run_directive(hf_kernel *kernel) {
         publish_directive(kernel, &execution->directive);
     if (execution->directive.kind == HFI_ANSWER) {
         finish_answer(kernel);
+        return;
+    }
+    if (execution->directive.history.kind == HFI_HISTORY_PROTECT) {
+        answer_protect(kernel);
+        return;
+    }
+    if (execution->directive.history.kind == HFI_HISTORY_RERUN) {
+        answer_rerun(kernel);
         return;
     }
     if (hfi_workers_main(kernel) == NULL) {
@@ -201,36 +238,64 @@ refuse_execute(hf_kernel *kernel, const char *why) {
     fail_at_once(kernel, "ProtocolError", why);
 }
 
+/* Run the next of the lost cells, as it ran before. */
 static void
-begin_execute(hf_kernel *kernel) {
-    json_t *body = kernel->cell.request->message.body;
-    json_t *code = json_object_get(body, "code");
+begin_rerun(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    int interrupted = kernel->interrupt_next;
-    kernel->interrupt_next = 0;
-    int is_first = hfi_repeat_is_first(kernel);
-    long long number = is_first ? kernel->count + 1 : kernel->cell.request->number;
-    hfi_cell_set_options(&kernel->cell, body, number);
-    kernel->cell.request->number = number;
-    if (kernel->cell.request->message.fault[0] != '\0') {
-        refuse_execute(kernel, kernel->cell.request->message.fault);
-        return;
-    }
-    if (!json_is_string(code)) {
-        refuse_execute(kernel, "an execute_request without code");
-        return;
-    }
-    hf_status status = read_commands(kernel, code, &error);
-    if (is_first && kernel->cell.store_history && !is_blank(code))
+    hfi_textbuf line = {0};
+    hf_status status = hfi_rerun_begin(kernel, &error);
+    hfi_textbuf_format(&line, "In[%lld] again\n", kernel->cell.number);
+    if (hfi_repeat_is_first(kernel))
+        hfi_publish_stream(kernel, HFI_STDOUT, kernel->cell.request->message.header,
+                           hfi_textbuf_part(&line));
+    hfi_textbuf_fini(&line);
+    if (status == HF_OK)
+        run_directive(kernel);
+    else
+        hfi_ends_fail(kernel, "HoldfastError", error.message);
+}
+
+/* Let the user's commands decide about a cell, which is counted with that. */
+static hf_status
+decide_cell(hf_kernel *kernel, hf_error *reterr) {
+    json_t *code = hfi_cell_source(&kernel->cell);
+    int is_new = !kernel->cell.request->begun;
+    hf_status status = read_commands(kernel, code, reterr);
+    if (is_new && kernel->cell.store_history && !is_blank(code))
         kernel->count++;
-    if (is_first && !kernel->cell.silent && kernel->command_table != NULL &&
+    if (is_new && !kernel->cell.silent && kernel->command_table != NULL &&
         kernel->command_table->note != NULL)
         kernel->command_table->note(kernel->commands, json_string_value(code),
                                     json_string_length(code), kernel->cell.number);
+    return status;
+}
+
+static void
+begin_execute(hf_kernel *kernel) {
+    hfi_request *request = kernel->cell.request;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = HF_OK;
+    int interrupted = kernel->interrupt_next;
+    kernel->interrupt_next = 0;
+    if (!request->begun)
+        request->number = kernel->count + 1;
+    hfi_cell_set_options(&kernel->cell, request->message.body, request->number);
+    if (request->message.fault[0] != '\0') {
+        refuse_execute(kernel, request->message.fault);
+        return;
+    }
+    if (!json_is_string(hfi_cell_source(&kernel->cell))) {
+        refuse_execute(kernel, "an execute_request without code");
+        return;
+    }
+    if (!request->reruns)
+        status = decide_cell(kernel, &error);
     if (status != HF_OK)
         fail_at_once(kernel, "HoldfastError", error.message);
     else if (interrupted)
         fail_at_once(kernel, hfi_interrupted_name(kernel), "");
+    else if (request->reruns)
+        begin_rerun(kernel);
     else
         run_directive(kernel);
 }

@@ -242,35 +242,21 @@ list_cells(const json_t *cells, hfi_textbuf *text) {
 void
 hfi_generations_note(hf_kernel *kernel) {
     hfi_generations *line = kernel->generations;
+    size_t count = json_array_size(line->cells);
+    long long number = kernel->cell.request->number;
     if (!kernel->cell.store_history ||
         kernel->cell.directive.history.kind != HFI_HISTORY_NONE ||
-        !(hfi_repeat_is_first(kernel) || json_array_size(line->cells) == 0))
+        (count > 0 && cell_at(line->cells, count - 1) == number))
         return;
     if (line->cells == NULL)
         line->cells = json_array();
-    (void)json_array_append_new(line->cells, json_integer(kernel->cell.number));
+    (void)json_array_append_new(line->cells, json_integer(number));
 }
 
 void
 hfi_generations_forget(hf_kernel *kernel) {
     json_decref(kernel->generations->cells);
     kernel->generations->cells = NULL;
-}
-
-void
-hfi_generations_write_last(const hf_kernel *kernel, long long count,
-                           hfi_textbuf *text) {
-    const json_t *cells = kernel->generations->cells;
-    size_t all = json_array_size(cells);
-    size_t at = (size_t)count < all ? all - (size_t)count : 0;
-    for (size_t begin = at; at < all; begin = ++at) {
-        while (at + 1 < all && cell_at(cells, at + 1) == cell_at(cells, at) + 1)
-            at++;
-        hfi_textbuf_format(text, "%sIn[%lld]", text->size > 0 ? ", " : "",
-                           cell_at(cells, begin));
-        if (at > begin)
-            hfi_textbuf_format(text, " to In[%lld]", cell_at(cells, at));
-    }
 }
 
 static int

@@ -38,6 +38,7 @@
 #include "session/handover.h"
 #include "session/listeners.h"
 #include "session/publish.h"
+#include "session/rerun.h"
 #include "session/rest.h"
 #include "session/restart.h"
 #include "session/rollback.h"
@@ -73,38 +74,24 @@ static const hfi_owner loop_owner = {offsetof(hf_kernel, loop), sizeof(struct hf
                                      init_loop, fini_loop};
 
 /* The listeners, which get each event in this order. */
-static hfi_listener *const listeners[] = {hfi_inbox_hear,
-                                          hfi_dispatch_hear,
-                                          hfi_rest_hear,
-                                          hfi_subshell_hear,
-                                          hfi_observe_hear,
-                                          hfi_trace_hear,
-                                          hfi_summary_hear,
-                                          hfi_repeat_hear,
-                                          hfi_runs_hear,
-                                          hfi_rollback_hear,
-                                          hfi_generations_hear,
-                                          hfi_progress_hear,
-                                          hfi_standby_hear,
-                                          hfi_escalate_hear,
-                                          hfi_takeup_hear,
-                                          hfi_death_hear,
-                                          NULL};
+static hfi_listener *const listeners[] = {
+    hfi_inbox_hear,    hfi_dispatch_hear, hfi_rest_hear,
+    hfi_subshell_hear, hfi_observe_hear,  hfi_trace_hear,
+    hfi_summary_hear,  hfi_repeat_hear,   hfi_runs_hear,
+    hfi_rollback_hear, hfi_rerun_hear,    hfi_generations_hear,
+    hfi_progress_hear, hfi_standby_hear,  hfi_escalate_hear,
+    hfi_takeup_hear,   hfi_death_hear,    NULL};
 
 /* The owners, in the order in which they are created, before anything is opened. */
 static const hfi_owner *const owners[] = {
-    &hfi_publish_owner,   &hfi_workers_owner,
-    &hfi_standby_owner,   &hfi_commits_owner,
-    &hfi_comms_owner,     &hfi_progress_owner,
-    &hfi_trace_owner,     &hfi_ends_owner,
-    &hfi_escalate_owner,  &hfi_handles_owner,
-    &hfi_observe_owner,   &hfi_runs_owner,
-    &hfi_resources_owner, &hfi_generations_owner,
-    &hfi_rollback_owner,  &hfi_restart_owner,
-    &hfi_death_owner,     &hfi_quarantine_owner,
-    &hfi_assistant_owner, &hfi_subshell_owner,
-    &hfi_rest_owner,      &hfi_takeup_owner,
-    &loop_owner,
+    &hfi_publish_owner,   &hfi_workers_owner,     &hfi_standby_owner,
+    &hfi_commits_owner,   &hfi_comms_owner,       &hfi_progress_owner,
+    &hfi_trace_owner,     &hfi_ends_owner,        &hfi_escalate_owner,
+    &hfi_handles_owner,   &hfi_observe_owner,     &hfi_runs_owner,
+    &hfi_resources_owner, &hfi_generations_owner, &hfi_rollback_owner,
+    &hfi_restart_owner,   &hfi_death_owner,       &hfi_quarantine_owner,
+    &hfi_assistant_owner, &hfi_subshell_owner,    &hfi_rest_owner,
+    &hfi_takeup_owner,    &hfi_rerun_owner,       &loop_owner,
 };
 
 /* ---- creation ------------------------------------------------------------------- */

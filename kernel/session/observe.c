@@ -126,7 +126,7 @@ word_of(const hfi_map_moment *moment) {
 
 static void
 begin_sampled_cell(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
-    json_t *code = json_object_get(kernel->cell.request->message.body, "code");
+    json_t *code = hfi_cell_source(&kernel->cell);
     const char *source = json_is_string(code) ? json_string_value(code) : "";
     if (kernel->cell.silent)
         return;

@@ -31,9 +31,10 @@ typedef struct hfi_request {
     int channel;        /* HFI_SHELL or HFI_CONTROL: where the reply goes */
     long long id;       /* under which a worker was asked; 0: not asked yet */
     long long begin_ns; /* when it came */
-    int begun; /* its "busy" was published, and the main worker is to answer it */
+    int begun;          /* its "busy" was published */
     /* of the cell, once it has begun; all its runs have this number */
     long long number;
+    int reruns;                  /* it runs the cells that a crash has lost (rerun.c) */
     struct hfi_repeats *repeats; /* the runs of it that are over; NULL: none */
 } hfi_request;
 

@@ -49,7 +49,11 @@ typedef struct hfi_ends_outcome {
     int exits; /* the cell called exit(): the main worker is about to exit */
 } hfi_ends_outcome;
 hfi_ends_outcome hfi_ends_read(const hfi_from_worker_reply *reply);
-/* Send a worker's reply to the client, if it has content. */
+/* Whether the running request has another run: of the same cell (repeat.c), or of another
+ * one (rerun.c) unless this one has failed. */
+int hfi_ends_goes_on(hf_kernel *kernel, int failed);
+/* Send a worker's reply to the client, if it has content and its request doesn't go
+ * on. */
 void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
                     const hfi_from_worker_reply *reply, hfi_part metadata);
 /* Answer the execute_requests of a queue that an error stops. */

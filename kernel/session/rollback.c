@@ -43,7 +43,8 @@
  * says. The line below a recorded cell says that its protection was given up. After a
  * crash no fork is given up before the next commit: what woke is nowhere else.
  *
- * HOLDFAST_PROTECT=always gives no fork up; `never` makes none. One thread.
+ * The user may choose otherwise, by HOLDFAST_PROTECT or `%holdfast protect`: `always`
+ * gives no fork up; `never` makes none. One thread.
  */
 #include "session/rollback.h"
 
@@ -54,6 +55,7 @@
 
 #include "session/commits.h"
 #include "session/copies.h"
+#include "session/rerun.h"
 #include "session/workers.h"
 #include "workers/program.h"
 
@@ -80,16 +82,18 @@ typedef enum hfi_rollback_need {
 } hfi_rollback_need;
 
 typedef struct hfi_rollback {
-    hfi_rollback_state state; /* changed by move_state alone */
-    hfi_worker *worker;       /* NULL if and only if NONE or OWED */
-    struct {                  /* the fork before, until the new one sleeps */
-        pid_t pid;            /* 0: none */
+    hfi_protection protection; /* what the user wants; `budget` is the rule */
+    hfi_rollback_state state;  /* changed by move_state alone */
+    hfi_worker *worker;        /* NULL if and only if NONE or OWED */
+    struct {                   /* the fork before, until the new one sleeps */
+        pid_t pid;             /* 0: none */
         hfi_rollback_state state;
-        long long cells;
+        long long cells, mark;
     } former;
     hfi_rollback_need need; /* changed by set_need alone */
     int row;                /* in-process cells since the last pause */
     long long cells;        /* cells that ran since the fork was made */
+    long long mark;         /* of the cells that it has (rerun.h) */
     long long run_ns;       /* their total time */
     long long cost_ns;      /* of the last fork; 0: not measured yet */
     hfi_copies copies;      /* since the fork was made */
@@ -104,8 +108,16 @@ typedef struct hfi_rollback {
 
 static hf_status
 init_rollback(hf_kernel *kernel, hf_error *reterr) {
+    const char *word = getenv("HOLDFAST_PROTECT");
+    hfi_protection wish = hfi_protection_of(hfi_part_text(word != NULL ? word : ""));
     (void)reterr;
     kernel->rollback->copies = (hfi_copies)HFI_COPIES_INIT;
+    if (wish == HFI_PROTECT_UNKNOWN && word != NULL && *word != '\0')
+        hfi_log("HOLDFAST_PROTECT=%s is none of always, budget and never; cells are "
+                "protected as by budget",
+                word);
+    kernel->rollback->protection =
+        wish != HFI_PROTECT_UNKNOWN ? wish : HFI_PROTECT_BUDGET;
     return HF_OK;
 }
 
@@ -118,11 +130,24 @@ const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
                                       sizeof(struct hfi_rollback), init_rollback,
                                       fini_rollback};
 
-/* What the user wants, if it isn't the rule. */
-static int
-is_wish(const char *word) {
-    const char *wish = getenv("HOLDFAST_PROTECT");
-    return wish != NULL && strcmp(wish, word) == 0;
+void
+hfi_rollback_protect(hf_kernel *kernel, hfi_protection protection) {
+    kernel->rollback->protection = protection;
+    if (protection == HFI_PROTECT_NEVER)
+        hfi_rollback_drop(kernel);
+}
+
+const char *
+hfi_rollback_protection(const hf_kernel *kernel) {
+    static const char *const sentences[HFI_PROTECT_COUNT] = {
+        [HFI_PROTECT_BUDGET] = "budget: protection from a crash takes at most 3 % of "
+                               "the cells' time.\n",
+        [HFI_PROTECT_ALWAYS] = "always: each recorded cell is protected from a crash "
+                               "by a fork of its own, which is never given up.\n",
+        [HFI_PROTECT_NEVER] = "never: no fork protects cells from a crash, which loses "
+                              "what no save has.\n",
+    };
+    return sentences[kernel->rollback->protection];
 }
 
 int
@@ -191,6 +216,7 @@ take_former(hf_kernel *kernel) {
                is_there ? former : NULL);
     rollback->former.pid = 0;
     rollback->cells = rollback->former.cells;
+    rollback->mark = rollback->former.mark;
     return is_there;
 }
 
@@ -213,7 +239,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     if (hfi_workers_main(kernel) == NULL || hfi_workers_main(kernel)->control == NULL ||
         rollback->state == HFI_ROLLBACK_WAKING)
         return;
-    if (is_wish("never")) {
+    if (rollback->protection == HFI_PROTECT_NEVER) {
         set_need(rollback, HFI_NEED_MET);
         return;
     }
@@ -228,6 +254,7 @@ hfi_rollback_make(hf_kernel *kernel) {
         rollback->former.pid = rollback->worker->pid;
         rollback->former.state = rollback->state;
         rollback->former.cells = rollback->cells;
+        rollback->former.mark = rollback->mark;
     } else {
         hfi_rollback_drop(kernel);
     }
@@ -238,6 +265,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     set_need(rollback, HFI_NEED_MET);
     rollback->earned_ns = rollback->run_ns / SHARE;
     rollback->cells = 0;
+    rollback->mark = hfi_rerun_mark(kernel);
     rollback->run_ns = 0;
 }
 
@@ -278,7 +306,8 @@ hfi_rollback_is_wanted(const hf_kernel *kernel) {
 
 int
 hfi_rollback_paces(const hf_kernel *kernel) {
-    return kernel->rollback->row >= ROW && !is_wish("always");
+    return kernel->rollback->row >= ROW &&
+           kernel->rollback->protection != HFI_PROTECT_ALWAYS;
 }
 
 void
@@ -325,7 +354,7 @@ hear_started(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
     rollback->given_up = (hfi_rollback_given_up){0};
     if (!is_asleep(rollback) || !hfi_cell_is_in_main(&kernel->cell) ||
-        rollback->woken || is_wish("always"))
+        rollback->woken || rollback->protection == HFI_PROTECT_ALWAYS)
         return;
     if (rollback->cells == 0)
         hfi_copies_restart(&rollback->copies);
@@ -524,4 +553,9 @@ hfi_rollback_is_waking(const hf_kernel *kernel) {
 long long
 hfi_rollback_cells(const hf_kernel *kernel) {
     return kernel->rollback->cells;
+}
+
+long long
+hfi_rollback_mark(const hf_kernel *kernel) {
+    return kernel->rollback->mark;
 }

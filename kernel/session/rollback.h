@@ -79,6 +79,9 @@ typedef struct hfi_rollback_given_up {
 } hfi_rollback_given_up;
 
 extern const hfi_owner hfi_rollback_owner;
+/* Set how cells are protected from now on; and a sentence that says it. */
+void hfi_rollback_protect(hf_kernel *kernel, hfi_protection protection);
+const char *hfi_rollback_protection(const hf_kernel *kernel);
 /* Have a fork made that holds the notebook as it is now, before the next request. */
 void hfi_rollback_make(hf_kernel *kernel);
 /* Whether a fork should be made as soon as nobody uses the notebook. */
@@ -122,6 +125,8 @@ hfi_worker *hfi_rollback_worker(const hf_kernel *kernel);
 int hfi_rollback_is_waking(const hf_kernel *kernel);
 /* Cells that ran in the main worker since the fork was made. */
 long long hfi_rollback_cells(const hf_kernel *kernel);
+/* The cells up to the fork, for hfi_rerun_lose. */
+long long hfi_rollback_mark(const hf_kernel *kernel);
 /* The fork that was woken is dead: wake the former one, if there is one. */
 hfi_rollback_outcome hfi_rollback_fall_back(hf_kernel *kernel);
 

@@ -114,6 +114,7 @@ struct hf_kernel {
     struct hfi_comms *comms;       /* comms that the cell worker opened */
     struct hfi_assistant *assistant; /* questions while a cell runs; the debugger */
     struct hfi_runs *runs;           /* the recorded cells that ran */
+    struct hfi_rerun *rerun;         /* the cells that a crash has lost */
     struct hfi_usage_asked *usage;   /* resource usage since a client's last question */
     struct hfi_generations *generations; /* the generations that are kept for undo */
     struct hfi_rollback *rollback;       /* the sleeping fork */

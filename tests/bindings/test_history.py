@@ -146,3 +146,50 @@ def test_lines_that_follow_each_other_are_written_at_once(tmp_path):
     file = str(tmp_path / "history.sqlite")
     environment = {"IPYTHONDIR": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", PROGRAM, file], check=True, timeout=60, env=environment)
+
+
+AGAIN = """
+import sqlite3, sys
+from IPython.core.interactiveshell import InteractiveShell
+from holdfast.worker.ipython.history import History
+
+first = History(shell=InteractiveShell(), hist_file=sys.argv[1])
+for number in (1, 2, 3):
+    first.store_inputs(number, f"line {number}")
+first.writeout_cache()
+again = History(shell=InteractiveShell(), hist_file=sys.argv[1])  # a fork goes on in the place of the first one
+again.session_number = first.session_number
+for number, text in enumerate(sys.argv[2:], 1):
+    if number != 3:
+        again.store_inputs(number, text)
+again.store_inputs(3, sys.argv[4])
+assert again.input_hist_raw == again.input_hist_parsed == ["", *sys.argv[2:]]
+again.writeout_cache()
+print(again.session_number)
+for line in sqlite3.connect(sys.argv[1]).execute("SELECT session, line, source FROM history ORDER BY 1, 2"):
+    print(*line)
+"""
+
+
+def run_again(place, *lines):
+    """What is said, and what the file has then, when these lines follow three others under the same numbers."""
+    command = [sys.executable, "-c", AGAIN, str(place / "history.sqlite"), *lines]
+    environment = {"IPYTHONDIR": str(place), "PATH": "", "HOME": str(place)}
+    run = subprocess.run(
+        command, check=True, timeout=60, env=environment, capture_output=True, text=True
+    )
+    return run.stdout.splitlines()
+
+
+def test_a_line_that_is_there_already_is_no_conflict(tmp_path):
+    """The process that ran the cell first has written it, and died."""
+    lines = [f"line {number}" for number in range(1, 6)]
+    expected = [f"1 {number} line {number}" for number in range(1, 6)]
+    assert run_again(tmp_path, *lines) == ["1", *expected]
+
+
+def test_another_line_under_a_number_is_one(tmp_path):
+    said, *others = run_again(tmp_path, "line 1", "other", "line 3", "line 4")
+    assert said.startswith("ERROR! Session/line number was not unique")
+    first = [f"1 {number} line {number}" for number in range(1, 4)]
+    assert others == ["2", *first, "2 2 other", "2 4 line 4"]

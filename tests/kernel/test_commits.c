@@ -2,6 +2,7 @@
 #include "owner.h"
 
 #include "session/commits.h"
+#include "session/rerun.h"
 
 static void
 test_an_idle_commit_is_durable(hf_kernel *kernel, hfi_control *peer) {
@@ -128,11 +129,13 @@ main(void) {
     hfi_control *peer;
     owner_begin(&kernel, &worker, &peer);
     CHECK(hfi_owner_create(&kernel, &hfi_commits_owner, NULL) == HF_OK);
+    CHECK(hfi_owner_create(&kernel, &hfi_rerun_owner, NULL) == HF_OK);
     test_an_idle_commit_is_durable(&kernel, peer);
     test_a_cell_asks_where_it_runs(&kernel, peer);
     test_a_main_worker_is_lost(&kernel);
     test_what_the_commit_lacks(&kernel);
     test_nothing_is_built_upon_a_foreign_generation(&kernel);
+    hfi_owner_close(&kernel, &hfi_rerun_owner);
     hfi_owner_close(&kernel, &hfi_commits_owner);
     CHECK(hf_session_destroy(kernel.store, NULL) == HF_OK);
     hf_session_close(kernel.store);

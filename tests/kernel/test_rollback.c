@@ -11,6 +11,7 @@
 
 #include "../support/states.h"
 #include "session/commits.h"
+#include "session/rerun.h"
 #include "session/rollback.h"
 
 static const move moves[] = {
@@ -77,9 +78,9 @@ test_cells_in_a_row_are_expected_to_go_on(hf_kernel *kernel) {
     CHECK(hfi_rollback_is_wanted(kernel) && !hfi_rollback_paces(kernel));
     cell_ends(kernel, HFI_PLAN_IN_PROCESS); /* plain ones between them are no pause */
     CHECK(hfi_rollback_is_wanted(kernel) && hfi_rollback_paces(kernel));
-    setenv("HOLDFAST_PROTECT", "always", 1);
+    hfi_rollback_protect(kernel, HFI_PROTECT_ALWAYS);
     CHECK(!hfi_rollback_paces(kernel));
-    unsetenv("HOLDFAST_PROTECT");
+    hfi_rollback_protect(kernel, HFI_PROTECT_BUDGET);
     hfi_rollback_pause(kernel);
     cell_ends(kernel, HFI_PLAN_IN_PROCESS);
     CHECK(!hfi_rollback_paces(kernel)); /* a pause ends a run */
@@ -177,10 +178,13 @@ test_due_by_what_it_costs(hf_kernel *kernel) {
     CHECK(!hfi_rollback_is_due(kernel)); /* it is being made */
     hfi_rollback_drop(kernel);
     CHECK(!hfi_rollback_is_due(kernel));
-    setenv("HOLDFAST_PROTECT", "never", 1);
+    hfi_rollback_make(kernel);
+    CHECK(hfi_rollback_worker(kernel) != NULL);
+    hfi_rollback_protect(kernel, HFI_PROTECT_NEVER);
+    CHECK(hfi_rollback_worker(kernel) == NULL); /* it is ended at once */
     hfi_rollback_make(kernel);
     CHECK(hfi_rollback_worker(kernel) == NULL);
-    unsetenv("HOLDFAST_PROTECT");
+    hfi_rollback_protect(kernel, HFI_PROTECT_BUDGET);
     hfi_commits_have_all(kernel);
 }
 
@@ -203,12 +207,14 @@ main(int argc, char **argv) {
     }
     owner_begin(&kernel, &worker, &peer);
     CHECK(hfi_owner_create(&kernel, &hfi_commits_owner, NULL) == HF_OK);
+    CHECK(hfi_owner_create(&kernel, &hfi_rerun_owner, NULL) == HF_OK);
     CHECK(hfi_owner_create(&kernel, &hfi_rollback_owner, NULL) == HF_OK);
     test_cells_in_a_row_are_expected_to_go_on(&kernel);
     test_made_dropped_and_not_made(&kernel);
     test_due_by_what_it_costs(&kernel);
     test_woken(&kernel);
     hfi_owner_close(&kernel, &hfi_rollback_owner);
+    hfi_owner_close(&kernel, &hfi_rerun_owner);
     hfi_owner_close(&kernel, &hfi_commits_owner);
     owner_end(&kernel, &worker, peer);
     return 0;

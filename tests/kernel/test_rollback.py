@@ -506,12 +506,26 @@ def test_after_a_crash_no_fork_is_given_up_before_a_commit(paced_kernel):
     assert "the last commit" not in outcomes[3].content["evalue"]
 
 
+@pytest.mark.parametrize("by", ["environment", "command"])
 @pytest.mark.parametrize("wish", ["always", "never"])
-def test_the_user_says_whether_cells_are_protected(start_kernel, wish):
-    kernel = start_kernel(env={"HOLDFAST_PROTECT": wish})
+def test_the_user_says_whether_cells_are_protected(start_kernel, wish, by):
+    kernel = start_kernel(env={"HOLDFAST_PROTECT": wish} if by == "environment" else {})
+    if by == "command":
+        assert kernel.run("%holdfast protect").stream().startswith("budget: ")
+        assert kernel.run(f"%holdfast protect {wish}").stream().startswith(f"{wish}: ")
+    assert kernel.run("%holdfast protect").stream().startswith(f"{wish}: ")
     kernel.run(FORKS + LARGE + TOUCH + "kept = (n for n in range(5))")
     outcome = kernel.run(f"{IN_PROCESS}for _ in range(5):\n    {TOUCH}print(len(forks()))")
     assert outcome.stream() == {"always": "1\n", "never": "0\n"}[wish], outcome.stream()
     assert kernel.run(IN_PROCESS + DIE).content["ename"] == "CellDied"
     outcome = kernel.run("next(kept)")
     assert outcome.status == {"always": "ok", "never": "error"}[wish]
+
+
+def test_a_wrong_protection_changes_nothing(paced_kernel):
+    before = paced_kernel.run("%holdfast protect").stream()
+    for code in ("%holdfast protect sometimes", "%holdfast protect never always"):
+        text = paced_kernel.run(code).stream("stderr")
+        assert "UsageError" in text and all(word in text for word in ("always", "budget", "never"))
+    assert paced_kernel.run("%holdfast protect\nx = 1").stream("stderr").startswith("UsageError")
+    assert paced_kernel.run("%holdfast protect").stream() == before

@@ -1,8 +1,8 @@
-"""Formats the output of %holdfast undo, checkout, diff, history, save, load and publish.
+"""Formats the output of %holdfast undo, checkout, diff, history, save, load and publish; knows the form of all commands.
 
 The frontend keeps the old generations and publishes them anew, before the cell runs. The cell must have only this
 line. The frontend's result, and the steps that it keeps, come with the request (kernel/session/generations.c). This
-module formats them, and compares steps.
+module formats them, and compares steps. `rerun` and `protect` come here only where they can have no effect.
 
 A step is named by its root. So the main worker reads the directories of two steps side by side. It decodes only small
 plain values, to show them. An entry that both steps share has the same generation and sequence in both.
@@ -28,9 +28,11 @@ USAGE = """%holdfast undo       the variables as before the last cell that chang
 %holdfast diff N M   the differences between two steps; diff N, or diff alone: up to now
 %holdfast save FILE  write all variables to a file
 %holdfast load FILE  replace all variables by those of a file; only of one that you trust
-%holdfast publish    save now, and show how other programs open the variables"""
+%holdfast publish    save now, and show how other programs open the variables
+%holdfast rerun      run the cells again whose changes a crash has lost
+%holdfast protect    how cells are protected from a crash; protect always, budget or never chooses"""
 
-COMMANDS = ("undo", "checkout", "diff", "history", "save", "load", "publish")
+COMMANDS = ("undo", "checkout", "diff", "history", "save", "load", "publish", "rerun", "protect")
 
 OWN_PREFIX = "_holdfast_"  # of names that aren't the notebook's: its widgets' models
 _VALUE_MOST = 256  # bytes of an encoding that is shown
@@ -66,7 +68,7 @@ def run(line: str, worker: t.Any) -> str:
         usage = [text for text in USAGE.splitlines() if text.startswith(f"%holdfast {word}")]
         raise UsageError("usage:\n" + "\n".join(usage))
     history = getattr(worker, "history", None)
-    if history is None:
+    if history is None or word not in _ACTIONS:
         also = " (or holdfast.publish())" if word == "publish" else ""
         when = (
             ": what this cell sets is saved by it in a cell after this one, or when the kernel has been idle for a while"
@@ -441,6 +443,10 @@ _FORMS: dict[str, t.Callable[[list[str]], bool]] = {
     "save": lambda arguments: bool(arguments),
     "load": lambda arguments: bool(arguments),
     "publish": lambda arguments: not arguments,
+    "rerun": lambda arguments: not arguments,
+    "protect": lambda arguments: (
+        not arguments or (len(arguments) == 1 and arguments[0] in ("always", "budget", "never"))
+    ),
 }
 _ACTIONS: dict[str, t.Callable[[History, str, t.Any], str]] = {
     "undo": _undo,

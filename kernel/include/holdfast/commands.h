@@ -12,6 +12,9 @@
  *   %holdfast save FILE       all variables into a file
  *   %holdfast load FILE       the variables of a file; only of one that is trusted
  *   %holdfast publish         save now, and show how other programs open the variables
+ *   %holdfast rerun           the cells run again whose changes a crash has lost
+ *   %holdfast protect [WORD]  how cells are protected from a crash, or from here on:
+ *                             always, budget or never
  *   %holdfast                 these lines
  *
  * A command is the first line of its cell that is neither blank nor a comment
@@ -29,8 +32,8 @@
  *   (hf_save_write), and for `load` it reads the file (hf_save_read) and puts the values
  *   into a commit, whose token is `prepared` of its reply.
  *
- * If the fork server doesn't say `history`, each line of %holdfast is an error of its
- * cell, NotSupported, and nothing is changed. A worker that says so and saves nothing has
+ * `rerun` and `protect` need nothing of it. If the fork server doesn't say `history`, each
+ * other line of %holdfast is an error of its cell, NotSupported, and nothing is changed. A worker that says so and saves nothing has
  * no steps: undo and checkout are then a HistoryError, "no step is kept".
  */
 #ifndef HOLDFAST_COMMANDS_H

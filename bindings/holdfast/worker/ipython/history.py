@@ -127,14 +127,18 @@ class History(HistoryManager):
 
     def store_inputs(self, line_num: int, source: str, source_raw: str | None = None) -> None:
         """As the original, where a cell's number is its place in `In`. A cell whose process died, or that
-        was refused, has an empty one; one that runs again under its number (--repeat) has its own."""
+        was refused, has an empty one; one that runs again under its number (--repeat, %holdfast rerun) has its own."""
         known = self.input_hist_raw[line_num : line_num + 1]
         if known == [(source if source_raw is None else source_raw).rstrip("\n")]:
             return
         missing = [""] * (line_num - len(self.input_hist_raw))
         self.input_hist_parsed.extend(missing)
         self.input_hist_raw.extend(missing)
+        count = len(self.input_hist_raw)
         super().store_inputs(line_num, source, source_raw)
+        if line_num < count < len(self.input_hist_raw):  # other cells have run since
+            for lines in (self.input_hist_parsed, self.input_hist_raw):
+                lines[line_num] = lines.pop()
         self._moves += 1
         self._wake()
 
@@ -179,10 +183,12 @@ class History(HistoryManager):
 
     def _write(self, lines: list[tuple[int, str, str]], conn: t.Any) -> None:
         """As the original's part for the lines: if another process has used this session's number,
-        they go to a new session."""
+        they go to a new session. A line may be there already: the process that ran the cell first wrote
+        it, and died."""
         import sqlite3
 
-        for is_last in (False, True):
+        of_session = "SELECT line, source, source_raw FROM history WHERE session = ?"
+        for is_last in (False, False, True):
             rows = [(self.session_number, *line) for line in lines]
             try:
                 with conn:
@@ -191,6 +197,10 @@ class History(HistoryManager):
             except sqlite3.IntegrityError:
                 if is_last:
                     return
+                there = set(conn.execute(of_session, (self.session_number,)))
+                if not there.isdisjoint(lines):
+                    lines = [line for line in lines if line not in there]
+                    continue
                 self.new_session(conn)
                 print(
                     "ERROR! Session/line number was not unique in database. History logging moved"
