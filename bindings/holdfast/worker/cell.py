@@ -46,7 +46,8 @@ from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
 from .settings import census, slots, state
-from .settings.plain_settings import new_modules, plain_settings
+from .settings.plain_settings import plain_settings
+from .settings.attributes import new_modules
 from .settings.counters import counters
 from .settings.module_entries import module_entries
 from .settings.own_code import own_code
@@ -143,7 +144,7 @@ class Cell(Worker):
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
         descriptors = Descriptors()
-        module_entries.look()  # what was bound has imported modules, which the cell may remove
+        module_entries.changed()  # what was bound has imported modules, which the cell may remove
         before = plain_settings.look(self.shell), len(sys.modules), results.own_entries(self.shell)
         numbers = results.numbers(self.shell)
         report["seconds_in"] = time.perf_counter() - started
