@@ -22,7 +22,14 @@ import typing as t
 from holdfast import _store, libraries
 from holdfast.base import sentences, usage
 from holdfast.base.user_threads import is_service
-from holdfast.carry import device_lease, finalizers, handles, module_objects, trial
+from holdfast.carry import (
+    cached_functions,
+    device_lease,
+    finalizers,
+    handles,
+    module_objects,
+    trial,
+)
 from holdfast.carry.patches import is_patch
 from holdfast.commands import verify
 from holdfast.errors import LAST, of_last_error
@@ -422,6 +429,8 @@ class MainWorker(Worker):
             found[f"the local variables in the traceback of {name}"] = (
                 "frames stay in their process"
             )
+        for name in cached_functions.left_out():
+            found[f"the results that {name} keeps"] = "one of them can't be carried"
         for name in self.addresses.of_saved(list(names), names):
             found[f"the addresses in {name}"] = (
                 "objects and memory lie elsewhere in another process"
