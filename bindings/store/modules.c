@@ -40,6 +40,36 @@ modules_digest(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
     return PyLong_FromUnsignedLongLong(digest);
 }
 
+/* Whether a mark is of this object: its weak reference, or its address as a number. */
+static int
+is_mark_of(PyObject *mark, PyObject *one) {
+    if (mark && PyWeakref_CheckRef(mark))
+        return ((PyWeakReference *)mark)->wr_object == one;
+    return mark && PyLong_Check(mark) && PyLong_AsVoidPtr(mark) == one;
+}
+
+/* The names of the modules for which a dict has no mark, or that of another object; and
+ * its names that no module has any more. */
+static PyObject *
+modules_changed(PyObject *Py_UNUSED(module), PyObject *marks) {
+    PyObject *modules = PyImport_GetModuleDict(), *name, *one;
+    if (!PyDict_CheckExact(marks) || !modules)
+        return PyErr_Format(PyExc_TypeError, "the marks are a dict");
+    PyObject *other = PyList_New(0), *gone = PyList_New(0);
+    int failed = !other || !gone;
+    for (Py_ssize_t at = 0; !failed && PyDict_Next(modules, &at, &name, &one);)
+        failed = PyUnicode_CheckExact(name) &&
+                 !is_mark_of(PyDict_GetItemWithError(marks, name), one) &&
+                 (PyErr_Occurred() || PyList_Append(other, name) < 0);
+    for (Py_ssize_t at = 0; !failed && PyDict_Next(marks, &at, &name, &one);)
+        failed = !PyDict_GetItemWithError(modules, name) &&
+                 (PyErr_Occurred() || PyList_Append(gone, name) < 0);
+    PyObject *found = failed ? NULL : PyTuple_Pack(2, other, gone);
+    Py_XDECREF(other);
+    Py_XDECREF(gone);
+    return found;
+}
+
 /* [(name, value), ...]: the modules that have this attribute. */
 static PyObject *
 modules_with(PyObject *Py_UNUSED(module), PyObject *attribute) {
@@ -125,6 +155,9 @@ PyMethodDef hfi_modules_functions[] = {
      "object."},
     {"_environment", list_environment, METH_NOARGS,
      "The entries of the environment as C code finds them."},
+    {"_modules_changed", modules_changed, METH_O,
+     "_modules_changed(marks): the names of modules of which a dict has no mark, or "
+     "another object's (a weak reference, or an address); its names without a module."},
     {"_modules_digest", modules_digest, METH_NOARGS,
      "A number that changes if a module is added, removed or replaced."},
     {"_modules_with", modules_with, METH_O,

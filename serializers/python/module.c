@@ -4,7 +4,8 @@
  * to the module `numpy`. Decoding imports it by the import system, so a missing module
  * is an error with a message, and no crash. A module that its name doesn't lead to
  * (made by types.ModuleType, or replaced in sys.modules) is declined: another module
- * under the same name would be wrong.
+ * under the same name would be wrong. For the same reason decoding refuses what the
+ * notebook has put under the name in the process that decodes.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -46,6 +47,21 @@ is_made_here(PyObject *module, const char *name) {
             return 0;
     }
     return strcmp(name, "__main__") != 0 && !stands_for_its_module(module, name);
+}
+
+/* Whether this module was imported by this name: the notebook may have put another one
+ * there (`sys.modules["heavy"] = MagicMock()`). */
+static int
+is_imported_as(PyObject *found, PyObject *name) {
+    if (!PyModule_Check(found))
+        return 0;
+    PyObject *own = PyModule_GetNameObject(found);
+    const char *text = PyUnicode_AsUTF8(name);
+    int is_it = own && text && PyUnicode_Compare(own, name) == 0 && !PyErr_Occurred() &&
+                !is_made_here(found, text);
+    Py_XDECREF(own);
+    PyErr_Clear();
+    return is_it;
 }
 
 static hf_status
@@ -90,12 +106,18 @@ module_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     PyObject *name = text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, NULL) : NULL;
     PyObject *module = name ? PyImport_Import(name) : NULL;
     /* PyImport_Import returns the last part of a dotted name already. */
-    if (module)
-        *ret_value = module;
+    if (module && is_imported_as(module, name))
+        *ret_value = Py_NewRef(module);
+    else if (module)
+        status = hf_error_set(reterr, HF_E_CODEC,
+                              "sys.modules has another object as '%.*s' here, which "
+                              "wasn't imported",
+                              (int)size, text);
     else if (!text)
         status = hf_error_set(reterr, HF_E_CORRUPT, "a module without a name");
     else
         status = hfi_error_from_python(HF_E_CODEC, reterr);
+    Py_XDECREF(module);
     Py_XDECREF(name);
     hfi_meta_fini(&meta);
     return status;

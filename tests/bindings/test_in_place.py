@@ -97,6 +97,22 @@ def test_what_cannot_be_applied_is_named(main):
     assert main.ns["c"] is c == [2, 3] and main.ns["b"][1] is c and len(main.ns["a"]) == 3
 
 
+def test_an_object_whose_contents_nothing_can_set_is_named(main):
+    """Also if only what it holds has changed; not what can't change itself."""
+    main.execute(
+        "import itertools, functools\nnumbers = itertools.count(); pair = (1, [2]); part = functools.partial(pow, 2)\n"
+        "holder = (item for item in [numbers, pair, part] * 9); next(holder)"
+    )
+    main.commit()
+    part = main.ns["part"]
+    main.other(
+        "import functools\nnames.bind(ns)\nnext(ns['numbers']); ns['pair'][1].append(3)\n"
+        "ns['part'] = functools.partial(pow, 3)\npublish(save(ns))"
+    )
+    assert main.names.adopt(main.ns)["apart"] == ["numbers"]
+    assert main.ns["pair"] == (1, [2, 3]) and main.ns["part"] is part and part(2) == 9
+
+
 def test_other_names_are_bound_anew(main):
     main.execute("alone = [1]; x = [1]; holder = iter(x).__next__; made = (i for i in x)")
     main.commit()

@@ -2,6 +2,9 @@
 
 import sys
 import types
+import weakref
+
+import pytest
 
 from holdfast import _store
 
@@ -20,6 +23,30 @@ def test_modules_with_an_attribute(monkeypatch):
     monkeypatch.setitem(sys.modules, "hf_none", None)
     assert _store._modules_with("hf_mark") == [("hf_lazy", 5)]
     assert _store._modules_with("hf_nowhere") == []
+
+
+def test_modules_that_are_other_than_their_marks(monkeypatch):
+    kept, slotted = types.ModuleType("hf_kept"), types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "hf_kept", kept)
+    monkeypatch.setitem(sys.modules, "hf_plain", slotted)
+    monkeypatch.setitem(sys.modules, 5, kept)
+    marks = {
+        name: weakref.ref(one) for name, one in sys.modules.items() if type(one) is types.ModuleType
+    }
+    other, gone = _store._modules_changed(marks)
+    assert "hf_plain" in other and "hf_kept" not in other and 5 not in other and gone == []
+    marks |= {name: id(sys.modules[name]) for name in other}
+    assert _store._modules_changed(marks) == ([], [])
+    del kept
+    monkeypatch.setitem(sys.modules, 5, None)
+    monkeypatch.setitem(sys.modules, "hf_kept", types.ModuleType("hf_kept"))
+    monkeypatch.setitem(sys.modules, "hf_plain", types.SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "hf_new", None)
+    assert _store._modules_changed(marks) == (["hf_kept", "hf_plain", "hf_new"], [])
+    monkeypatch.delitem(sys.modules, "hf_kept")
+    assert _store._modules_changed(marks)[1] == ["hf_kept"]
+    with pytest.raises(TypeError, match="a dict"):
+        _store._modules_changed([])
 
 
 def test_the_digest_is_of_which_modules_there_are(monkeypatch):

@@ -2,7 +2,10 @@
 
 import os
 
+import pytest
+
 CELL = "%%execute_with_scorep --run=isolated\n"
+RUNS = {"forked": "%%execute_with_scorep --run=forked\n", "isolated": CELL}
 
 
 def fds(pid):
@@ -122,3 +125,117 @@ def test_a_main_worker_that_died_opens_its_files_anew(kernel, tmp_path):
     kernel.run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert kernel.run("f.readline()").result == r"'3\n'"
     assert kernel.run("s").content["ename"] == "QuarantinedError"
+
+
+HOLDERS = """
+import csv, functools, gzip, logging, os, random, socket
+import numpy as np
+def writes(file):
+    while True: yield file.write("g\\n")
+def calls(*functions):
+    while True: yield [function() for function in functions]
+"""
+# What a value that can't be carried holds, too: it is made, used by a cell, and used by both afterwards.
+HELD = {
+    "a writer of csv": (
+        "f = open('out', 'w', newline=''); w = csv.writer(f, lineterminator=' '); w.writerow([1])",
+        "f.write('cell ')",
+        "w.writerow([2]); f.write('3'); f.flush(); open('out').read()",
+        "'1 cell 2 3'",
+    ),
+    "a generator, a method and a partial function": (
+        "f = open('out', 'w+'); g = writes(f); next(g)\n"
+        "raw, write, p = f.buffer.raw, f.write, functools.partial(f.write, 'p')",
+        "f.write('cell'); f.seek(2); f.write('CELL')",
+        "next(g), write('w'), p(), f.write('f'); f.seek(0), f.read(), raw is f.buffer.raw",
+        r"(0, 'g\nCELLg\nwpf', True)",
+    ),
+    "a compressed file": (
+        "f = open('out', 'wb'); z = gzip.GzipFile(fileobj=f, mode='wb'); z.write(b'1')",
+        "f.tell(), f.flush()",
+        "z.write(b'2'); z.close(); f.close(); gzip.open('out').read()",
+        "b'12'",
+    ),
+    "a handler of logging": (
+        "f = open('out', 'w'); h = logging.StreamHandler(f); log = logging.Logger('x')\n"
+        "log.addHandler(h); g = writes(f); next(g)",
+        "log.error('cell')",
+        "log.error('home'); next(g); f.flush(); open('out').read(), h.stream is f",
+        r"('g\ncell\nhome\ng\n', True)",
+    ),
+    "a file that is read ahead and changed": (
+        "open('out', 'w').write('0123456\\n' * 999); f = open('out', 'r+'); g = calls(f.readline); next(g)",
+        "f.readline(); at = f.tell(); f.seek(at); f.write('cell'); f.seek(at)",
+        "next(g), f.readline()",
+        r"(['cell456\n'], '0123456\n')",
+    ),
+    "an encoding with a mark at its start": (
+        "f = open('out', 'w', encoding='utf-16'); g = writes(f)",
+        "f.write('cell'); f.reconfigure(line_buffering=True)",
+        "next(g); f.line_buffering, open('out', encoding='utf-16').read()",
+        r"(True, 'cellg\n')",
+    ),
+    "a pipe that was read ahead": (
+        "r, w = os.pipe(); f, w = os.fdopen(r), os.fdopen(w, 'w', 1); w.write('1\\n2\\n3\\n4\\n5\\n')\n"
+        "g = calls(f.readline); next(g)",
+        "f.readline()",
+        "w.close(); next(g), f.read()",
+        r"(['3\n'], '4\n5\n')",
+    ),
+    "a file that the cell closes": (
+        "f = open('out', 'w'); g = writes(f); next(g)",
+        "f.write('cell'); f.close()",
+        "g.gi_frame.f_locals['file'] is f, f.closed, open('out').read()",
+        r"(True, True, 'g\ncell')",
+    ),
+    "another file": (
+        "f = open('out', 'w'); g = writes(f); next(g)",
+        "f = open('other', 'w')",
+        "next(g); del g; f.name, open('out').read()",
+        r"('other', 'g\ng\n')",
+    ),
+    "a socket": (
+        "a, b = socket.socketpair(); g = calls(functools.partial(a.recv, 1), a.gettimeout); b.send(b'123')",
+        "a.recv(1); a.settimeout(7)",
+        "next(g), a.recv(1)",
+        "([b'2', 7.0], b'3')",
+    ),
+    "a file of a socket": (
+        "a, b = socket.socketpair(); f = a.makefile(); g = calls(f.readline)\n"
+        "b.send(b'1\\n2\\n3\\n4\\n'); next(g)",
+        "f.readline()",
+        "next(g), f.readline(), f.buffer.raw._sock is a",
+        r"(['3\n'], '4\n', True)",
+    ),
+    "a socket that the cell closes": (
+        "a, b = socket.socketpair(); g = calls(a.fileno)",
+        "a.close()",
+        "next(g), a.fileno()",
+        "([-1], -1)",
+    ),
+    "generators of random numbers": (
+        "new = lambda: [random.Random(5), np.random.default_rng(5), np.random.RandomState(5)]\n"
+        "d, n, s = new(); g = calls(d.random, n.random, s.random_sample)",
+        "d.random(), n.random(), s.random_sample()",
+        "here = [next(g), [one.random() for one in (d, n, s)]]\n"
+        "them = new(); _, *there = [[one.random() for one in them] for _ in '123']; here == there",
+        "True",
+    ),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_an_unserializable_value_holds_stays_one_object(kernel, run):
+    pytest.importorskip("numpy")
+    kernel.run(HOLDERS)
+    for name, (made, cell, after, wanted) in HELD.items():
+        assert kernel.run(made).status == "ok", name
+        outcome = kernel.run(RUNS[run] + cell)
+        assert outcome.status == "ok" and "still use the old" not in outcome.stream("stderr"), name
+        assert kernel.run(after).result == wanted, name
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_cannot_stay_one_object_is_named(kernel, run):
+    kernel.run("f = open('out', 'w'); m = map(f.write, 'abc'); g = (one for one in (m, f))")
+    assert kernel.run(RUNS[run] + "next(m)").stream("stderr").count("use the old m:") == 1

@@ -74,6 +74,7 @@ ALONE = {
     "a working directory that was removed": REMOVED,
     "the session and process group": "import os; os.setsid()",
     "an open profiler (cProfile, coverage)": "import cProfile; cProfile.Profile().enable()",
+    "functions of os.register_at_fork": "import os; os.register_at_fork(before=lambda: None)",
     "handlers of signals in C": "import faulthandler, signal; faulthandler.register(signal.SIGUSR1)",
     "where the descriptors 0, 1 and 2 lead": "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
 }
@@ -86,6 +87,18 @@ def test_changes_of_one_process_are_named_in_the_notebook_once(kernel, tmp_path,
         outcome = kernel.run(f"%%execute_with_scorep --run={run}\n" + code)
         assert outcome.stream("stderr").count(name) == 1, outcome.stream("stderr")
     assert (tmp_path / "stderr.txt").read_text() == ""
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_results_of_a_cached_function_that_one_process_keeps(kernel, run):
+    """Named with the function below the cell that called it; in a clean cell also what the notebook keeps, once."""
+    kernel.run("import functools, threading\n@functools.cache\ndef f(x): return threading.Lock()")
+    head = f"%%execute_with_scorep --run={run}\n"
+    assert "f (the results that it keeps" in kernel.run(head + "f(1); 1").stream("stderr")
+    kernel.run("f(2); f.cache_info().currsize")
+    said = kernel.run(head + "1").stream("stderr")
+    assert said.count("the results that f keeps") == (run == "isolated"), said
+    assert kernel.run(head + "1").stream("stderr") == ""
 
 
 @pytest.mark.parametrize("run", ["forked", "isolated"])

@@ -31,13 +31,13 @@ class HookTimeout(Exception):
     """A hook for forks waits too long, perhaps for ever."""
 
 
-def _find_hooks() -> list[t.Any] | None:
-    """The interpreter's own list of the hooks that run in a fork. None if it isn't found."""
+def _find_hooks(when: str) -> list[t.Any] | None:
+    """The interpreter's own list of the hooks that run then. None if it isn't found."""
 
     def ours() -> None:
         pass
 
-    os.register_at_fork(after_in_child=ours)
+    os.register_at_fork(**{when: ours})  # type: ignore[call-overload]
     for one in gc.get_referrers(ours):
         if type(one) is list and one[-1:] == [ours]:
             one.remove(ours)
@@ -46,7 +46,13 @@ def _find_hooks() -> list[t.Any] | None:
 
 
 # Found at import: later, gc.freeze() in the fork server hides the list from gc.get_referrers().
-_hooks = _find_hooks()
+_hooks = _find_hooks("after_in_child")
+_others = [_find_hooks(when) for when in ("before", "after_in_parent")]
+
+
+def count() -> int:
+    """How many hooks there are."""
+    return sum(len(hooks) for hooks in (_hooks, *_others) if hooks is not None)
 
 
 def fork_aside(

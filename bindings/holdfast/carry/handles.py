@@ -83,6 +83,20 @@ class Table:
         self._known[owner] = number, place
         return number, place
 
+    def number_if_known(self, owner: t.Any) -> int:
+        """The handle that an object has or had, if it is closed by now; 0 if it has none."""
+        return self._known.get(owner, (0, None))[0]
+
+    def note_closed(self, owner: t.Any, number: int) -> None:
+        """Note that the handle was this object's, which is closed."""
+        if number:
+            self._known[owner] = number, None
+
+    def pass_on(self, new: t.Any, here: t.Any) -> None:
+        """Note that `here` is used in the place of another object with the same handle."""
+        if not is_closed(here):
+            self._know(here, *self._known[new])
+
     # ---- decoding
 
     def descriptor(self, number: int, place: Place | None, flags: int) -> int:
@@ -197,6 +211,17 @@ def handle_of(owner: t.Any) -> tuple[int, Place | None]:
     return number if stored else 0, place
 
 
+LAYERS = "buffer", "raw", "_sock"
+
+
+def owner_of(file: t.Any) -> t.Any:
+    """The object that has the descriptor of a file: itself, or what is below its buffers."""
+    for layer in LAYERS:
+        with contextlib.suppress(ValueError):  # it was detached
+            file = getattr(file, layer, file)
+    return file
+
+
 def place_of(owner: t.Any) -> Place | None:
     """The path and identity of the regular file that `owner` has open."""
     return table.number_of(owner)[1]
@@ -244,10 +269,18 @@ def reopen(place: Place, flags: int) -> int:
 class Exact(Codec):
     """A codec for one type, and none of its subclasses: these may hold more than we know."""
 
-    def __init__(self, cls: type, reduce: t.Callable[[t.Any], t.Any]):
+    def __init__(
+        self,
+        cls: type,
+        reduce: t.Callable[[t.Any], t.Any],
+        take: t.Callable[[t.Any], t.Callable[[t.Any], object]] | None = None,
+    ):
         self.types = (f"{cls.__module__}.{cls.__qualname__}",)
         self._cls = cls
         self._reduce = reduce
+        # Reads the state of an open file that came; what it returns gives that to the object that has the
+        # same descriptor here.
+        self.take = take
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         if type(value) is not self._cls:

@@ -10,6 +10,7 @@ equal items correspond. So do the items between two equal ones, if there are as 
 
 Then every new object that has a counterpart gives its contents to it. Each reference to such an object becomes
 one to its counterpart. An object without a counterpart (of another type, an array of another shape) is new.
+A file or socket corresponds to the one with the same descriptor.
 
 Some new objects share objects with such a name: other names of its group, and what a codec has put into an
 object of a library that is here (`put_into`). These refer to the objects that are here, too.
@@ -17,13 +18,17 @@ object of a library that is here (`put_into`). These refer to the objects that a
 
 import array
 import collections
+import functools
+import gc
 import itertools
+import random
 import struct
 import sys
 import types
 import weakref
 
-from holdfast.carry import finalizers, restoring
+from holdfast import codecs
+from holdfast.carry import finalizers, handles, restoring
 
 _met: dict[int, object] = {}  # by their ids: objects of libraries whose contents codecs see to
 _places: list[tuple] = []  # where those have put what was decoded: a list or dict, and a key of it
@@ -66,7 +71,7 @@ def apply(namespace, bound, decoded, beside):
     groups = [entry for key, entry in decoded.items() if key[:1] == "\0" and type(entry) is dict]
     mates = {other for entry in groups if any(name in entry for name in names) for other in entry}
     mates = [name for name in bound if name in mates and name not in names]
-    merge = _Merge()
+    merge, known = _Merge(), set(names)
     try:
         for name in names:
             merge.lay(namespace[name], bound[name])
@@ -77,7 +82,7 @@ def apply(namespace, bound, decoded, beside):
     apart = []
     for name in names + mates:
         new, value = bound[name], merge.translate(bound[name])
-        if name in beside and value is new and value is not namespace[name] and _kind_of(value):
+        if name in known and value is new and value is not namespace[name] and _is_apart(value):
             apart.append(name)
         bound[name] = value
         for entry in groups:
@@ -121,7 +126,7 @@ class _Merge:
             new = values.pop()
             if id(new) in seen or id(new) in _met:
                 continue
-            if type(new) is types.MethodType:
+            if type(new) in _METHODS:
                 values.append(new.__self__)
                 continue
             kind = _kind_of(new)
@@ -140,7 +145,7 @@ class _Merge:
 
     def translate(self, value):
         """The object that stands for a new one: its counterpart, or the new one itself."""
-        if type(value) is types.MethodType:
+        if type(value) in _METHODS:
             return _bound(value, self._here.get(id(value.__self__), value.__self__))
         if type(value) is not tuple:
             return self._here.get(id(value), value)
@@ -353,6 +358,91 @@ class _Finalizer:
             finalizers.fill(here, call)
 
 
+class _Partial:
+    """functools.partial."""
+
+    def fits(self, old, new):
+        return True
+
+    def pairs(self, old, new):
+        return zip(old.__reduce__()[2], new.__reduce__()[2])
+
+    def children(self, new):
+        return list(new.__reduce__()[2])
+
+    def contents(self, new, translate):
+        function, arguments, named, attributes = new.__reduce__()[2]
+        named = {name: translate(one) for name, one in named.items()}
+        return translate(function), translate(arguments), named, attributes
+
+    def put(self, here, state, new):
+        here.__setstate__(state)
+
+
+class _Open:
+    """Files and sockets, by what their codecs know (handles.Exact)."""
+
+    def fits(self, old, new):
+        number = handles.table.number_if_known(handles.owner_of(new))
+        return number and number == handles.table.number_if_known(handles.owner_of(old))
+
+    def pairs(self, old, new):
+        return [
+            (getattr(old, layer), getattr(new, layer))
+            for layer in handles.LAYERS
+            if hasattr(old, layer) and hasattr(new, layer)
+        ]
+
+    def children(self, new):
+        return ()
+
+    def contents(self, new, translate):
+        return codecs.find(type(new)).take(new)
+
+    def put(self, here, give, new):
+        if here is not new:
+            give(here)
+            handles.table.pass_on(handles.owner_of(new), handles.owner_of(here))
+
+
+class _Drawn:
+    """Generators of random numbers, whose `__setstate__` takes what `__reduce__` gives."""
+
+    def fits(self, old, new):
+        return True
+
+    def pairs(self, old, new):
+        return ()
+
+    def children(self, new):
+        return ()
+
+    def contents(self, new, translate):
+        return new.__reduce__()[2]
+
+    def put(self, here, state, new):
+        here.__setstate__(state)
+
+
+class _DrawnFrom(_Drawn):
+    """numpy.random.Generator: its state is in a bit generator."""
+
+    def pairs(self, old, new):
+        return [(old.bit_generator, new.bit_generator)]
+
+    def fits(self, old, new):
+        return type(old.bit_generator) is type(new.bit_generator)
+
+    def children(self, new):
+        return [new.bit_generator]
+
+    def contents(self, new, translate):
+        return None
+
+    def put(self, here, state, new):
+        pass
+
+
 class _Instance:
     """Objects whose state is their `__dict__` and slots.
 
@@ -406,7 +496,19 @@ _KINDS = {
     types.FunctionType: _Function(),
     types.CellType: _Cell(),
     weakref.finalize: _Finalizer(),
+    functools.partial: _Partial(),
+    random.Random: _Drawn(),
 }
+_OPEN = _Open()
+# Of NumPy, by the name of the type or of its base.
+_OF_NUMPY = {
+    "numpy.random._generator.Generator": _DrawnFrom(),
+    "numpy.random.bit_generator.BitGenerator": _Drawn(),
+    "numpy.random.mtrand.RandomState": _Drawn(),
+}
+_METHODS = (types.MethodType, types.BuiltinMethodType)
+# No other object refers to these for what they may become.
+_FIXED = (tuple, frozenset, type, types.ModuleType, types.FunctionType, types.CodeType, *_METHODS)
 _INSTANCE = _Instance()
 _ARRAY = _Array()
 _COMPARISONS_MAX = 100_000
@@ -424,9 +526,24 @@ def _kind_of(value):
     numpy = sys.modules.get("numpy")
     if numpy is not None and cls is numpy.ndarray:
         return _ARRAY
+    codec = codecs.find(cls)
+    if isinstance(codec, handles.Exact) and codec.take is not None:
+        return _OPEN
+    if str(cls.__module__).startswith("numpy.random"):
+        names = (f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__)
+        return next((_OF_NUMPY[name] for name in names if name in _OF_NUMPY), None)
     if cls.__flags__ & restoring.HEAP_TYPE and not issubclass(cls, type) and _is_plain(cls):
         return _INSTANCE
     return None
+
+
+def _is_apart(value):
+    """Whether an unserializable value may hold an earlier object for this one. A file is known by its
+    handle: one with another handle is another file."""
+    kind = _kind_of(value)
+    if kind is None:
+        return gc.is_tracked(value) and not issubclass(type(value), _FIXED)
+    return kind is not _OPEN or not handles.table.number_if_known(handles.owner_of(value))
 
 
 def _is_plain(cls):
@@ -485,6 +602,8 @@ def _aligned(old, new):
 def _bound(method, bound_to):
     """The same method of another object, as that object's class has it by now. The class may have
     been decoded after the method."""
+    if type(method) is types.BuiltinMethodType:
+        return method if bound_to is method.__self__ else getattr(bound_to, method.__name__)
     function = method.__func__
     found = getattr(type(bound_to), getattr(function, "__name__", ""), None)
     if type(found) is type(function) is types.FunctionType and found.__code__ == function.__code__:

@@ -172,8 +172,11 @@ class Patches:
             self._wanted.values[key] = None
 
     def _owner(self, key: str) -> tuple[t.Any, str] | None:
-        if self._differences is not None and self._differences.is_own(key):
-            return self._differences.owner(key)
+        if self._differences is not None:
+            if self._differences.is_replaced(_module(key)):
+                return None
+            if self._differences.is_own(key):
+                return self._differences.owner(key)
         return _owner(key, sys.modules.get)
 
     def _watch(self, key: str) -> None:

@@ -167,14 +167,6 @@ def _import_module_of(value):
                 importlib.import_module(home)
 
 
-def _is_made_here(module):
-    """Whether the notebook has made a module that nothing says where to find (module.c)."""
-    ways = ("__spec__", "__loader__", "__file__", "__path__")
-    found = object.__getattribute__(module, "__dict__")
-    homes = "__main__", type(module).__module__  # it may stand in its module's place (module.c)
-    return all(found.get(way) is None for way in ways) and found.get("__name__") not in homes
-
-
 def _is_made_here_by_ctypes(cls):
     """Whether a class of ctypes belongs to the notebook, or is an array's, so that no module has it
     by its name."""
@@ -355,11 +347,13 @@ class Pickler(cloudpickle.Pickler):
             name = vars(obj).get("__name__")
             if name is None or (name == "__main__" and sys.modules.get(name) is not obj):
                 return _reduce_module(obj)  # the module in which `%run` ran a file
-            is_made, is_there = _is_made_here(obj), sys.modules.get(name) is obj
+            is_made, is_there = restoring.is_made_here(obj), sys.modules.get(name) is obj
             if is_made and is_there:
                 raise TypeError(f"module '{name}' was made by the notebook, not imported")
             if not is_made and not is_there and not _is_users(obj):
                 raise TypeError(f"module '{name}' isn't in sys.modules")
+            if is_there and _rules._should_pickle_by_reference(obj):
+                return restoring.find_module, (name,)
             is_by_value = cls is types.ModuleType and not is_there
             return _reduce_module(obj) if is_by_value else NotImplemented
         if cls is re.Match:

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import enum
 import functools
+import importlib
 import itertools
 import sys
 import types
@@ -130,6 +131,29 @@ def fill_function(function, state):
     for name, value in slots.items():
         setattr(function, name, value)
     function.__dict__ = attributes  # which may be a variable, too
+
+
+def is_made_here(module):
+    """Whether the notebook has made a module that nothing says where to find (module.c)."""
+    ways = ("__spec__", "__loader__", "__file__", "__path__")
+    found = object.__getattribute__(module, "__dict__")
+    homes = "__main__", type(module).__module__  # it may stand in its module's place (module.c)
+    return all(found.get(way) is None for way in ways) and found.get("__name__") not in homes
+
+
+def is_imported_as(found, name):
+    """Whether this is a module that was imported by this name (module.c)."""
+    if not issubclass(type(found), types.ModuleType) or is_made_here(found):
+        return False
+    return object.__getattribute__(found, "__dict__").get("__name__") == name
+
+
+def find_module(name):
+    """The module that has this name here, if it was imported by it."""
+    found = importlib.import_module(name)
+    if is_imported_as(found, name):
+        return found
+    raise ImportError(f"sys.modules has another object as '{name}' here, which wasn't imported")
 
 
 def make_module(name):

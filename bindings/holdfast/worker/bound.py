@@ -79,6 +79,8 @@ _ITEMS: dict[type, t.Callable[[t.Any], t.Iterable[t.Any]]] = {
     _random.Random: lambda one: [hash(_random.Random.getstate(one))],
 }
 
+RESULTS = "the results that it keeps can't be carried"  # a function's with a cache
+
 Look = list[tuple[t.Any, ...]]
 Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds
 Losses = dict[t.Any, tuple[str, Lost]]  # why a name isn't carried, and what the notebook has of it
@@ -136,7 +138,7 @@ class Bound:
         """After the cell: the functions with results that aren't carried, if it has called them."""
         calls = _calls_of_functions()
         return {
-            name: ("the results that it keeps can't be carried", Lost.MAYBE_CHANGED)
+            name: (RESULTS, Lost.MAYBE_CHANGED)
             for name, count in calls.items()
             if count != self._calls.get(name)
         }

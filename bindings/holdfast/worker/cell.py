@@ -24,7 +24,14 @@ import typing as t
 from holdfast import _store, libraries
 from holdfast.base import sentences, usage
 from holdfast.base.no_warnings import no_warnings
-from holdfast.carry import device_lease, finalizers, handles, module_objects, trial
+from holdfast.carry import (
+    cached_functions,
+    device_lease,
+    finalizers,
+    handles,
+    module_objects,
+    trial,
+)
 from holdfast.carry.patches import is_patch, shown
 from holdfast.commands import verify
 from holdfast.errors import NotCarriedError, of_last_error
@@ -33,7 +40,7 @@ from holdfast.worker import notices, preparation, restarted, steps
 
 from .addresses import Addresses
 from .analysis import reach
-from .bound import unstorable, with_traceback
+from .bound import RESULTS, unstorable, with_traceback
 from .computing import computing
 from .control import Frame
 from .descriptors import Descriptors
@@ -46,10 +53,11 @@ from .process import end_own_children, end_own_trackers, leave
 from .recording import Recording, refuse
 from .requests import Worker
 from .settings import census, slots, state
-from .settings.plain_settings import new_modules, plain_settings
+from .settings.attributes import new_modules
 from .settings.counters import counters
 from .settings.module_entries import module_entries
 from .settings.own_code import own_code
+from .settings.plain_settings import plain_settings
 from .settings.process_settings import as_shown_before
 from .skipped import Skipped
 
@@ -143,7 +151,7 @@ class Cell(Worker):
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
         descriptors = Descriptors()
-        module_entries.look()  # what was bound has imported modules, which the cell may remove
+        module_entries.changed()  # what was bound has imported modules, which the cell may remove
         before = plain_settings.look(self.shell), len(sys.modules), results.own_entries(self.shell)
         numbers = results.numbers(self.shell)
         report["seconds_in"] = time.perf_counter() - started
@@ -312,7 +320,12 @@ class Cell(Worker):
             {name: why for name, why in saved["unserializable"].items() if name in namespace}
         )
         ended: dict[t.Any, str] = lost | unstorable(namespace)
-        notices.not_carried_out({name: (why, notices.Lost.NEW) for name, why in ended.items()})
+        results_lost = dict.fromkeys(
+            cached_functions.left_out(), (RESULTS, notices.Lost.MAYBE_CHANGED)
+        )
+        notices.not_carried_out(
+            {name: (why, notices.Lost.NEW) for name, why in ended.items()} | results_lost
+        )
         notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         addresses = Addresses()
         addresses.learn(saved["saved"], saved["numbers"], namespace)

@@ -22,7 +22,14 @@ import typing as t
 from holdfast import _store, libraries
 from holdfast.base import sentences, usage
 from holdfast.base.user_threads import is_service
-from holdfast.carry import device_lease, finalizers, handles, module_objects, trial
+from holdfast.carry import (
+    cached_functions,
+    device_lease,
+    finalizers,
+    handles,
+    module_objects,
+    trial,
+)
 from holdfast.carry.patches import is_patch
 from holdfast.commands import verify
 from holdfast.errors import LAST, of_last_error
@@ -422,6 +429,8 @@ class MainWorker(Worker):
             found[f"the local variables in the traceback of {name}"] = (
                 "frames stay in their process"
             )
+        for name in cached_functions.left_out():
+            found[f"the results that {name} keeps"] = "one of them can't be carried"
         for name in self.addresses.of_saved(list(names), names):
             found[f"the addresses in {name}"] = (
                 "objects and memory lie elsewhere in another process"
@@ -574,12 +583,11 @@ class MainWorker(Worker):
             state.apply(new, self._committed_state, self.shell)
         adopted = self.names.adopt(self.shell.user_ns, name)
         self._must_adopt = False
-        for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
-            adopted["changed"] += found
-            adopted["code"] |= part["code"]
-        self.touched.learn(adopted["code"])
+        self._remake(adopted)
         plain_settings.settle()  # before figures are opened, which a backend may show
         self.shell.patches.apply((*adopted["changed"], *adopted["removed"]))
+        self._remake(adopted)  # now that sys.modules is the cell's
+        self.touched.learn(adopted["code"])
         if widgets.arrive(self.shell.user_ns, adopted["changed"]):
             self.touched.anything(_WIDGETS_CAME)
         _report_apart(adopted["apart"])
@@ -590,6 +598,11 @@ class MainWorker(Worker):
         self.lost |= {name: why for name, why in absent.items() if not trial.is_quarantine(why)}
         report_absent(absent)
         return adopted
+
+    def _remake(self, adopted: _store._Adopted) -> None:
+        for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
+            adopted["changed"] += found
+            adopted["code"] |= part["code"]
 
     def op_ran(self, frame: Frame) -> None:
         """A recorded cell has run, or all that did, where this is a later main worker."""

@@ -67,20 +67,31 @@ def _reduce_raw(raw: io.FileIO):
     )
 
 
-def make_blank(mode, kind, attributes):
+def _take_raw(new: io.FileIO):
+    """The offset is the description's."""
+    return io.FileIO.close if new.closed else lambda here: copy_attributes(here, new)
+
+
+def copy_attributes(here: t.Any, new: t.Any) -> None:
+    vars(here).update(attributes(new) or {})
+
+
+def make_blank(mode, kind, attributes, number=0):
     """A file of /dev/null with the attributes of a closed one: raw, or of a kind of BUFFERED."""
     access = "+" if "+" in mode else ""
     raw = io.FileIO(os.open(os.devnull, _flags(mode[:1].replace("x", "w") + access)), mode)
     raw.__dict__.update(attributes or {})
+    handles.table.note_closed(raw, number)
     return BUFFERED[kind](raw) if kind else raw
 
 
-def blank_of(file: t.Any) -> tuple[str, str | None, dict[str, t.Any] | None]:
+def blank_of(file: t.Any) -> tuple[t.Any, ...]:
     """The arguments of `make_blank` for a closed binary file of any kind."""
     raw = getattr(file, "raw", file)
     if type(raw) is not io.FileIO:
         return "rb", None, None
-    return raw.mode, None if raw is file else type(file).__name__, attributes(raw)
+    number = handles.table.number_if_known(raw)
+    return raw.mode, None if raw is file else type(file).__name__, attributes(raw), number
 
 
 def _make_closed(*blank):
@@ -132,6 +143,33 @@ def _settle_buffered(file) -> tuple[int | None, bytes]:
         return None, bytes(file.peek())
 
 
+def _take_buffered(new):
+    if new.closed:
+        return type(new).close
+    position, ahead = _settle_buffered(new)
+    if new.seekable():
+        position = new.tell()
+
+    def give(here):
+        copy_attributes(here, new)
+        if position is not None:
+            seek_anew(here, position)
+        elif here.readable():
+            with at_its_end(here.fileno()):
+                here.read()
+            if ahead:
+                put_back(here.fileno(), ahead, here.peek)
+
+    return give
+
+
+def seek_anew(file, position: int) -> None:
+    """Seek, and drop all that was read: within what was, a seek makes no system call."""
+    if file.readable():
+        file.seek(0, os.SEEK_END)
+    file.seek(position)
+
+
 def flush(file) -> None:
     if not file.seekable():
         poll = select.poll()
@@ -147,8 +185,7 @@ def drop_ahead(file, buffer, position: int) -> None:
         return  # below it is no description that processes share
     if handles.offset_of(buffer.fileno()) != position:
         must_be_alone()
-        file.seek(0, os.SEEK_END)  # a seek to a place within the buffer would make no system call
-        file.seek(position)
+        seek_anew(file, position)
 
 
 def must_be_alone() -> None:
@@ -205,6 +242,6 @@ def reduce_standard(file: t.Any) -> t.Any:
     return NotImplemented
 
 
-register(handles.Exact(io.FileIO, _reduce_raw))
+register(handles.Exact(io.FileIO, _reduce_raw, _take_raw))
 for _cls in BUFFERED.values():
-    register(handles.Exact(_cls, _reduce_buffered))
+    register(handles.Exact(_cls, _reduce_buffered, _take_buffered))

@@ -45,12 +45,49 @@ def _reduce_text(file: io.TextIOWrapper):
     if standard is not NotImplemented:
         return standard
     buffer = file.buffer
-    settings: tuple[t.Any, ...] = file.encoding, file.errors, _newline_of(file)
-    settings += file.line_buffering, file.write_through
+    settings = tuple(_settings_of(file).values())
     if file.closed:
         return _make_closed, (files.blank_of(buffer), *settings), files.attributes(file)
     position = _settle_text(file)
     return _make_text, (buffer, *settings, position), files.attributes(file)
+
+
+def _take_text(new: io.TextIOWrapper):
+    if new.closed:
+        return io.TextIOWrapper.close
+    position: t.Any = _settle_text(new)
+    if new.seekable() and not new.readable():
+        position = new.tell()
+    settings = _settings_of(new)
+
+    def give(here: io.TextIOWrapper) -> None:
+        files.copy_attributes(here, new)
+        before = _settings_of(here)
+        if before != settings:  # what is given can't be set once something was read
+            changed = {name: one for name, one in settings.items() if one != before[name]}
+            if "encoding" in changed:
+                changed["errors"] = new.errors
+            here.reconfigure(**changed)
+        if here.seekable():
+            files.seek_anew(here, position)
+        elif here.readable():
+            with files.at_its_end(here.fileno()):
+                here.read()
+            if position is not None:
+                _put_back_text(here, position)
+
+    return give
+
+
+def _settings_of(file: io.TextIOWrapper) -> dict[str, t.Any]:
+    """By the names that `reconfigure` has for them."""
+    return {
+        "encoding": file.encoding,
+        "errors": file.errors,
+        "newline": _newline_of(file),
+        "line_buffering": file.line_buffering,
+        "write_through": file.write_through,
+    }
 
 
 def _settle_text(file: io.TextIOWrapper) -> int | bytes | None:
@@ -178,4 +215,4 @@ def _newline_of(file: io.TextIOWrapper) -> str | None:
     return newlines.get(tuple(memory[place] for place in places), "\r\n")
 
 
-register(handles.Exact(io.TextIOWrapper, _reduce_text))
+register(handles.Exact(io.TextIOWrapper, _reduce_text, _take_text))

@@ -318,14 +318,17 @@ def _may_hold_code(value: object) -> bool:
 
 # A class's own `__setstate__` may use the notebook's variables: a module, another function. What is
 # bound at once comes into the namespace when all of it is decoded, so such a value fails by a
-# NameError at first, which names what it misses.
-_MISSED = re.compile(r"\bNameError: name '(\w+)' is not defined")
+# NameError at first, which names what it misses. So does a module in whose place another object is
+# in sys.modules, which is a setting that is bound with all others.
+_MISSED = re.compile(
+    r"\bNameError: name '(\w+)' is not defined|\bsys\.modules has another object as '([\w.]+)'"
+)
 
 
 def missed(absent: dict[str, str]) -> dict[str, str]:
     """The names whose values missed a variable, of those that aren't there for a reason: which."""
     found = {name: _MISSED.search(why) for name, why in absent.items()}
-    return {name: match[1] for name, match in found.items() if match}
+    return {name: match[1] or match[2] for name, match in found.items() if match}
 
 
 def remake(

@@ -26,6 +26,7 @@ import typing as t
 
 from holdfast.base.after_import import watch_imports
 from holdfast.carry.patches import MISSING, is_plain
+from holdfast.carry.restoring import is_imported_as
 from holdfast.carry.snapshots import Snapshot
 
 from .attributes import (
@@ -40,6 +41,7 @@ from .attributes import (
     value_of,
 )
 from .differences import CARRIED_OTHERWISE
+from .module_entries import module_entries
 from .own_code import own_code
 from .plain_settings import differs, plain_settings, read
 
@@ -69,6 +71,7 @@ class Census:
             for module in named_modules(shell, code)
             if module.__name__ not in self._own
         }
+        module_entries.changed()  # before it
         self._imported = set(sys.modules)
         self._reloads = dict(own_code.reloads)
         self._end_watch = watch_imports(is_own, self._arrived)
@@ -98,6 +101,7 @@ class Census:
         ]
         if self._handlers and "exit handlers" not in named:
             named.append("exit handlers")
+        named += module_entries.changed()
         carried = set(self._shell.patches.keys())
         anew = own_code.loaded_since(self._reloads)
         for name, attribute in (*self._changed_in_own(), *self._changed_in_others()):
@@ -109,6 +113,8 @@ class Census:
                 continue  # it is of what was replaced, or has replaced it
             if isinstance(value, types.ModuleType):
                 continue
+            if not is_imported_as(sys.modules.get(name), name):
+                continue  # another object stands there (module_entries.py)
             if name in anew and getattr(value, "__module__", None) == name:
                 continue
             if name in self._own or name in _BARE or value is MISSING or _is_nobodys(value):

@@ -43,6 +43,7 @@ from holdfast.carry.patches import (
     owner_of,
     same,
 )
+from holdfast.carry.restoring import is_imported_as
 from holdfast.carry.snapshots import Snapshot
 
 from .. import notices
@@ -301,6 +302,12 @@ class Differences:
         """Those of packages of the user's own, which nothing but their import makes attributes of these."""
         return [name for name in self._own if "." in name and name in sys.modules]
 
+    def is_replaced(self, name: str) -> bool:
+        """Whether another object stands in sys.modules for a module that was imported (module_entries.py)."""
+        before = self._libraries[name].entries if name in self._libraries else {}
+        is_imported = before.get("__spec__") is not None
+        return is_imported and not is_imported_as(sys.modules.get(name), name)
+
     # ---- what differs
 
     def find(self) -> tuple[Found, set[str]]:
@@ -367,7 +374,9 @@ class Differences:
 
     def _find_in_library(self, name: str, found: Found) -> None:
         module, before = sys.modules.get(name), self._libraries[name]
-        if not isinstance(module, types.ModuleType) or before.is_still(module):
+        if not isinstance(module, types.ModuleType) or self.is_replaced(name):
+            return
+        if before.is_still(module):
             return
         for attribute, (was, value) in before.changes(module).items():
             is_installed = attribute in UNDERS  # gettext's
@@ -392,7 +401,7 @@ class Differences:
         inside: set[str],
     ) -> None:
         module = sys.modules.get(name)
-        if module is None:
+        if not is_imported_as(module, name):
             return  # `sys.modules[name] = None` keeps it from being imported
         own: Found = {}
         gone = looked.keys() | set()

@@ -12,7 +12,6 @@ row waits for that, and is carried on as it came.
 from __future__ import annotations
 
 import sys
-import types
 import typing as t
 
 from holdfast import libraries
@@ -20,7 +19,7 @@ from holdfast.base.after_import import Waiting
 
 from .. import notices
 from . import exit_handlers
-from .attributes import new_modules
+from .module_entries import module_entries
 from .own_code import own_code
 
 _ELSEWHERE = frozenset(("exit handlers",))  # they run where they are: exit_handlers.py
@@ -64,13 +63,12 @@ class PlainSettings:
             self._set, lambda name: self.rows[name].module if name in self.rows else ""
         )
         self._late: dict[str, t.Any] = {}  # values that wait for the next cell, or for a later one
-        self._count = 0  # of modules, when they were looked at last
         self._modules: set[str] = set()  # which weren't imported when the process began
 
     def begin(self, shell: t.Any) -> None:
         """Nothing of the notebook's has run."""
         self._fresh = {name: read(row) for name, row in self.rows.items() if not row.is_drawn}
-        self._count = len(sys.modules)
+        module_entries.made()  # those that are there now aren't the notebook's
         self._modules = {row.module for row in self.rows.values()} - sys.modules.keys()
 
     def add(self, name: str, row: Row) -> None:
@@ -151,18 +149,12 @@ class PlainSettings:
     def staying(self, shell: t.Any) -> dict[str, str]:
         """The state that differs and that no plain value can set, with the reason why a clean
         process doesn't have it."""
-        found = {f"the module {name}": _STAYS for name in self.made()} | own_code.lost()
+        found = dict.fromkeys(module_entries.made(), _STAYS) | own_code.lost()
         for name, row in list(self.rows.items()):
             if row.write is None and name not in _ELSEWHERE:
                 if differs(row, self._fresh.get(name), self._now(name, row), imported=True):
                     found[name] = _STAYS
         return found
-
-    def made(self) -> list[str]:
-        """Modules that code has made since the last call, and no file: another process can't import them."""
-        new = new_modules(self._count)
-        self._count = len(sys.modules)
-        return sorted(filter(_is_made, new))
 
     def look(self, shell: t.Any) -> dict[str, t.Any]:
         """Note, before a cell in a clean process, what can only be reported."""
@@ -177,7 +169,7 @@ class PlainSettings:
             if differs(self.rows[name], was, read(self.rows[name]), imported)
         ]
         found += ["exit handlers"] if exit_handlers.left_out else []
-        return found + [f"the module {name}" for name in self.made()]
+        return found + module_entries.changed()
 
     def _fresh_of(self, name: str) -> t.Any:
         known = self._fresh.get(name)
@@ -227,14 +219,6 @@ def is_imported(name: str) -> bool:
     return module is not None and not getattr(
         getattr(module, "__spec__", None), "_initializing", False
     )
-
-
-def _is_made(name: str) -> bool:
-    """Whether the notebook has made this module, and not a library."""
-    module = sys.modules[name]
-    if "." in name or name.startswith("_") or type(module) is not types.ModuleType:
-        return False
-    return vars(module).get("__spec__") is None
 
 
 plain_settings = PlainSettings()

@@ -21,6 +21,7 @@ import types
 import typing as t
 
 from holdfast import _store
+from holdfast.base import fork_hooks
 from holdfast.base.user_threads import is_service
 
 from ..ipython import autoreload
@@ -482,5 +483,8 @@ plain_settings.rows |= {
         "asyncio", lambda: len(asyncio.all_tasks()), grows=True, of_process=True
     ),
     "child processes": Row("os", lambda: has_children(), grows=True, of_process=True),
+    "functions of os.register_at_fork": Row(
+        "os", lambda: fork_hooks.count(), grows=True, by_imports=True, of_process=True
+    ),
     "exit handlers": Row("atexit", lambda: atexit._ncallbacks(), by_imports=True, of_process=True),
 }
