@@ -8,7 +8,7 @@ import unittest
 
 import kernel_programs
 import pytest
-from waiting import begun
+from waiting import begun, until
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,10 @@ def test_variables_outlive_a_crash(calculator):
 def test_the_fork_server_may_die(calculator):
     with kernel_programs.saved(calculator):
         calculator.run("x = 5")
-    os.kill(calculator.fork_server(), signal.SIGKILL)
+    server = calculator.fork_server()
+    os.kill(server, signal.SIGKILL)
     assert calculator.run("x").result == "5"
+    until(lambda: calculator.fork_server() not in (0, server))  # its death is known
     assert calculator.run("crash").status == "error"
     assert calculator.run("x").result == "5"
 
