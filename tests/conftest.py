@@ -51,9 +51,6 @@ os.environ.setdefault("HOLDFAST_RECORDER", "builtin")
 gc.disable()  # until all are collected: what that makes stays
 
 SUPPORT = Path(__file__).parent / "support"
-# Threads that the test runner has before the first test: by one of them, which `threading` doesn't
-# know, a process of pytest-xdist hears from the one that directs it. That of reruns begins late.
-_RUNNERS_THREADS = set()
 _SHARED_THREADS = set()  # of clients that live on after the test that was the first to need them
 
 
@@ -79,7 +76,6 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Leave out what is marked `long`, unless this is a long run (effort.py)."""
     gc.enable()
-    _RUNNERS_THREADS.update(set(sys._current_frames()) - {threading.get_ident()})
     if effort.IS_LONG:
         return
     left_out = [item for item in items if item.get_closest_marker("long")]
@@ -106,17 +102,19 @@ def no_thread_is_left():
 
 @pytest.fixture
 def but_for_the_runner(monkeypatch):
-    """The runner's own threads are no threads of the program's, as none is in a worker."""
+    """Threads that are there before the test are no threads of the program's, as none is in a worker: the runner's, by
+    one of which a process of pytest-xdist hears from the one that directs it, and those of a shared client."""
     frames, threads = sys._current_frames, threading.enumerate
+    others = set(frames()) - {threading.get_ident()}
     monkeypatch.setattr(
         sys,
         "_current_frames",
-        lambda: {one: frame for one, frame in frames().items() if one not in _RUNNERS_THREADS},
+        lambda: {one: frame for one, frame in frames().items() if one not in others},
     )
     monkeypatch.setattr(
         threading,
         "enumerate",
-        lambda: [one for one in threads() if one.ident not in _RUNNERS_THREADS],
+        lambda: [one for one in threads() if one.ident not in others],
     )
 
 

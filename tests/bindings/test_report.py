@@ -45,18 +45,19 @@ def test_the_loop_goes_on_while_a_trace_is_awaited(tmp_path, monkeypatch):
     nbformat = pytest.importorskip("nbformat")
     cell, turned = nbformat.v4.new_code_cell("1"), threading.Event()
 
-    def await_trace(place):
-        assert turned.wait(60)
+    def looks(place):
+        while not turned.is_set():
+            yield
         Path(place).mkdir()
         Path(place, "traces.otf2").write_bytes(b"7 bytes")
 
-    monkeypatch.setattr(running.experiments, "await_trace", await_trace)
+    monkeypatch.setattr(running.experiments, "looks", looks)
     node = nbformat.v4.new_notebook(cells=[cell])
     runner = running._Runner(node, tmp_path, "python3", 9, None, True)
     reply = {"metadata": {"holdfast": {"trace": "mine"}}, "content": {"status": "ok"}}
 
     async def ran():
-        asyncio.get_running_loop().call_soon(turned.set)
+        asyncio.get_running_loop().call_later(0.01, turned.set)
         await runner._on_executed(cell, 0, reply)
 
     asyncio.run(ran())

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import time
+import typing
 
 from holdfast import _recorder
 
@@ -25,7 +26,8 @@ LIMIT_BYTES = 1 << 30
 MOST = 200
 # It ends the wait for a process in another container, at whose death we can't look.
 _WAIT_SECONDS = 60.0
-_LOOK_SECONDS = 0.001
+#: Between two looks of who waits.
+LOOK_SECONDS = 0.001
 _AUTOMATIC = re.compile(r"scorep-\d{8}_\d{4}_\d+")
 _LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.I)
 # What recorders write into a directory. SCOREP_PROFILING_BASE_NAME gives `profile` another name.
@@ -146,9 +148,26 @@ def await_trace(directory: str) -> None:
     directory : str
         The recording's path. If there is nothing to wait for, the call returns at once.
     """
+    for _ in looks(directory):
+        time.sleep(LOOK_SECONDS)
+
+
+def looks(directory: str) -> typing.Iterator[None]:
+    """As `await_trace`, for a caller that sleeps in its own way.
+
+    Parameters
+    ----------
+    directory : str
+        The recording's path.
+
+    Yields
+    ------
+    None
+        It isn't written yet: the caller sleeps, and looks again.
+    """
     deadline = time.monotonic() + _WAIT_SECONDS
     while (state := _recorder.state(directory)) == "ended" and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
+        yield
     if state == "left":
         with contextlib.suppress(OSError, RuntimeError):  # whoever reads it finds no trace
             _recorder.recover(directory)
