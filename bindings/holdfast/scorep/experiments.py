@@ -153,7 +153,7 @@ def await_trace(directory: str) -> None:
 
 
 def looks(directory: str) -> typing.Iterator[None]:
-    """As `await_trace`, for a caller that sleeps in its own way.
+    """Wait as `await_trace` does, for a caller that sleeps in its own way.
 
     Parameters
     ----------
