@@ -251,9 +251,8 @@ class Usage:
         experiment : str
             The directory that its children record to, too.
         """
-        of_children = max(
-            0, _of_children() - self._children
-        )  # one may have left: its parent has ended
+        # One may have gone out of sight, since its parent has ended.
+        of_children = max(0, _of_children() - self._children)
         found: reports.Usage = {"seconds_cpu": own_seconds + of_children}
         begin, end = (span.get(edge, {}) for edge in ("begin", "end"))
         if "memory" in begin and "memory" in end:
