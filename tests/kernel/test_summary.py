@@ -196,8 +196,8 @@ def test_the_first_cell_knows_what_recording_took(in_process_kernel):
     assert "recording took" in summary(outcome)
 
 
-def test_who_waits_knows_what_an_event_costs(isolated_kernel):
-    kernel = isolated_kernel
+def test_who_waits_knows_what_an_event_costs(start_kernel, tmp_path):
+    kernel = start_kernel(env={"HOLDFAST_RUN": "isolated", "TMPDIR": str(tmp_path)})
     kernel.run("def f(): pass")
     for _ in range(20):  # a process that waits for a cell measures it when it has nothing to do
         outcome = kernel.run(CELL + "for _ in range(20000): f()")
