@@ -188,8 +188,7 @@ class Recording:
         does after it, which is to show the result and open figures, is the begin of `out`.
         """
         usage = Usage()
-        usage.begin()
-        self._shell.prepares = usage.begin  # once more, when IPython has got as far as the code
+        self._shell.prepares = usage.begin  # when IPython has got as far as the code
         try:
             reply = await cell
         finally:
