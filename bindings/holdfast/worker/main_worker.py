@@ -9,7 +9,6 @@ the cell into the history. A commit looks only at what the cells since the last 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import json
@@ -220,8 +219,8 @@ class MainWorker(Worker):
             with self.subshells.still():
                 await super()._handle(frame)
 
-    def _served(self, task: asyncio.Task) -> None:
-        super()._served(task)
+    def _served(self) -> None:
+        super()._served()
         self.rollback.copy_pages()
 
     def is_asked(self) -> bool:
