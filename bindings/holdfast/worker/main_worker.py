@@ -50,7 +50,7 @@ from .origin import is_library
 from .process import trim_heap
 from .requests import Worker
 from .rollback import Rollback
-from .run_mode import RunMode
+from .where import RunMode
 from .settings import census, state
 from .settings.plain_settings import plain_settings
 from .settings.counters import counters

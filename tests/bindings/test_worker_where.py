@@ -8,7 +8,7 @@ import pytest
 from holdfast import _store
 
 pytest.importorskip("IPython")
-from holdfast.worker import run_mode  # noqa: E402
+from holdfast.worker import where  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def choose(monkeypatch, recording=False, wish=None, **frame):
         monkeypatch.delenv("HOLDFAST_RUN", raising=False)
     else:
         monkeypatch.setenv("HOLDFAST_RUN", wish)
-    made = run_mode.RunMode(types.SimpleNamespace(shell=None), lambda thread: True)
+    made = where.RunMode(types.SimpleNamespace(shell=None), lambda thread: True)
     made.__dict__["_recording"] = Recording(recording)
     answer = made.choose(frame)
     return (answer or {}).get("run", "isolated"), made.saved().get("run_reason", "")
