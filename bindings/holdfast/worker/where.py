@@ -1,165 +1,178 @@
-"""Chooses in which process a recorded or isolated cell runs, and runs it if that is the main worker.
-
-There are three run modes:
+"""Decides where a recorded or isolated cell runs: here alone, from tables of conditions.
 
 in-process
-    The main worker runs the cell itself, while a sleeping fork of it is the rollback (rollback.py). The
-    cell has every object, module, setting, thread and child of the notebook. Nothing is encoded, bound
-    or adopted. `auto` chooses this, unless one of the next applies.
+    The main worker runs it (in_process.py), while a sleeping fork of it is the rollback (rollback.py).
 forked
-    A fork of the main worker runs it, and what it changed is adopted (forked.py). `auto` chooses this if
-    Score-P records, which a process can initialize only once, or if the notebook's own recording is open.
+    A fork of the main worker runs it, and what it changed is adopted (forked.py).
 isolated
-    A clean process runs it, with the variables bound from the store. It replaces a fork that can't be
-    made (threads, a GPU in use), or if Score-P's adapters must be loaded when a process starts.
+    A clean process runs it, with the variables bound from the store (isolated.py).
 
-The main worker is asked with the commit that an isolated cell begins with. The wish is that of the cell (`--run=...` behind
-`%%execute_with_scorep` or `%%isolated`). `%%isolated` alone wishes for a clean process, and for a recorded cell it is the wish
-of the session (`HOLDFAST_RUN` in the environment), else of the kernel (`--run`).
-
-What a user sees is the same in all modes: the recording is the same code (recording.py), `exit` leaves the
-notebook alone, and the history has the cell as it was written. In a recording, the main worker's own threads
-are marked as not the program's.
+The main worker is asked with the commit that an isolated cell begins with. `WISHES` say who has chosen, and
+`NEEDS` what the cell needs all the same; without a wish it runs in-process. When the fork for a cell is to be
+made, `OBSTACLES` say what it would lack, and the cell is isolated instead. In each table the first condition
+that holds counts. ARCHITECTURE.md prints them.
 """
 
 from __future__ import annotations
 
-import functools
 import os
-import threading
-import time
+import sys
 import typing as t
 
 from . import imports
 from .control import Frame
-from .ipython import results
+from .process import has_children
 
 if t.TYPE_CHECKING:
+    from .native_threads import Threads
     from .recording import Recording
-    from .reports import Instrument, Message, Report
+    from .reports import Instrument
 
 _RUN_MODES = ("auto", "in-process", "forked", "isolated")
 
 
-class RunMode:
-    """How a recorded cell takes, and the way of those that stay.
+class Asked(t.NamedTuple):
+    """What conditions look at."""
+
+    frame: Frame = {}  # that asks for a commit
+    way: t.Any = None  # the main worker's, which has the recording
+    threads: Threads | None = None
+    wish: str = "auto"
+
+    def records(self, *wishes: str) -> bool:
+        """Whether the cell is to be recorded, by one of these wishes."""
+        return self.wish in wishes and not self.frame.get("isolated")
+
+    def environment(self) -> str:
+        """The wish of the session."""
+        return os.environ.get("HOLDFAST_RUN", "")
+
+
+class Condition(t.NamedTuple):
+    """A row of a table."""
+
+    when: str  # in the words of ARCHITECTURE.md
+    run: str  # where the cell runs then; MODE is what `holds` returns
+    holds: t.Callable[[Asked], t.Any]
+    reason: str  # for the user; {} is what `holds` returns
+
+
+def _records_scorep(asked: Asked) -> bool:
+    with imports.unseen():
+        from holdfast.scorep import loading
+    return asked.records("auto", "in-process") and loading.is_chosen()
+
+
+def _has_scorep(_asked: Asked) -> bool:
+    loading = sys.modules.get("holdfast.scorep.loading")
+    return loading is not None and loading.is_loaded()
+
+
+WISHES = (
+    Condition("`--run=MODE`", "MODE", lambda asked: asked.frame.get("cell_run"), "--run={}"),
+    Condition("`%%isolated`", "isolated", lambda asked: asked.frame.get("isolated"), "%%isolated"),
+    Condition(
+        "`HOLDFAST_RUN` is another word",
+        "isolated",
+        lambda asked: asked.environment() not in ("", *_RUN_MODES) and asked.environment(),
+        "HOLDFAST_RUN={} must be one of auto, in-process, forked, isolated",
+    ),
+    Condition("`HOLDFAST_RUN=MODE`", "MODE", Asked.environment, "HOLDFAST_RUN={}"),
+    Condition(
+        "`holdfast-kernel --run=MODE`",
+        "MODE",
+        lambda asked: asked.frame.get("run", "auto") != "auto" and asked.frame["run"],
+        "holdfast-kernel --run={}",
+    ),
+)
+NEEDS = (
+    Condition(
+        "`auto` or `in-process`, and Score-P records",
+        "forked",
+        _records_scorep,
+        "Score-P records, which it does once in a process",
+    ),
+    Condition(
+        "`auto`, and the notebook's own recording is open",
+        "forked",
+        lambda asked: asked.records("auto") and asked.way.recording.is_open(),
+        "the notebook's own recording is open, and a process has one at a time",
+    ),
+)
+OBSTACLES = (
+    Condition(
+        "the system isn't Linux",
+        "isolated",
+        lambda _: sys.platform != "linux",
+        "a fork goes on as a program on Linux only",
+    ),
+    Condition(
+        "the notebook has child processes",
+        "isolated",
+        lambda _: has_children(),
+        "the notebook has child processes, for which only their parent can wait",
+    ),
+    Condition(
+        "the main worker has loaded Score-P",
+        "isolated",
+        _has_scorep,
+        "the notebook's own process has loaded Score-P",
+    ),
+    Condition(
+        "threads run, or a GPU is in use, which a fork would lack",
+        "isolated",
+        lambda asked: t.cast(t.Any, asked.threads).obstacle(),
+        "a fork lacks {}",
+    ),
+)
+_ADAPTERS = "Score-P's adapters for it must be loaded when a process starts"
+
+
+def choose(frame: Frame, way: t.Any) -> Frame:
+    """Where a cell runs, in the words of the answer to a request for a commit.
 
     Parameters
     ----------
-    main : MainWorker
-        The worker, with its shell and names.
-    is_service : callable
-        Whether a thread is the machinery's own.
+    frame : dict
+        The request; without code it is a commit for its own sake.
+    way : holdfast.worker.in_process.InProcess
+        The main worker's.
+
+    Returns
+    -------
+    dict
+        ``run``, unless the cell is isolated, and ``run_reason``, if there is one.
     """
+    if "code" not in frame:
+        return {}
+    asked = Asked(frame, way)
+    wish, reason = _first(WISHES, asked)
+    run, needed = _first(NEEDS, asked._replace(wish=wish or "auto"))
+    run, reason = (run, needed) if run else (wish, reason)
+    found = {} if run == "isolated" else {"run": "in-process" if run in ("", "auto") else run}
+    return found | ({"run_reason": reason} if reason else {})
 
-    def __init__(self, main: t.Any, is_service: t.Callable[[threading.Thread], bool]):
-        self._main = main
-        self._shell = main.shell
-        self._is_service = is_service
-        self._reason = ""
-        self._mode = ""
 
-    @functools.cached_property
-    def _recording(self) -> Recording:
-        """Nothing of recordings is loaded before a cell is to be recorded."""
-        with imports.unseen():
-            from .recording import Recording
+def obstacle(threads: Threads) -> str:
+    """Why a cell in a fork would not find the notebook as it is; "" if it would."""
+    return _first(OBSTACLES, Asked(threads=threads))[1]
 
-        return Recording(self._shell)
 
-    def prepare(self) -> None:
-        """Before a fork, which then needn't: load what records."""
-        with imports.unseen():
-            self._recording.is_open()
+def obstacle_in_fork(recording: Recording, instrument: Instrument) -> str:
+    """Why a cell needs a process that starts with what records it; "" if it doesn't."""
+    arguments = instrument.get("arguments") or []
+    if instrument.get("isolated", False) or not arguments:
+        return ""
+    try:
+        return _ADAPTERS if recording.needs_restart(arguments) else ""
+    except (OSError, RuntimeError):
+        return ""  # reported when the recording is opened
 
-    # ---- which way
 
-    def choose(self, frame: Frame) -> Frame | None:
-        """The answer to a request for a commit, where the cell stays and none is needed."""
-        self._reason = self._mode = ""
-        if "code" not in frame:  # a commit for its own sake
-            return None
-        with imports.unseen():
-            from holdfast.scorep import loading
-
-        mode, self._reason = self._wish(frame)
-        records = not frame.get("isolated")
-        if records and loading.is_chosen() and mode in ("auto", "in-process"):
-            self._reason = "Score-P records, which it does once in a process"
-            mode = "forked"
-        elif records and mode == "auto" and self._recording.is_open():
-            self._reason = "the notebook's own recording is open, and a process has one at a time"
-            mode = "forked"
-        self._mode = mode
-        return {"run": "in-process", **self._why()} if mode in ("auto", "in-process") else None
-
-    def saved(self) -> Frame:
-        """The run mode in the answer to a commit."""
-        return {"run": "forked", **self._why()} if self._mode == "forked" else self._why()
-
-    def _why(self) -> Frame:
-        return {"run_reason": self._reason} if self._reason else {}
-
-    def needs_restart(self, instrument: Instrument) -> bool:
-        """In a fork: whether the cell needs a process that starts with what records it."""
-        arguments = instrument.get("arguments") or []
-        if instrument.get("isolated", False) or not arguments:
-            return False
-        try:
-            return self._recording.needs_restart(arguments)
-        except (OSError, RuntimeError):
-            return False  # reported when the recording is opened
-
-    def _wish(self, frame: Frame) -> tuple[str, str]:
-        """The run mode that somebody chose, and who did."""
-        chosen = frame.get("cell_run")
-        if chosen:
-            return chosen if chosen in _RUN_MODES else "auto", f"--run={chosen}"
-        if frame.get("isolated"):
-            return "isolated", "%%isolated"
-        chosen = os.environ.get("HOLDFAST_RUN")
-        if chosen and chosen not in _RUN_MODES:
-            return (
-                "isolated",
-                f"HOLDFAST_RUN={chosen} must be one of auto, in-process, forked, isolated",
-            )
-        if chosen:
-            return chosen, f"HOLDFAST_RUN={chosen}"
-        chosen = frame.get("run", "auto")
-        said = "" if chosen == "auto" else f"holdfast-kernel --run={chosen}"
-        return chosen if chosen in _RUN_MODES else "auto", said
-
-    # ---- the way of those that stay
-
-    async def run(
-        self,
-        frame: Frame,
-        message: Message,
-        execute: t.Callable[[Frame, Message], t.Awaitable[Frame]],
-    ) -> Frame:
-        """Record the cell while `execute` runs it; the reply's fields, as a cell worker's."""
-        from .recording import refuse
-
-        instrument: Instrument = frame["instrument"]
-        reason = instrument.get("run_reason", "")
-        # A fork leaves when its reply is read.
-        can_wait = not (instrument.get("viewed", False) or self._main.forked.is_one)
-        report: Report = {"run": "in-process", "run_reason": reason, "reason": ""}
-        report |= self._main.made_ready
-        started = time.perf_counter()
-        for thread in threading.enumerate():
-            if self._is_service(thread):
-                thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-        try:
-            if not instrument.get("isolated", False):
-                with imports.unseen():
-                    self._recording.open(instrument.get("arguments") or [])
-        except (OSError, RuntimeError) as error:
-            return {"content": self._main.app.session.pack(refuse(self._shell, error))}
-        report["seconds_in"] = time.perf_counter() - started
-        with results.written_as(self._shell, message["content"].get("code", "")):
-            reply = await self._recording.run(
-                execute(frame, message), report, self._main.after_reply if can_wait else None
-            )
-        reply["report"] = self._main.last_report = report
-        return reply
+def _first(conditions: t.Iterable[Condition], asked: Asked) -> tuple[str, str]:
+    """Where the cell runs by the first condition that holds, and the reason; twice "" if none does."""
+    for one in conditions:
+        if word := one.holds(asked):
+            run = one.run if one.run != "MODE" else word if word in _RUN_MODES else "auto"
+            return run, one.reason.format(word)
+    return "", ""

@@ -428,6 +428,19 @@ class WorkerApp(IPKernelApp):
                 handler.setStream(sys.__stderr__)
         self.patch_io()
 
+    def flush_all(self) -> None:
+        """Send what was written to our streams, and to those in their place."""
+        out, err = self.streams
+        for stream in self.streams:
+            stream.flush()
+        for file in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            if file is out or file is err:
+                continue
+            try:
+                file.flush()  # type: ignore[union-attr]
+            except Exception:  # the user's own stream
+                pass
+
     def begin_fork(self) -> None:
         """In a fork that goes on as the worker that it is a fork of."""
         for stream in self.streams:
