@@ -107,7 +107,6 @@ class Cell(Worker):
         return error if self.way.skipped is None else self.way.skipped.explain(error)
 
     def closed(self) -> None:
-        super().closed()
         prefault.learn(self.way.faults)
         device_lease.leases.wait_for_return(_LEASE_SECONDS)
         # Exit handlers and threads that were left running may write to what is published.

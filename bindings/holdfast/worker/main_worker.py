@@ -161,7 +161,7 @@ class MainWorker(Worker):
         if not changes_nothing(frame):
             self.rollback.outdate()
         if frame.get("op") in _OTHERS_GO_ON:
-            return super().handling(frame)
+            return contextlib.nullcontext()
         return self.subshells.still()
 
     def op_fork(self, frame: Frame) -> bool:
@@ -177,10 +177,6 @@ class MainWorker(Worker):
     def _served(self, task: asyncio.Task) -> None:
         super()._served(task)
         self.rollback.copy_pages()
-
-    def is_asked(self) -> bool:
-        """Whether a frame is being handled, or waits."""
-        return self._serving or bool(self._waiting)
 
     def _await_own_channel(self) -> None:
         """In a subshell: what the frontend said before on the worker's own channel comes first.

@@ -23,8 +23,6 @@ import typing as t
 
 from holdfast import _store
 from holdfast.base import usage
-from holdfast.base.after_import import watch_imports
-from holdfast.carry.patches import Patches
 from holdfast.errors import with_reason
 from holdfast.worker import arrays
 
@@ -34,15 +32,11 @@ from .debug import debuggee
 from .health import Health
 from .interrupt import Interrupts
 from .ipython import application, results
+from .ipython.session import ReplySlot
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import end_own_trackers, leave
-from .settings import baseline, dispatchers, slots
-from .settings.plain_settings import plain_settings
-from .settings.attributes import is_own
-from .settings.library_state import library_state
-from .settings.own_code import own_code
-from .settings.function_results import function_results
+from .settings import baseline
 from .spare_memory import SpareMemory
 from .subshells import SubshellThread
 
@@ -96,7 +90,7 @@ class Worker:
         self.shell.channel = self.channel
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.interrupts = self.interrupts
-        self._note_state()
+        baseline.follow(self.shell, self.app.ahead, self.runs_exit_handlers)
         self.begin_notebook()
         self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
@@ -110,36 +104,6 @@ class Worker:
 
     def begin_notebook(self) -> None:
         """What comes before the first cell, in the notebook's own process."""
-
-    def _note_state(self) -> None:
-        """Note the state of this process before the notebook's code runs in it; for modules, once
-        they are imported."""
-        shell = self.shell
-        shell.own_hidden = frozenset(shell.user_ns_hidden)
-        known = baseline.begin(shell, self.app.ahead)
-        differences = known.differences
-        own = known.slots | slots.own_slots(shell, self.runs_exit_handlers)
-        own["what own modules have computed"] = differences.slot()
-        shell.patches = Patches(shell.user_ns, own, differences)
-        shell.patches.watch(slots.WATCHED)
-        library_state.follow(shell.patches)
-
-        def imported(module: t.Any) -> None:
-            if plain_settings.awaits(module.__name__):
-                plain_settings.imported(module.__name__, shell)
-            library_state.imported(module.__name__)
-            if is_own(module.__spec__):
-                own_code.imported(module)
-                differences.imported(module)
-                function_results.imported(module)
-                dispatchers.of_own_modules.meet(module.__name__, dispatchers.in_own_module(module))
-
-        def is_wanted(spec: t.Any) -> bool:
-            name = spec.name
-            own_code.prepare(spec)
-            return library_state.awaits(name) or plain_settings.awaits(name) or is_own(spec)
-
-        watch_imports(is_wanted, imported)
 
     def _begin(self) -> None:
         from tornado import ioloop  # ipykernel's; it finds the running loop
@@ -181,6 +145,7 @@ class Worker:
         try:
             frames = self.channel.poll()
         except ChannelClosed:
+            self.finish()
             self.closed()
             return
         for frame in frames:
@@ -188,8 +153,7 @@ class Worker:
         self._serve_next()
 
     def closed(self) -> None:
-        """The frontend closed the channel."""
-        self.finish()
+        """The frontend closed the channel: what is left to do."""
 
     def _sort(self, frame: Frame) -> None:
         op = frame.get("op")
@@ -392,7 +356,7 @@ class Worker:
         handler = self.kernel.shell_handlers.get(kind)
         if handler is None:
             raise NotImplementedError(f"this worker doesn't answer a {kind}")
-        slot = application.ReplySlot()
+        slot = ReplySlot()
         result = handler(slot, [], message)
         if asyncio.iscoroutine(result) or asyncio.isfuture(result):
             await result
