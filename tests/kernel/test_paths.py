@@ -1,4 +1,4 @@
-"""The way of a cell through the worker's files, traced in each run mode: no call comes back to a file that it has left.
+"""The path of a cell through the worker's files, traced in each run mode: no call comes back to a file that it has left.
 
 A module that Python imports at its start sets a profile function in the fork server, and so in all its forks.
 """
@@ -6,8 +6,6 @@ A module that Python imports at its start sets a profile function in the fork se
 import itertools
 import re
 from pathlib import Path
-
-import pytest
 
 PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
 # A chapter for each frame that is handled; in it each chain of calls below the event loop, once.
@@ -26,7 +24,7 @@ def note(frame, event, argument):
             chain.append(name + ":" + frame.f_code.co_name)
         frame = frame.f_back
     line = " ".join(reversed(chain)) + "\\n"
-    if line in ("requests.py:_handle\\n", "main_worker.py:_handle\\n") or process != os.getpid():
+    if line.endswith("_handle\\n") or process != os.getpid():
         process = os.getpid()
         seen.clear()
         line = "-\\n" + line
@@ -44,18 +42,27 @@ CELLS = {
 }
 
 
-CHAIN = re.compile(r"(\S+):(\S+)")
+STEP = re.compile(r"(\S+):(\S+)")
+NAMED = re.compile(r"`worker/([^`]+:\w+)`")
+# Its tables read each other's rows.
+LEAVES = "settings/"
 
 
 def files_twice(chain):
     """The files that a chain of calls comes back to."""
-    files = [name for name, _ in itertools.groupby(CHAIN.findall(chain), lambda step: step[0])]
+    steps = (name for name, _ in STEP.findall(chain) if not name.startswith(LEAVES))
+    files = [name for name, _ in itertools.groupby(steps)]
     return {name for name in files if files.count(name) > 1}
 
 
-def chapter_of_cell(text, number):
-    """The chains of the frame that ran the last cell."""
-    return [one for one in text.split("-\n") if "shell.py:_run_code" in one][number].splitlines()
+def path_on_page(way):
+    """The rows of ARCHITECTURE.md for a cell of this kind: the functions of a file, in their order."""
+    table = (
+        PAGE.read_text("utf-8").partition("Through the worker that runs it:")[2].split("\n\n")[1]
+    )
+    head, _, *rows = [line.strip("|").split("|") for line in table.splitlines()]
+    column = [one.strip() for one in head].index(way)
+    return [NAMED.findall(row[0]) for row in rows if row[column].strip()]
 
 
 def test_no_call_comes_back_to_a_file(start_kernel, tmp_path):
@@ -64,14 +71,28 @@ def test_no_call_comes_back_to_a_file(start_kernel, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(TRACE.format(place=str(place)))
     kernel = start_kernel(env={"PYTHONPATH": str(tmp_path)})
     kernel.run("import os")
-    found, wrong = {}, {}
     for way, head in CELLS.items():
         outcome = kernel.run(head + "print(os.getpid())\nos.getpid()")
         assert outcome.status == "ok", outcome.content
         if way != "plain":
             assert outcome.cost["run"] == way
-        kernel.run("1")  # what waits for the end of a cell is done
-        last = -2 if way in ("plain", "in-process") else -1
-        found[way] = chapter_of_cell((place / outcome.result).read_text(), last)
-        wrong[way] = [one for one in found[way] if files_twice(one)]
-    assert {way: lines for way, lines in wrong.items() if lines} == {}
+        kernel.run("1")  # what is left for the end of the cell is done
+        frames = (place / outcome.result).read_text().split("-\n")
+        chains = [one.splitlines() for one in frames if "shell.py:_run_code" in one]
+        # In the main worker a cell follows.
+        chain = chains[-2 if way in ("plain", "in-process") else -1]
+        called = list(dict.fromkeys(line.split()[-1] for line in chain))
+        page = path_on_page(way)
+        firsts = [called.index(functions[0]) for functions in page]
+        assert firsts == sorted(firsts), (way, page)
+        assert {name for functions in page for name in functions} <= set(called), way
+        files = [functions[0].partition(":")[0] for functions in page]
+        assert len(files) == len(set(files)) > 5
+    handled = [
+        line
+        for file in place.iterdir()
+        for line in file.read_text().splitlines()
+        if line.partition(" ")[0].endswith(":_handle")
+    ]
+    assert len(handled) > 1000
+    assert [line for line in handled if files_twice(line)] == []

@@ -70,7 +70,7 @@ class Forked(InProcess):
 
     def refuses(self, frame: Frame) -> str:
         """Why the cell needs another process; "" if it doesn't."""
-        return where.obstacle_in_fork(self.recording, frame["instrument"])
+        return where.obstacle_in_fork(frame, self)
 
     def prepare(self, run: Run) -> ErrorContent | None:
         """Look at what can't come back, then open the recording."""

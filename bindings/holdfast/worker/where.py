@@ -8,9 +8,9 @@ isolated
     A clean process runs it, with the variables bound from the store (isolated.py).
 
 The main worker is asked with the commit that an isolated cell begins with. `WISHES` say who has chosen, and
-`NEEDS` what the cell needs all the same; without a wish it runs in-process. When the fork for a cell is to be
-made, `OBSTACLES` say what it would lack, and the cell is isolated instead. In each table the first condition
-that holds counts. ARCHITECTURE.md prints them.
+`NEEDS` what the cell needs all the same. When the fork for a cell is to be made, `OBSTACLES` say what it would
+lack, and `IN_FORK` the same in the fork: the cell is isolated then. In each table the first condition that holds
+counts. ARCHITECTURE.md prints them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from .control import Frame
 from .process import has_children
 
 if t.TYPE_CHECKING:
-    from .native_threads import Threads
-    from .recording import Recording
     from .reports import Instrument
 
 _RUN_MODES = ("auto", "in-process", "forked", "isolated")
@@ -34,18 +32,14 @@ _RUN_MODES = ("auto", "in-process", "forked", "isolated")
 class Asked(t.NamedTuple):
     """What conditions look at."""
 
-    frame: Frame = {}  # that asks for a commit
-    way: t.Any = None  # the main worker's, which has the recording
-    threads: Threads | None = None
+    frame: Frame = {}  # that asks for a commit, or has the cell
+    way: t.Any = None  # Way of the worker, which has the recording
+    threads: t.Any = None  # Threads of the main worker
     wish: str = "auto"
 
     def records(self, *wishes: str) -> bool:
         """Whether the cell is to be recorded, by one of these wishes."""
         return self.wish in wishes and not self.frame.get("isolated")
-
-    def environment(self) -> str:
-        """The wish of the session."""
-        return os.environ.get("HOLDFAST_RUN", "")
 
 
 class Condition(t.NamedTuple):
@@ -55,6 +49,10 @@ class Condition(t.NamedTuple):
     run: str  # where the cell runs then; MODE is what `holds` returns
     holds: t.Callable[[Asked], t.Any]
     reason: str  # for the user; {} is what `holds` returns
+
+
+def _environment(_asked: Asked) -> str:
+    return os.environ.get("HOLDFAST_RUN", "")
 
 
 def _records_scorep(asked: Asked) -> bool:
@@ -68,16 +66,27 @@ def _has_scorep(_asked: Asked) -> bool:
     return loading is not None and loading.is_loaded()
 
 
+def _needs_adapters(asked: Asked) -> bool:
+    instrument: Instrument = asked.frame["instrument"]
+    arguments = instrument.get("arguments") or []
+    if instrument.get("isolated", False) or not arguments:
+        return False
+    try:
+        return asked.way.recording.needs_restart(arguments)
+    except (OSError, RuntimeError):
+        return False  # reported when the recording is opened
+
+
 WISHES = (
     Condition("`--run=MODE`", "MODE", lambda asked: asked.frame.get("cell_run"), "--run={}"),
     Condition("`%%isolated`", "isolated", lambda asked: asked.frame.get("isolated"), "%%isolated"),
     Condition(
         "`HOLDFAST_RUN` is another word",
         "isolated",
-        lambda asked: asked.environment() not in ("", *_RUN_MODES) and asked.environment(),
+        lambda asked: _environment(asked) not in ("", *_RUN_MODES) and _environment(asked),
         "HOLDFAST_RUN={} must be one of auto, in-process, forked, isolated",
     ),
-    Condition("`HOLDFAST_RUN=MODE`", "MODE", Asked.environment, "HOLDFAST_RUN={}"),
+    Condition("`HOLDFAST_RUN=MODE`", "MODE", _environment, "HOLDFAST_RUN={}"),
     Condition(
         "`holdfast-kernel --run=MODE`",
         "MODE",
@@ -121,11 +130,24 @@ OBSTACLES = (
     Condition(
         "threads run, or a GPU is in use, which a fork would lack",
         "isolated",
-        lambda asked: t.cast(t.Any, asked.threads).obstacle(),
+        lambda asked: asked.threads.obstacle(),
         "a fork lacks {}",
     ),
 )
-_ADAPTERS = "Score-P's adapters for it must be loaded when a process starts"
+IN_FORK = (
+    Condition(
+        "Score-P's adapters for it must be loaded when a process starts",
+        "isolated",
+        _needs_adapters,
+        "Score-P's adapters for it must be loaded when a process starts",
+    ),
+)
+PARTS = {
+    "the wish": WISHES,
+    "the need": NEEDS,
+    "an obstacle to a fork": OBSTACLES,
+    "an obstacle in the fork": IN_FORK,
+}
 
 
 def choose(frame: Frame, way: t.Any) -> Frame:
@@ -153,20 +175,14 @@ def choose(frame: Frame, way: t.Any) -> Frame:
     return found | ({"run_reason": reason} if reason else {})
 
 
-def obstacle(threads: Threads) -> str:
+def obstacle(threads: t.Any) -> str:
     """Why a cell in a fork would not find the notebook as it is; "" if it would."""
     return _first(OBSTACLES, Asked(threads=threads))[1]
 
 
-def obstacle_in_fork(recording: Recording, instrument: Instrument) -> str:
+def obstacle_in_fork(frame: Frame, way: t.Any) -> str:
     """Why a cell needs a process that starts with what records it; "" if it doesn't."""
-    arguments = instrument.get("arguments") or []
-    if instrument.get("isolated", False) or not arguments:
-        return ""
-    try:
-        return _ADAPTERS if recording.needs_restart(arguments) else ""
-    except (OSError, RuntimeError):
-        return ""  # reported when the recording is opened
+    return _first(IN_FORK, Asked(frame, way))[1]
 
 
 def _first(conditions: t.Iterable[Condition], asked: Asked) -> tuple[str, str]:
