@@ -42,7 +42,6 @@ class Adopting:
 
     def __init__(self, main: MainWorker):
         self._main = main
-        self.lost_error = False  # whether a cell has met an error in another process
         self._must_privatize = False  # whether something published is mapped shared still
         self._must_adopt = False  # whether a generation isn't taken over yet
         self._name: bytes | None = None  # of the generation that was to be taken over last
@@ -86,7 +85,7 @@ class Adopting:
             shell.user_ns.pop(name, None)
         raised = report.pop("raised", False)
         if raised:
-            self.lost_error = True
+            main.absent.has_errors_elsewhere = True
             _forget_last_error()
         handles.table.taken_back(adopted=True)
         memory = None

@@ -12,7 +12,6 @@ import atexit
 import sys
 
 from holdfast.carry import device_lease, handles
-from holdfast.errors import NotCarriedError, of_last_error
 
 from .computing import computing
 from .ipython.application import CELL_CONFIG
@@ -45,6 +44,7 @@ class Cell(Worker):
         self.shell.ends_with_cell = True
         with self.shell.builtin_trap:
             self.shell.health.begin()
+        self.absent.has_errors_elsewhere = True
         self.way = Isolated(self)
         self.last_run = "{}"
         self.last_report = {}
@@ -92,20 +92,6 @@ class Cell(Worker):
         answer = self.channel.wait_for("handle")
         return self.channel.take_descriptors(answer)[0] if answer.get("found") else None
 
-    def rewrite_exception(self, error: BaseException) -> BaseException:
-        """A name that stayed in the main worker gets its own error."""
-        error = of_last_error(super().rewrite_exception(error))
-        name = getattr(error, "name", None)
-        if (
-            type(error) is NameError
-            and name in self.way.not_carried
-            and name not in self.shell.user_ns
-        ):
-            return NotCarriedError(name, self.way.not_carried[name]).with_traceback(
-                error.__traceback__
-            )
-        return error if self.way.skipped is None else self.way.skipped.explain(error)
-
     def closed(self) -> None:
         prefault.learn(self.way.faults)
         device_lease.leases.wait_for_return(_LEASE_SECONDS)
@@ -121,5 +107,5 @@ class Cell(Worker):
     def _let_go_of_names(self) -> None:
         """Drop the names: they hold what wasn't carried, too, which ends with this process (shell.py)."""
         self.names = None
-        if self.way.skipped is not None:
-            self.way.skipped.close()
+        if self.absent.skipped is not None:
+            self.absent.skipped.close()

@@ -81,9 +81,7 @@ class Isolated(Way):
         self.recording = Recording(self.shell)
         self.recording.prepare()
         self._state = state.capture(self.shell)
-        self.not_carried: dict[str, str] = {}
         self.faults = 0  # of the cell
-        self.skipped: Skipped | None = None
         self._copied: list[int] = []  # buffers made ready to be written
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
 
@@ -155,7 +153,8 @@ class Isolated(Way):
             "run": "isolated",
             "run_reason": instrument.get("run_reason", ""),
         }
-        self.not_carried = dict(instrument.get("unserializable") or {})
+        absent = self.worker.absent
+        absent.not_carried = dict(instrument.get("unserializable") or {})
         if self.session is None:
             return report
         # Not before: it leases a generation, and a standby may wait for hours.
@@ -179,20 +178,20 @@ class Isolated(Way):
             autoreload.note_imported()
         if memory is not None:
             results.restore(self.shell, memory)
-        self.worker.absent.note(
+        absent.note(
             {name: why for name, why in bound["absent"].items() if trial.is_quarantine(why)}
         )
-        self.not_carried = {**bound["absent"], **self.not_carried}
-        for name in filter(is_patch, self.not_carried):
-            state.losses.report(shown(name), sentences.brief(name, self.not_carried[name]))
+        not_carried = absent.not_carried = {**bound["absent"], **absent.not_carried}
+        for name in filter(is_patch, not_carried):
+            state.losses.report(shown(name), sentences.brief(name, not_carried[name]))
         self.worker.lost = self.worker.names.extra("lost") or {}
         for name, numbered in last.items():
-            if numbered in self.not_carried:
-                self.not_carried[name] = self.not_carried[numbered]
+            if numbered in not_carried:
+                not_carried[name] = not_carried[numbered]
         self._reached = bound["reached"]
         if bound["skipped"]:
-            self.skipped = Skipped(self.worker.names, self.shell.user_ns, self._note_reached)
-            self.skipped.watch()
+            absent.skipped = Skipped(self.worker.names, self.shell.user_ns, self._note_reached)
+            absent.skipped.watch()
         report["names_bound"] = bound["bound"]
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]

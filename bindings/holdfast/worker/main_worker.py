@@ -24,7 +24,6 @@ from holdfast.carry import (
     handles,
     trial,
 )
-from holdfast.errors import of_last_error
 from holdfast.scorep import experiments
 from holdfast.worker import notices, preparation
 
@@ -209,11 +208,6 @@ class MainWorker(Worker):
         if self.touched is not None:
             self.touched.asked(str(message["content"].get("code", "")))
         return await super()._answer(frame, message)
-
-    def rewrite_exception(self, error: BaseException) -> BaseException:
-        """As any worker's; what is asked of an error that another process met."""
-        error = super().rewrite_exception(error)
-        return of_last_error(error) if self.adopting.lost_error else error
 
     # ---- the rollback
 

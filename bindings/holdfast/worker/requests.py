@@ -23,7 +23,6 @@ import typing as t
 
 from holdfast import _store
 from holdfast.base import usage
-from holdfast.errors import with_reason
 from holdfast.worker import arrays
 
 from .absent import Absent
@@ -33,7 +32,6 @@ from .health import Health
 from .interrupt import Interrupts
 from .ipython import application, results
 from .ipython.session import ReplySlot
-from .ipython.shell import interrupted
 from .parents import Parents
 from .process import end_own_trackers, leave
 from .settings import baseline
@@ -88,11 +86,10 @@ class Worker:
         self.kernel = self.app.kernel
         self.shell = self.app.shell
         self.shell.channel = self.channel
-        self.shell.rewrite_exception = self.rewrite_exception
-        self.shell.interrupts = self.interrupts
+        self.shell.interrupts, self.shell.spare = self.interrupts, self._spare
+        self.absent = self.shell.absent = Absent(self)
         baseline.follow(self.shell, self.app.ahead, self.runs_exit_handlers)
         self.begin_notebook()
-        self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
         self.shell.health = Health((self.channel.fileno(), waits))
         loop.call_soon(self._begin)
@@ -367,14 +364,6 @@ class Worker:
             "metadata": slot.metadata,
             "buffers": slot.buffers,
         }
-
-    def rewrite_exception(self, error: BaseException) -> BaseException:
-        """The exception as the user sees it."""
-        if isinstance(error, MemoryError):
-            self._spare.give()  # to be shown
-        error = interrupted(error, self.interrupts.cancelled)
-        explained = with_reason(error, self.lost)
-        return self.absent.explain(error) if explained is error else explained
 
     def retry(self, wanted: list[str]) -> str:
         """%holdfast retry: load once more what could not be loaded."""

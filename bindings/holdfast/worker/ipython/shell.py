@@ -142,7 +142,8 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     interrupts = Any()  # Interrupts: may raise KeyboardInterrupt before a piece of a cell's code
     channel = Any()  # Channel to the frontend
     health = Any()  # Health: looks at the process when the code of a cell has run
-    rewrite_exception = Any()  # exception -> exception that the user sees
+    absent = Any()  # Absent: explains errors of what isn't in this process
+    spare = Any()  # SpareMemory: for the words of a MemoryError
 
     runs = Any()  # what the frontend reports of each recorded cell that ran: JSON
     from_files = Any(frozenset())  # names that startup files have bound, which %who hides
@@ -178,10 +179,12 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
 
     def seen_as(self, error: BaseException) -> BaseException:
         """The exception that the user is shown for `error`: one object, however often asked."""
-        if self.rewrite_exception is None or error is None:
+        if self.absent is None or error is None:
             return error
         if self._last_seen[0] is not error:
-            seen = self.rewrite_exception(error)
+            if isinstance(error, MemoryError):
+                self.spare.give()
+            seen = self.absent.explain(interrupted(error, self.interrupts.cancelled))
             if seen is not error and seen.__traceback__ is None:
                 seen.__traceback__ = error.__traceback__
             self._last_seen = (error, seen)
