@@ -40,17 +40,6 @@ if t.TYPE_CHECKING:
     from .reports import ErrorContent
 
 
-class _Before(t.NamedTuple):
-    """What is looked at before a cell."""
-
-    bound: Bound
-    state: census.Census
-    entries: dict[str, t.Any]
-    descriptors: Descriptors
-    numbers: set[int]
-    collections: int
-
-
 class Forked(InProcess):
     """The way of the one cell that a fork of the main worker runs.
 
@@ -61,8 +50,6 @@ class Forked(InProcess):
     recording : holdfast.worker.recording.Recording
         That of the main worker, which records nothing at the fork.
     """
-
-    _before: _Before
 
     def __init__(self, worker: t.Any, recording: Recording):
         super().__init__(worker)
@@ -80,42 +67,46 @@ class Forked(InProcess):
         if self.session is not None:
             preallocated = preallocation.fill(self.session, run.code)
         with libraries.aside():
-            stays = run.instrument.get("unserializable") or {}
-            self._before = _Before(
-                Bound(
-                    stays | unstorable(self.shell.user_ns), self.shell.user_ns, self.shell.patches
-                ),
+            stays = (run.instrument.get("unserializable") or {}) | unstorable(self.shell.user_ns)
+            looked = (
+                Bound(stays, self.shell.user_ns, self.shell.patches),
                 census.Census(self.shell, run.code),
                 results.own_entries(self.shell),
                 Descriptors(),
-                results.numbers(self.shell),
-                finalizers.collections(),
             )
+        run.before = looked, results.numbers(self.shell), finalizers.collections()
         refused = self._record(run)
         run.report |= ready | {"run": "forked", "bytes_preallocated": preallocated}
         return refused
 
     def hand_back(self, run: Run) -> None:
         """Save what changed, and end what the cell has started."""
-        main, report, before = self.worker, run.report, self._before
+        main, report = self.worker, run.report
+        looked, numbers, collections = run.before
         run.reply["report"] = report
-        report["collected"] = finalizers.collections() > before.collections
+        report["collected"] = finalizers.collections() > collections
         if main.names is not None:
             try:
-                self._save(run, before)
+                self._save(run, *looked)
             except Exception as error:  # a full arena: the frontend says what to do
                 report["error"] = f"{type(error).__name__}: {error}"
         end_own_children()
-        report["outputs_gone"] = sorted(before.numbers - results.numbers(self.shell))
+        report["outputs_gone"] = sorted(numbers - results.numbers(self.shell))
         main.app.flush_all()
         report["page_faults"] = prefault.faults()
 
     @libraries.aside()
-    def _save(self, run: Run, before: _Before) -> None:
+    def _save(
+        self,
+        run: Run,
+        bound: Bound,
+        state: census.Census,
+        entries: dict[str, t.Any],
+        descriptors: Descriptors,
+    ) -> None:
         """Save what changed; the rest of the report, and the reply's part."""
         started = time.perf_counter()
         main, namespace, report = self.worker, self.shell.user_ns, run.report
-        bound = before.bound
         preallocation.learn(self.session, run.code)
         widgets.leave(namespace)
         saved, touched, _ = main.saving.save()
@@ -131,9 +122,9 @@ class Forked(InProcess):
         notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         report["numbers"] = saved["numbers"]
         notices.addresses_alone(main.addresses.of_saved(saved["saved"], namespace))
-        notices.descriptors_alone(before.descriptors.held(saved["saved"], self.shell))
-        report["submodules"] = before.state.submodules()
-        changes = [*before.state.changes(), *results.altered(self.shell, before.entries)]
+        notices.descriptors_alone(descriptors.held(saved["saved"], self.shell))
+        report["submodules"] = state.submodules()
+        changes = [*state.changes(), *results.altered(self.shell, entries)]
         notices.changed_alone(changes)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)

@@ -54,17 +54,6 @@ if t.TYPE_CHECKING:
     from .reports import ErrorContent, Instrument, Report
 
 
-class _Before(t.NamedTuple):
-    """What is looked at before a cell."""
-
-    descriptors: Descriptors
-    settings: dict[str, t.Any]
-    modules: int
-    entries: dict[str, t.Any]
-    numbers: set[int]
-    collections: int
-
-
 class Isolated(Way):
     """The way of a cell worker's one cell.
 
@@ -73,8 +62,6 @@ class Isolated(Way):
     worker : holdfast.worker.cell.Cell
         The cell worker, with its shell as it is before the notebook's state comes.
     """
-
-    _before: _Before
 
     def __init__(self, worker: t.Any):
         super().__init__(worker)
@@ -100,28 +87,23 @@ class Isolated(Way):
                 return refused
         descriptors = Descriptors()
         module_entries.changed()  # what was bound has imported modules, which the cell may remove
-        self._before = _Before(
-            descriptors,
-            plain_settings.look(self.shell),
-            len(sys.modules),
-            results.own_entries(self.shell),
-            results.numbers(self.shell),
-            finalizers.collections(),
-        )
+        settings, modules = plain_settings.look(self.shell), len(sys.modules)
+        entries, numbers = results.own_entries(self.shell), results.numbers(self.shell)
+        run.before = descriptors, (settings, modules, entries), numbers, finalizers.collections()
         run.report["seconds_in"] = time.perf_counter() - started
         return None
 
     def hand_back(self, run: Run) -> None:
         """Save what changed, and name what stays."""
-        started, report, before = time.perf_counter(), run.report, self._before
-        report["collected"] = finalizers.collections() > before.collections
+        started, report = time.perf_counter(), run.report
+        descriptors, before, numbers, collections = run.before
+        report["collected"] = finalizers.collections() > collections
         try:
-            run.reply |= self._save(run.code, report)
-            self._report_changes(report)
+            run.reply |= self._save(run.code, report, descriptors)
+            self._report_changes(report, *before)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
-        numbers = results.numbers(self.shell)
-        report["outputs_gone"] = sorted(before.numbers - numbers)
+        report["outputs_gone"] = sorted(numbers - results.numbers(self.shell))
         self._learn_writes(run.code, report)
         self.worker.app.flush_all()
         report["seconds_out"] += time.perf_counter() - started
@@ -222,7 +204,7 @@ class Isolated(Way):
     # ---- out
 
     @libraries.aside()
-    def _save(self, code: str, report: Report) -> Frame:
+    def _save(self, code: str, report: Report, descriptors: Descriptors) -> Frame:
         """Save what changed; the reply's part and the rest of the report."""
         if self.worker.names is None:
             return {}
@@ -247,8 +229,7 @@ class Isolated(Way):
         verify.report(saved, [code])
         report |= usage.of_commit(saved)
         lost = self._report_lost(saved)
-        held = self._before.descriptors.held(saved["saved"], self.shell)
-        notices.descriptors_alone(held)
+        notices.descriptors_alone(descriptors.held(saved["saved"], self.shell))
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
         loans = device_lease.leases.hand_over()
@@ -284,13 +265,14 @@ class Isolated(Way):
         return lost
 
     @libraries.aside()
-    def _report_changes(self, report: Report) -> None:
+    def _report_changes(
+        self, report: Report, before: dict[str, t.Any], count: int, entries: dict[str, t.Any]
+    ) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
-        shell, before = self.shell, self._before
-        new = new_modules(before.modules)
-        changed = plain_settings.changed(before.settings, bool(new), shell)
-        notices.changed_alone([*changed, *results.altered(shell, before.entries)])
-        report["submodules"] = census.submodules(shell, new)
+        new = new_modules(count)
+        changed = plain_settings.changed(before, bool(new), self.shell)
+        notices.changed_alone([*changed, *results.altered(self.shell, entries)])
+        report["submodules"] = census.submodules(self.shell, new)
 
     def _report_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""

@@ -42,6 +42,7 @@ class Run:
         self.is_plain = "instrument" not in frame  # neither recorded nor isolated
         self.instrument: Instrument = frame.get("instrument") or {}
         self.records = not (self.is_plain or self.instrument.get("isolated", False))
+        self.before: tuple[t.Any, ...] = ()  # what `prepare` has looked at, for `hand_back`
         self.report: Report = {}
         self.reply: Frame = {}  # its fields
 

@@ -151,20 +151,7 @@ PARTS = {
 
 
 def choose(frame: Frame, way: t.Any) -> Frame:
-    """Where a cell runs, in the words of the answer to a request for a commit.
-
-    Parameters
-    ----------
-    frame : dict
-        The request; without code it is a commit for its own sake.
-    way : holdfast.worker.in_process.InProcess
-        The main worker's.
-
-    Returns
-    -------
-    dict
-        ``run``, unless the cell is isolated, and ``run_reason``, if there is one.
-    """
+    """Where a cell runs, in the words of the answer to a request for a commit: "run" is left out for isolated."""
     if "code" not in frame:
         return {}
     asked = Asked(frame, way)

@@ -62,17 +62,7 @@ def begin(shell: t.Any, is_as_built: bool) -> Baseline:
 
 def follow(shell: t.Any, is_as_built: bool, runs_exit_handlers: bool) -> None:
     """In a worker: note the state of this process before the notebook's code runs in it; for modules, once
-    they are imported.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        As it was built.
-    is_as_built : bool
-        Whether the fork server built it, and no code of the user's has run in it.
-    runs_exit_handlers : bool
-        Whether the notebook's own run when this process ends.
-    """
+    they are imported. `runs_exit_handlers`: the notebook's own, when this process ends."""
     shell.own_hidden = frozenset(shell.user_ns_hidden)
     known = begin(shell, is_as_built)
     differences = known.differences
