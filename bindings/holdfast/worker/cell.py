@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+import typing as t
 
 from holdfast.carry import device_lease, handles
 
@@ -20,6 +21,9 @@ from .preallocation import preallocation
 from .prefault import prefault
 from .process import end_own_children, end_own_trackers, leave
 from .requests import Worker
+
+if t.TYPE_CHECKING:
+    from .reports import Report
 
 _WHILE_SECONDS = 0.1  # without a cell: there is time
 _PATIENCE_SECONDS = 0.005  # until one looks again whether a cell's code runs; longer each time
@@ -47,7 +51,7 @@ class Cell(Worker):
         self.absent.has_errors_elsewhere = True
         self.way = Isolated(self)
         self.last_run = "{}"
-        self.last_report = {}
+        self.last_report: Report = {}
 
     def _begin(self) -> None:
         super()._begin()
