@@ -168,9 +168,12 @@ class MainWorker(Worker):
         with self.subshells.still():
             is_fork = self.forking.make(frame)
         if is_fork:
-            self._waiting.clear()
-            self.begin_fork()
-            self.way = Forked(self, self.way.recording)
+            try:
+                self._waiting.clear()
+                self.begin_fork()
+                self.way = Forked(self, self.way.recording)
+            except Exception:  # the cell has another process, then
+                os._exit(1)
         return is_fork
 
     def _served(self, task: asyncio.Task) -> None:
