@@ -9,7 +9,6 @@ the cell into the history. A commit looks only at what the cells since the last 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -176,8 +175,7 @@ class MainWorker(Worker):
                 os._exit(1)
         return is_fork
 
-    def _served(self, task: asyncio.Task) -> None:
-        super()._served(task)
+    def served(self) -> None:
         self.rollback.copy_pages()
 
     def _await_own_channel(self) -> None:

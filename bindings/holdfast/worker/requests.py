@@ -183,6 +183,10 @@ class Worker:
             # Frames that input() read while it waited for its answer.
             self._readable()
         self._serve_next()
+        self.served()
+
+    def served(self) -> None:
+        """A frame was handled; another one may be already."""
 
     async def _handle(self, frame: Frame) -> None:
         op = frame.get("op", "")
