@@ -1,6 +1,7 @@
 """Which way a cell is run: whose wish counts; and the walk that counts references."""
 
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from holdfast import _store
 
 pytest.importorskip("IPython")
-from holdfast.worker import run_mode  # noqa: E402
+from holdfast.worker import where  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -56,10 +57,17 @@ def choose(monkeypatch, recording=False, wish=None, **frame):
         monkeypatch.delenv("HOLDFAST_RUN", raising=False)
     else:
         monkeypatch.setenv("HOLDFAST_RUN", wish)
-    made = run_mode.RunMode(types.SimpleNamespace(shell=None), lambda thread: True)
-    made.__dict__["_recording"] = Recording(recording)
-    answer = made.choose(frame)
-    return (answer or {}).get("run", "isolated"), made.saved().get("run_reason", "")
+    way = types.SimpleNamespace(recording=Recording(recording))
+    answer = where.choose(frame, way)
+    return answer.get("run", "isolated"), answer.get("run_reason", "")
+
+
+def test_the_page_prints_the_conditions():
+    page = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text("utf-8")
+    table = page.partition("| part | condition |")[2].partition("\n\n")[0]
+    printed = [tuple(line.strip("| ").split(" | ")) for line in table.splitlines()[2:]]
+    parts = where.PARTS.items()
+    assert printed == [(part, one.when, one.run) for part, rows in parts for one in rows]
 
 
 def test_the_main_worker_runs_it(monkeypatch):
@@ -85,7 +93,7 @@ def test_whose_wish_counts(monkeypatch):
 
 def test_an_open_recording_is_in_the_way(monkeypatch):
     way, reason = choose(monkeypatch, code="x", recording=True)
-    assert way == "isolated" and "recording is open" in reason
+    assert way == "forked" and "recording is open" in reason
 
 
 def test_a_commit_for_its_own_sake_has_no_way(monkeypatch):
