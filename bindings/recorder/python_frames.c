@@ -44,6 +44,7 @@
 #if PY_VERSION_HEX < 0x030C0000
 
 #include "interpreter_frame.h"
+#include "python_lines.h"
 
 #include <pthread.h>
 
@@ -306,6 +307,20 @@ pass_on(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing,
     return to(thread, frame, throwing);
 }
 
+/* Lines are sampled, too: a function's samples are of the time between its events. */
+RARE static PyObject *
+evaluate_with_lines(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
+    uint32_t generation;
+    bool entered = hfi_lines_enter_frame(frame, &generation);
+    PyObject *result = next(thread, frame, throwing);
+    leave_frame((hfi_owner)frame);
+    if (entered)
+        hfi_lines_leave_frame(frame, generation);
+    if (!result)
+        count_raised();
+    return result;
+}
+
 static PyObject *
 evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     uintptr_t address = (uintptr_t)__builtin_frame_address(0);
@@ -320,6 +335,8 @@ evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) 
         return next(thread, frame, throwing);
     if (is_from_c(thread, frame, address))
         hfi_count_from_c(hfi_here.location, (hfi_owner)frame);
+    if (hfi_lines.on)
+        return evaluate_with_lines(thread, frame, throwing);
     PyObject *result = next(thread, frame, throwing);
     leave_frame((hfi_owner)frame);
     if (!result)
