@@ -41,7 +41,7 @@ typedef struct hfi_recording_summary {
     uint64_t begin_realtime; /* ns since 1970 at begin_time */
     uint64_t end_realtime;   /* the same at end_time */
     uint64_t cpu_ns; /* processor time of the process; wall time if it was killed */
-    bool has_rank;           /* it is a process of MPI */
+    bool has_rank;   /* it is a process of MPI */
     uint32_t rank;
     const char *process_name;
     const char *host_name;

@@ -37,7 +37,7 @@ typedef struct otf2_archive {
     bool is_dead;          /* of another process, which is dead */
     hfi_trace_part part;
     hfi_trace_part next; /* the part of a child that is being forked */
-    hfi_others others; /* known once everything is written */
+    hfi_others others;   /* known once everything is written */
 } otf2_archive;
 
 static hf_status

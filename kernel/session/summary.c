@@ -161,9 +161,9 @@ write_unrecorded(cost_line *line, const hfi_map_report *report) {
     hfi_textbuf_format(text, " of other processes");
     end_term(line,
              "Processor time of processes that the cell has started and whose calls "
-             "aren't in its trace: programs that aren't Python, or whose Python isn't "
-             "recorded, processes that hadn't ended, and what killed ones did after "
-             "their last call.");
+             "aren't in its trace: programs that can't be recorded or weren't, "
+             "processes that hadn't ended, and what killed ones did after their last "
+             "call.");
 }
 
 static void

@@ -32,8 +32,7 @@ def test_a_cell_that_starts_python(shared_kernel, mode):
 def test_what_other_processes_took_and_the_trace_lacks_is_in_the_line(shared_kernel):
     """Of a recorded program nothing; of others all."""
     shared_kernel.run(
-        "import subprocess, sys\n"
-        "burn = 'import time\\nwhile time.process_time() < 0.4: pass\\n'"
+        "import subprocess, sys\nburn = 'import time\\nwhile time.process_time() < 0.4: pass\\n'"
     )
     lines = [
         shared_kernel.run("%%execute_with_scorep\n" + code).summaries[0]["text/plain"]
