@@ -71,6 +71,7 @@ class Recording:
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._cost = event_cost  # of the last recording, as the next two
         self._counted = Counted()
+        self._seconds_of_others = 0.0
         self._lines = (0, 0.0)  # calls that the sampler of lines noticed, and its own seconds
 
     def prepare(self) -> None:
@@ -202,6 +203,8 @@ class Recording:
             report |= usage.end(self._shell.span, own_seconds, self._experiment)
             after = (time.monotonic_ns() - ended_ns) / 1e9
             counts, closing = self.close(later)
+        recorded = self._seconds_of_others
+        report["seconds_unrecorded"] = max(0.0, report["seconds_unrecorded"] - recorded)
         report["seconds_run"] = ran
         report["seconds_out"] = after + closing
         report["seconds_trace"] = closing
@@ -236,7 +239,7 @@ class Recording:
         be written later and can, `finish` does that."""
         started = time.perf_counter()
         counts: Counts = {"events": 0}
-        self._counted, self._lines = Counted(), (0, 0.0)
+        self._counted, self._seconds_of_others, self._lines = Counted(), 0.0, (0, 0.0)
         if self._shell.recorder is not None:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
@@ -283,6 +286,7 @@ class Recording:
         if result["lost"]:
             notices.say(ending.missing(result))
         self._counted = Counted.of(result)
+        self._seconds_of_others = result["others_seconds"]
         return {
             "events": result["events"],
             "events_others": result["others"],
