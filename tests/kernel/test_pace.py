@@ -71,7 +71,7 @@ def test_the_main_worker_makes_few_system_calls_for_a_cell(kernel, tmp_path):
 
 COUNT = """
 import os, sys
-called, ours = 0, os.sep + "holdfast" + os.sep
+called, counts, ours = 0, [], os.sep + "holdfast" + os.sep
 def count(frame, event, argument):
     global called
     if event == "call":
@@ -85,6 +85,7 @@ def test_the_main_worker_calls_few_functions_for_a_cell(kernel):
     kernel.run("pass")
     kernel.run(COUNT)
     for _ in range(10):
-        kernel.run("pass")
-    # Of functions that are ours, or that they call: it was 188 a cell.
-    assert int(kernel.run("sys.setprofile(None); called").result) < 11 * 150
+        kernel.run("counts.append(called)")
+    least = "min(after - before for before, after in zip(counts, counts[1:]))"
+    # Of functions that are ours, or that they call: it was 188 a cell. A commit may be among others.
+    assert int(kernel.run(f"sys.setprofile(None); {least}").result) < 160
