@@ -237,7 +237,7 @@ note_pids(const hfi_sampler *sampler, hf_monitor_cell *cell) {
  * process had used by the reading. */
 static void
 correct_reading(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *used) {
-    if (word->time_ns <= 0 || used->cpu <= 0)
+    if (word->cpu_ns <= 0 || used->cpu <= 0) /* a brief word, or none */
         return;
     reading->cpu_seconds += ((double)word->cpu_ns - used->cpu) / 1e9;
     reading->time_ns = word->time_ns;
@@ -260,7 +260,7 @@ static hfi_usage
 usage_said(const hfi_word *word, hfi_usage last) {
     double *const io[] = {&last.read,        &last.write,     &last.read_count,
                           &last.write_count, &last.disk_read, &last.disk_write};
-    last.cpu = (double)word->cpu_ns;
+    last.cpu = word->cpu_ns > 0 ? (double)word->cpu_ns : last.cpu;
     last.cpu_children = fmax(last.cpu_children, (double)word->children_ns);
     if (word->memory > 0) {
         last.private_bytes = (double)(word->memory + word->unused);

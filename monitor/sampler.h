@@ -41,11 +41,11 @@ void hfi_sampler_note_end(hfi_sampler *sampler, pid_t pid, double cpu_seconds,
 void hfi_sampler_note_orphan(hfi_sampler *sampler, pid_t pid, double cpu_seconds,
                              const char *io);
 
-/* A process's own report of a moment. It is exact to the nanosecond, and comes before
+/* A process's own report of a moment. It is exact to the microsecond, and comes before
  * others can look at the process. All 0 if there is no report. */
 typedef struct hfi_word {
     int64_t time_ns;     /* on the monotonic clock */
-    int64_t cpu_ns;      /* processor time that it had used by then */
+    int64_t cpu_ns;      /* processor time that it had used by then; 0: not known */
     int64_t children_ns; /* and the children that it had waited for */
     int64_t io[6];       /* as /proc/PID/io has them; 0: not known */
     int64_t memory;      /* resident bytes; 0: not known; likewise the next */

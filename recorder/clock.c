@@ -18,6 +18,7 @@
  */
 #include "clock.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -145,19 +146,28 @@ hfi_clock_frequency(void) {
     return hfi_clock_rate(first, now);
 }
 
-void
-hfi_clock_name(char *name, size_t size) {
-    name[0] = '\0';
+static char boot_name[64];
+static pthread_once_t boot_once = PTHREAD_ONCE_INIT;
+
+/* A process, and its forks, are of one boot. */
+static void
+read_boot_name(void) {
 #if defined(__linux__)
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (file) {
-        if (!fgets(name, (int)size, file))
-            name[0] = '\0';
+        if (!fgets(boot_name, sizeof boot_name, file))
+            boot_name[0] = '\0';
         fclose(file);
     }
 #endif
-    name[size - 1] = '\0';
-    if (!name[0] && gethostname(name, size - 1) != 0)
+}
+
+void
+hfi_clock_name(char *name, size_t size) {
+    pthread_once(&boot_once, read_boot_name);
+    snprintf(name, size, "%s", boot_name);
+    if (!name[0] && gethostname(name, size) != 0)
         name[0] = '\0';
+    name[size - 1] = '\0';
     name[strcspn(name, "\n")] = '\0';
 }

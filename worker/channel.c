@@ -143,6 +143,12 @@ hfi_channel_count(hfi_channel *channel, bool waits, int64_t ret_written[2]) {
     return hfi_pipes_count(&channel->pipes, waits, ret_written);
 }
 
+bool
+hfi_channel_has_place(const hfi_frame *frame) {
+    return frame->row == &hfi_row_from_worker_stream ||
+           frame->row == &hfi_row_from_worker_message;
+}
+
 /* ---- sending --------------------------------------------------------------------- */
 
 /* As msgpack wants it: 0, or another number if there is no memory. */

@@ -47,6 +47,9 @@ int hfi_channel_tally(const hfi_channel *channel);
  * that if `waits`, a second at most. Any thread. */
 HF_CHECK hf_status hfi_channel_count(hfi_channel *channel, bool waits,
                                      int64_t ret_written[2]);
+/* Whether the frame is something that users see among what is written to the pipes, and
+ * so has to say its place. Before a reply or a question the frontend reads all. */
+bool hfi_channel_has_place(const hfi_frame *frame);
 
 /* ---- sending --------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* tally.c - counting all bytes that were ever written to a worker's fds 1 and 2.
  *
- * Frames of a worker have these counts, and the frontend shows those bytes before them
+ * Frames of a worker that users see have these counts, and the frontend shows those bytes before them
  * (kernel/workers/worker.c). The system knows how many bytes are unread, and a tally in
  * shared memory how many were read. Its `turn` is odd while the frontend reads. The
  * count is valid if the turn was even, and the same before and after.

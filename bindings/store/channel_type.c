@@ -178,11 +178,11 @@ send_fields(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *n
         PyErr_SetString(PyExc_TypeError, "an op, and fields by their names");
         return NULL;
     }
-    hfi_ints raw = count_written(self, written);
     int failed = hfi_python_frame_init(&frame, hfi_state_of(Py_TYPE(self)), args[0],
                                        names, args + 1);
     if (!failed) {
-        frame.frame.head.raw = raw;
+        if (hfi_channel_has_place(&frame.frame.head))
+            frame.frame.head.raw = count_written(self, written);
         failed = send_frame(self, &frame.frame.head, keeps);
     }
     hfi_python_frame_fini(&frame);

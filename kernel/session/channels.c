@@ -41,6 +41,7 @@
 
 #define LINGER_MS     1000
 #define CONNECT_MS    100
+#define QUIET_NS      10000000LL
 #define ENDPOINT_SIZE 1024
 #define IPC_PORT_MAX  65535
 #define PART_SIZE_MAX INT32_MAX /* the largest that the control channel carries */
@@ -51,6 +52,7 @@ struct hfi_channels {
     void *socket[HFI_CHANNEL_COUNT];
     int fd[HFI_CHANNEL_COUNT];
     int used[HFI_CHANNEL_COUNT];       /* since we asked whether something has come */
+    long long quiet_ns;                /* until then iopub isn't asked for that */
     hfi_backlog *backlog;              /* of iopub */
     char *ipc_path[HFI_CHANNEL_COUNT]; /* files to remove; NULL for tcp */
 };
@@ -273,12 +275,21 @@ hfi_channels_fd(const hfi_channels *channels, int channel) {
     return channels->fd[channel];
 }
 
+long long
+hfi_channels_deadline_ns(const hfi_channels *channels) {
+    return channels->used[HFI_IOPUB] ? channels->quiet_ns : -1;
+}
+
 int
-hfi_channels_has_come(hfi_channels *channels, int channel, int woken) {
+hfi_channels_has_come(hfi_channels *channels, int channel, int woken,
+                      long long now_ns) {
     int events = 0;
     size_t size = sizeof events;
-    if (!woken && !channels->used[channel])
+    if (!woken && (!channels->used[channel] ||
+                   (channel == HFI_IOPUB && now_ns < channels->quiet_ns)))
         return 0;
+    if (channel == HFI_IOPUB)
+        channels->quiet_ns = now_ns + QUIET_NS;
     channels->used[channel] = 0;
     if (zmq_getsockopt(channels->socket[channel], ZMQ_EVENTS, &events, &size) != 0)
         channels->used[channel] = 1; /* a signal; it is asked again */
@@ -349,6 +360,8 @@ hfi_channels_receive(hfi_channels *channels, int channel, hfi_signer *signer,
     channels->used[channel] = 1;
     hf_status status = receive_parts(channels->socket[channel], &whole, reterr);
     if (status != HF_OK) {
+        if (status == HF_AGAIN) /* libzmq has looked, and found nothing */
+            channels->used[channel] = 0;
         multipart_fini(&whole);
         return status;
     }
@@ -494,6 +507,8 @@ hfi_channels_subscription(hfi_channels *channels, hfi_textbuf *ret_topic) {
     for (;;) {
         multipart whole = {0};
         hf_status status = receive_parts(channels->socket[HFI_IOPUB], &whole, NULL);
+        if (status == HF_AGAIN)
+            channels->used[HFI_IOPUB] = 0;
         const char *data = NULL;
         size_t size = 0;
         if (status == HF_OK && whole.kept > 0) {

@@ -34,8 +34,13 @@ void hfi_channels_close(hfi_channels *channels);
  * send or a receive, so ask hfi_channels_has_come() before each poll(), too. */
 int hfi_channels_fd(const hfi_channels *channels, int channel);
 /* Whether a message waits: `woken` if the descriptor was readable. It costs nothing if
- * it wasn't, and nothing was sent or received since it was asked last. */
-int hfi_channels_has_come(hfi_channels *channels, int channel, int woken);
+ * it wasn't, and nothing was sent or received since it was asked last. Each message of a
+ * cell is sent on iopub, on which only subscribers come: without `woken` it is asked
+ * each 10 ms at most. */
+int hfi_channels_has_come(hfi_channels *channels, int channel, int woken,
+                          long long now_ns);
+/* When to ask for iopub next; -1: when it is woken. */
+long long hfi_channels_deadline_ns(const hfi_channels *channels);
 
 /* Receive the next message. HF_AGAIN: none waits. After a failure the message is
  * dropped. */

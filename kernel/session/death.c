@@ -11,8 +11,8 @@
  * Each is started again: restart.c says how often, and with what.
  *
  * As a rule the workers are children of this process (workers/children.c), which checks
- * in each turn whether one has ended. If one is about to end, since its channel is
- * closed, the next check follows after LOOK_NS. Some fork servers wait for their forks
+ * at most each SEARCH_NS whether one has ended. If one is about to end, since its
+ * channel is closed, it checks in each turn, and the next turn follows after LOOK_NS. Some fork servers wait for their forks
  * themselves, and report their exits.
  *
  * A dead process whose frames aren't read yet (hfi_handover_holds) stays in the list.
@@ -51,6 +51,7 @@
 #define FORK_SERVER_WAIT_MS 100
 #define SPARED_NS           1000000000LL
 #define LOOK_NS             2000000LL
+#define SEARCH_NS           20000000LL
 #define LOST_MAX            5 /* variables that a message names */
 #define GIVEN_UP_MAX        16
 
@@ -503,7 +504,7 @@ awaits_trace(hf_kernel *kernel, const hfi_worker *worker, long long now_ns) {
 
 void
 hfi_death_tick(hf_kernel *kernel, long long now_ns) {
-    if (now_ns - kernel->death->looked_ns >= LOOK_NS || is_one_ending(kernel))
+    if (now_ns - kernel->death->looked_ns >= SEARCH_NS || is_one_ending(kernel))
         wait_for_children(kernel, now_ns);
     for (hfi_worker *at = hfi_workers_server(kernel)->workers, *next; at != NULL;
          at = next) {

@@ -384,12 +384,12 @@ serve_wake(hf_kernel *kernel) {
 /* Ask the sockets whose descriptor was readable, and those that we have used since: a
  * send or a receive may have noticed a message. Returns whether one waits. */
 static int
-look_at_clients(hf_kernel *kernel, const struct pollfd *items) {
+look_at_clients(hf_kernel *kernel, const struct pollfd *items, long long now_ns) {
     int found = 0;
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++) {
         int woken = items != NULL && items[i].revents != 0;
         kernel->loop->has_come[i] |=
-            hfi_channels_has_come(hfi_publish_channels(kernel), i, woken);
+            hfi_channels_has_come(hfi_publish_channels(kernel), i, woken, now_ns);
         found |= kernel->loop->has_come[i];
     }
     return found;
@@ -445,7 +445,7 @@ static const struct {
 
 static int
 wait_ms(const hf_kernel *kernel, long long now_ns) {
-    long long first = -1;
+    long long first = hfi_channels_deadline_ns(hfi_publish_channels(kernel));
     for (size_t i = 0; i < CLOCK_COUNT; i++) {
         long long due = clocks[i].deadline_ns ? clocks[i].deadline_ns(kernel) : -1;
         if (due >= 0 && (first < 0 || due < first))
@@ -479,13 +479,14 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
     while (!kernel->stopping) {
         long long now_ns = hfi_clock_ns();
         int count = fill_items(kernel, items, now_ns);
-        int waits_ms = look_at_clients(kernel, NULL) ? 0 : wait_ms(kernel, now_ns);
+        int waits_ms =
+            look_at_clients(kernel, NULL, now_ns) ? 0 : wait_ms(kernel, now_ns);
         if (poll(items, (nfds_t)count, waits_ms) < 0) {
             if (errno == EINTR)
                 continue;
             return hf_error_set_errno(reterr, errno, "poll");
         }
-        (void)look_at_clients(kernel, items);
+        (void)look_at_clients(kernel, items, now_ns);
         hfi_commits_watch(kernel);
         if (is_ready(items, count, kernel->loop->wake[0]))
             serve_wake(kernel);

@@ -42,6 +42,7 @@
 #define PAUSE_NS     50000000LL
 #define PAUSE_MAX_NS 2000000000LL
 #define DOUBLINGS    6
+#define LOOK_NS      20000000LL
 
 /* What the next main worker binds. */
 typedef enum hfi_start_kind {
@@ -56,6 +57,7 @@ typedef struct hfi_restart {
     int tries;           /* that died since one was ready */
     int failures;        /* that ended by themselves since one answered */
     off_t session_bytes; /* at the last look */
+    long long looked_ns; /* when that was */
 } hfi_restart;
 
 const hfi_owner hfi_restart_owner = {offsetof(hf_kernel, restart),
@@ -100,9 +102,49 @@ fail_start(hf_kernel *kernel, const hf_error *error) {
     give_up(kernel, error);
 }
 
+/* Truncated by another program, the session has lost variables, and nobody can bind
+ * them. It must not be taken up. A kernel that is started again is a new one. */
+static void
+end_without_session(hf_kernel *kernel) {
+    hfi_textbuf text = {0};
+    kernel->stopping = 1;
+    (void)hf_error_set(&kernel->failure, HF_E_GONE,
+                       "another program has truncated /dev/shm%s, where the notebook's "
+                       "variables are: they are lost, and the kernel ends. Start it "
+                       "again and run the cells",
+                       hf_session_name(kernel->store));
+    (void)shm_unlink(hf_session_name(kernel->store));
+    hfi_textbuf_format(&text, "holdfast: %s\n", kernel->failure.message);
+    hfi_publish_stream(kernel, HFI_STDERR, hfi_publish_last_parent(kernel),
+                       hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&text);
+}
+
+static void
+check_size(hf_kernel *kernel) {
+    struct stat now;
+    if (kernel->stopping || fstat(hf_session_fd(kernel->store), &now) != 0)
+        return;
+    if (now.st_size < kernel->restart->session_bytes &&
+        hf_session_is_cut(kernel->store))
+        end_without_session(kernel);
+    kernel->restart->session_bytes = now.st_size;
+}
+
+/* In a run of short cells not in each turn. A process that dies of it is looked into
+ * before another one is started. */
+void
+hfi_restart_check_session(hf_kernel *kernel, long long now_ns) {
+    if (now_ns - kernel->restart->looked_ns < LOOK_NS)
+        return;
+    kernel->restart->looked_ns = now_ns;
+    check_size(kernel);
+}
+
 void
 hfi_restart_note(hf_kernel *kernel, hfi_end end) {
     hf_error error = HF_ERROR_INIT;
+    check_size(kernel);
     (void)hf_error_set(&error, HF_E_GONE,
                        "the worker program ended %d times before it was ready",
                        FAILURES_MAX);
@@ -152,36 +194,6 @@ hfi_restart_is_due(const hf_kernel *kernel) {
 long long
 hfi_restart_deadline_ns(const hf_kernel *kernel) {
     return kernel->restart->due_ns != 0 ? kernel->restart->due_ns : -1;
-}
-
-/* Truncated by another program, the session has lost variables, and nobody can bind
- * them. It must not be taken up. A kernel that is started again is a new one. */
-static void
-end_without_session(hf_kernel *kernel) {
-    hfi_textbuf text = {0};
-    kernel->stopping = 1;
-    (void)hf_error_set(&kernel->failure, HF_E_GONE,
-                       "another program has truncated /dev/shm%s, where the notebook's "
-                       "variables are: they are lost, and the kernel ends. Start it "
-                       "again and run the cells",
-                       hf_session_name(kernel->store));
-    (void)shm_unlink(hf_session_name(kernel->store));
-    hfi_textbuf_format(&text, "holdfast: %s\n", kernel->failure.message);
-    hfi_publish_stream(kernel, HFI_STDERR, hfi_publish_last_parent(kernel),
-                       hfi_textbuf_part(&text));
-    hfi_textbuf_fini(&text);
-}
-
-void
-hfi_restart_check_session(hf_kernel *kernel, long long now_ns) {
-    struct stat now;
-    (void)now_ns;
-    if (kernel->stopping || fstat(hf_session_fd(kernel->store), &now) != 0)
-        return;
-    if (now.st_size < kernel->restart->session_bytes &&
-        hf_session_is_cut(kernel->store))
-        end_without_session(kernel);
-    kernel->restart->session_bytes = now.st_size;
 }
 
 void

@@ -98,7 +98,8 @@
       HAS(id, int) HAS(begin, moment) MAY(trace, str) MAY(guardian, str)               \
       MAY(recover, str) MAY(automatic, bool),                                          \
       "An execute_request has begun. From now on a SIGINT is for the cell, and the "   \
-      "frontend sends none before this frame. The cell is recorded into the "          \
+      "frontend sends none before this frame. `begin` needs no more than the time "    \
+      "and `childless` if `ended` has it whole. The cell is recorded into the "        \
       "directory `trace`; `automatic`: nobody has named it. If the process dies, the " \
       "program `guardian` makes a trace of the recording. If that fails, the cell's "  \
       "error names the command `recover`, which makes it from the directory.")         \

@@ -75,14 +75,17 @@ read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     return !((state == 'Z' && threads <= 1) || state == 'X');
 }
 
-/* Neither of the two changes while a process lives. If it can't be read any more, the
- * old value holds. */
+/* Neither of the two changes while a process lives, and a fork is of the same boot. A
+ * fork may be in another namespace: if that can't be read any more, the old value
+ * holds. */
 static uint64_t
 boot_hash(void) {
     static _Atomic uint64_t last;
     char text[64];
-    if (read_proc_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
+    if (atomic_load(&last) != 0)
         return atomic_load(&last);
+    if (read_proc_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
+        return 0;
     uint64_t h = 0xcbf29ce484222325u;
     for (const char *p = text; *p && *p != '\n'; p++)
         h = (h ^ (unsigned char)*p) * 0x100000001b3u;

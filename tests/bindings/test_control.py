@@ -192,6 +192,8 @@ def test_frames_say_what_pipes_got_before_them(ends):
     assert raw() is None
     os.write(pipes[0][1], b"abc")
     assert raw() == [103, 200]
+    channel.send("ready", version=1, pid=2)  # which nobody sees
+    assert "raw" not in frames_of(ours.recv(1000))[0]
     os.write(pipes[1][1], b"d")
     assert raw() == [103, 201]
     os.pwrite(tally, struct.pack("@I4x", 7), 0)  # the frontend reads
@@ -215,7 +217,7 @@ def test_descriptors_that_the_user_closed_are_not_asked(ends):
     os.close(first)
     os.close(first + 1)  # the copy of the pipe that took the next number
     os.write(pipe[1], b"x")
-    channel.send("ready", version=1, pid=2)
+    channel.send("stream", name="stdout", text="x")
     assert "raw" not in frames_of(ours.recv(100))[0] and channel.tally == -1
     for fd in (*pipe, tally):
         os.close(fd)

@@ -257,7 +257,9 @@ def sleeping(kernel):
 
 
 @pytest.mark.fresh
-def test_the_next_one_imports_the_same(kernel):
+def test_the_next_one_imports_the_same(isolated_kernel):
+    kernel = isolated_kernel
+
     def has_imported(pid):
         with contextlib.suppress(OSError):
             return "xxlimited" in Path(f"/proc/{pid}/maps").read_text()

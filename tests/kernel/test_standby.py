@@ -12,6 +12,7 @@ from waiting import until
 
 CELL = "%%execute_with_scorep\n"
 WANTED = 2 if os.cpu_count() > 1 else 1
+CLEAN = {"HOLDFAST_RUN": "isolated"}  # the frontend keeps some from its start
 
 
 def let_fail(path, number):
@@ -29,6 +30,14 @@ def test_the_reserve_is_bounded_and_refilled(plain_kernel):
     await_count(kernel, 1 + WANTED)  # the main worker, and those that wait
 
 
+def test_none_waits_before_a_cell_wants_a_clean_process(kernel):
+    kernel.run("1")
+    kernel.settle()
+    assert len(kernel.workers()) == 1
+    kernel.run(CELL.replace("\n", " --run=isolated\n") + "1")
+    await_count(kernel, 1 + WANTED)
+
+
 def await_count(kernel, count):
     until(
         lambda: len(kernel.workers()) == count,
@@ -37,7 +46,7 @@ def await_count(kernel, count):
 
 
 def test_they_are_given_back_until_a_client_asks_for_something(start_kernel):
-    kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "0.3"})
+    kernel = start_kernel(env=CLEAN | {"HOLDFAST_REST_SECONDS": "0.3"})
     kernel.run("1")
     for ask in (kernel.client.complete, kernel.client.is_complete):
         await_count(kernel, 1)  # the main worker
@@ -56,8 +65,8 @@ def kill_standbys(kernel):
 
 
 @pytest.mark.parametrize("wait_s", effort.core([0, 0.002, 0.02, 0.5], [0, 0.02]))
-def test_those_that_were_killed_cost_nothing(plain_kernel, wait_s):
-    kernel = plain_kernel
+def test_those_that_were_killed_cost_nothing(start_plain, wait_s):
+    kernel = start_plain(env=CLEAN)
     for _ in range(3):
         kill_standbys(kernel)
         time.sleep(wait_s)
@@ -65,7 +74,8 @@ def test_those_that_were_killed_cost_nothing(plain_kernel, wait_s):
         assert outcome.result == "'cell'" and not outcome.stream("stderr")
 
 
-def test_those_of_the_real_worker_too(kernel):
+def test_those_of_the_real_worker_too(isolated_kernel):
+    kernel = isolated_kernel
     kernel.run("x = [1]")
     for wait_s in (0, 0.01):
         kill_standbys(kernel)
@@ -103,7 +113,7 @@ def lazy(tmp_path):
 
 def lazy_kernel(start_plain, lazy, number, **env):
     let_fail(lazy, number)
-    env |= {"HOLDFAST_READY_SECONDS": "1", "PLAIN_WORKER_LAZY": str(lazy)}
+    env |= CLEAN | {"HOLDFAST_READY_SECONDS": "1", "PLAIN_WORKER_LAZY": str(lazy)}
     return start_plain(env=env)
 
 

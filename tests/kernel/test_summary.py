@@ -221,11 +221,12 @@ def test_the_last_cell_is_shown_with_the_same_times(kernel, head):
         assert shown[phase] == f"{outcome.cost[key]:.1f}", lines
 
 
-def test_a_long_way_in_has_its_cause(kernel):
+def test_a_long_way_in_has_its_cause(isolated_kernel):
     """Objects of a class are encoded and decoded one by one."""
+    kernel = isolated_kernel
     kernel.run("class Thing: pass\nthings = [Thing() for _ in range(40_000)]")
     complete(kernel)  # else the cause may be that none was there
-    outcome = kernel.run(CELL[:-1] + " --run=isolated\nlen(things)")
+    outcome = kernel.run(CELL + "len(things)")
     parts = {"saving variables": "commit_ms", "binding variables": "bind_ms"}
     (cause,) = re.findall(rf"; ({'|'.join(parts)}) [\d.]+ m?s\), out", summary(outcome))
     assert outcome.cost[parts[cause]] >= outcome.cost["hand_over_in_ms"] / 2 - 1

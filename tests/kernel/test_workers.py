@@ -28,15 +28,16 @@ def test_the_end_waits_for_no_worker_that_is_just_forked(start_plain, tmp_path):
     """Nobody can kill whose number isn't known yet: it hears of the end by its channel."""
     untold, left = tmp_path / "untold", tmp_path / "left"
     untold.write_text("1000")
-    kernel = start_plain(env={"PLAIN_WORKER_UNTOLD": str(untold), "PLAIN_WORKER_LEFT": str(left)})
+    settings = {"PLAIN_WORKER_UNTOLD": str(untold), "PLAIN_WORKER_LEFT": str(left)}
+    kernel = start_plain(env={"HOLDFAST_RUN": "isolated"} | settings)
     kernel.run("1")
     until(lambda: untold.read_text() not in ("", "1000"))
     kernel.close()
     assert left.exists()  # the fork server wasn't killed while it waited for them
 
 
-def test_fifty_cells_leave_no_descriptor(plain_kernel):
-    kernel = plain_kernel
+def test_fifty_cells_leave_no_descriptor(start_plain):
+    kernel = start_plain(env={"HOLDFAST_RUN": "isolated"})
     for _ in range(5):
         kernel.run(CELL + "1")
     complete(kernel)

@@ -104,8 +104,8 @@ def word(begins: bool = False, brief: bool = False) -> Frame:
     """The report of this moment for the monitor. Others see the counters a little later, and the
     children's time in hundredths of a second. The peak is that since the last recorded cell began.
     The program may read it, too, so it isn't reset before other cells. If a cell's code `begins`, the
-    time to read the counters doesn't count to it. Memory and I/O take longest to read: a `brief` one
-    has neither."""
+    time to read the counters doesn't count to it. A `brief` one has the time, and whether there are
+    children: it takes one system call."""
     global _looked
     said, read = _store._moment(_session, begins, brief)
     _looked += read
@@ -229,6 +229,8 @@ def _written_by_recorders(experiment: str) -> int:
 class Usage:
     """The resources that one cell uses."""
 
+    _children: float | None = None  # unless the code has begun
+
     def begin(self) -> None:
         """Read the counters before the cell's code."""
         if _session is not None:
@@ -252,8 +254,10 @@ class Usage:
         experiment : str
             The directory that its children record to, too.
         """
+        if self._children is None:
+            self.begin()
         # One may have gone out of sight, since its parent has ended.
-        of_children = max(0, _of_children() - self._children)
+        of_children = max(0, _of_children() - (self._children or 0))
         found: reports.Usage = {
             "seconds_cpu": own_seconds + of_children,
             "seconds_unrecorded": of_children,

@@ -11,8 +11,8 @@ KeyboardInterrupt in the cell:
 * While IPython prepares the cell, it waits, too: raised there, the reply would lack the error that the user
   sees. A second interrupt doesn't wait, since hooks of the user's may run there.
 
-The handler is set before each cell, since a cell may have set one of its own, and taken back after it. A
-signal to a kernel's whole process group comes twice: directly, and through the frontend. So a second SIGINT
+The handler is set after each cell, since a cell may have set one of its own, and before the next one if a
+task between them has. A signal to a kernel's whole process group comes twice: directly, and through the frontend. So a second SIGINT
 to the same cell within `_TWICE` seconds is the same key press.
 
 An interrupt that becomes an exception is reported to the frontend. It ends a process that takes none
@@ -75,7 +75,8 @@ class Interrupts:
         """From here on SIGINT belongs to the cell, which is request `number`. None is raised before
         its code begins."""
         self._number = number
-        self.install()
+        if _signal.getsignal(signal.SIGINT) != self._handle:  # a task of an earlier cell set one
+            self.install()
         self.cancelled = self._pending = False
         self._last = self._asked = 0.0
         self._phase = _Phase.PREPARING

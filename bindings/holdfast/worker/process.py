@@ -13,6 +13,7 @@ A forked child must look like a freshly started Python:
 
 from __future__ import annotations
 
+import _signal
 import atexit
 import contextlib
 import ctypes
@@ -39,6 +40,8 @@ _TRACKER_SECONDS = 2.0
 _TRACKING = ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker")
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
+
+_SIGNALS = _signal.valid_signals()  # `signal` makes an enumerator of each
 
 
 def become_worker() -> None:
@@ -84,7 +87,7 @@ class Unshared:
 def wakeup_descriptor() -> int:
     """Where signals wake a loop, or -1; a descriptor that was closed is forgotten. Python only tells it when it
     is set. A signal that comes meanwhile isn't missed."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    blocked = _signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         found = signal.set_wakeup_fd(-1)
         with contextlib.suppress(OSError, ValueError):
@@ -92,7 +95,7 @@ def wakeup_descriptor() -> int:
             return found
         return -1
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        _signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def trackers() -> dict[int, t.Any]:

@@ -193,8 +193,7 @@ class Recording:
         does after it, which is to show the result and open figures, is the begin of `out`.
         """
         usage = Usage()
-        usage.begin()
-        self._shell.usage = usage  # it begins once more, when IPython has got as far as the code
+        self._shell.usage = usage  # it begins when IPython has got as far as the code
         try:
             yield
         finally:

@@ -71,6 +71,7 @@ class Worker:
         self._context = contextvars.copy_context()
         self._waiting: collections.deque[Frame] = collections.deque()
         self._serving = False
+        self._begun: asyncio.Task | None = None  # a task for a frame, since the last turn
         self._finished = False
         self.running_async = False
         self.requested = False  # a request of Jupyter's is being served
@@ -148,6 +149,7 @@ class Worker:
         for frame in frames:
             self._sort(frame)
         self._serve_next()
+        self._serve_at_once()
 
     def closed(self) -> None:
         """The frontend closed the channel: what is left to do."""
@@ -165,20 +167,40 @@ class Worker:
     def _serve_next(self) -> None:
         if self._waiting and not self._serving:
             self._serving = True
-            handling = self._handle(self._waiting.popleft())
-            task = self.loop.create_task(handling, context=self._context)
-            task.add_done_callback(self._served)
+            serving = self._serve(self._waiting.popleft())
+            self._begun = self.loop.create_task(serving, context=self._context)
 
-    def _served(self, task: asyncio.Task) -> None:
-        self._serving = False
-        if not task.cancelled() and task.exception() is not None:
-            if isinstance(task.exception(), ChannelClosed):
-                self.finish()
-                return
+    def _serve_at_once(self) -> None:
+        """Let the task that was just made begin in this turn of the loop, which otherwise looks for
+        what else has come first: a system call and a dozen of Python's for each cell."""
+        begun, self._begun = self._begun, None
+        ready = getattr(self.loop, "_ready", None)
+        if begun is None or not ready or asyncio.current_task(self.loop) is not None:
+            return
+        step = ready[-1]
+        if getattr(step._callback, "__self__", None) is begun:
+            ready.pop()
+            step._run()
+
+    async def _serve(self, frame: Frame) -> None:
+        """Handle a frame, and begin with the next one."""
+        try:
+            await self._handle(frame)
+        except asyncio.CancelledError:
+            pass
+        except ChannelClosed:
+            self._serving = False
+            self.finish()
+            return
+        except Exception:
             # Nobody would reply: a cell broke what we rest on. The frontend starts another process.
-            traceback.print_exception(task.exception(), file=sys.__stderr__)
+            traceback.print_exc(file=sys.__stderr__)
             sys.__stderr__.flush()
             os._exit(1)
+        self._served()
+
+    def _served(self) -> None:
+        self._serving = False
         if self.channel.open and self.channel.pending:
             # Frames that input() read while it waited for its answer.
             self._readable()

@@ -133,6 +133,8 @@ class Way:
             span = shell.span
             if "end" not in span:  # no code ran, or it was interrupted
                 span["end"] = usage.word()
+            if "begin" not in span:  # it has used nothing since
+                span = span | {"begin": span["end"] | {"time_ns": said["time_ns"]}}
             # After a plain cell the reply follows at once.
             tell = channel.keep if run.is_plain else channel.send
             tell("ended", id=number, **span)

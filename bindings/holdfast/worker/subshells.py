@@ -6,7 +6,8 @@ by the worker's own channel, with its parent, as any thread's output does.
 
 IPython's shell is one object. It keeps in attributes what belongs to the cell that runs: its number, its
 result, its traceback. `OwnInSubshell` gives each subshell a value of its own, by a context variable. So tasks
-that a cell leaves behind stay with their subshell.
+that a cell leaves behind stay with their subshell. Until there is a subshell these attributes are plain ones:
+a cell looks at them two dozen times, and each look would be a call.
 
 A subshell that has nothing to do doesn't count as a thread (`idle`): it writes nothing. While the main worker
 commits or adopts, no request of a subshell begins (`still`). One that runs already counts as a thread of the
@@ -44,11 +45,22 @@ def in_subshell() -> bool:
 class OwnInSubshell:
     """An attribute with one value for the main shell and another for each subshell."""
 
+    _all: t.ClassVar[list[tuple[type, OwnInSubshell]]] = []  # that are plain as yet
+
     def __init__(self, default: t.Any):
         self._default = default
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
+        self._all.append((owner, self))
+        setattr(owner, name, self._default)
+
+    @classmethod
+    def part(cls) -> None:
+        """Have a value for each subshell from now on."""
+        while cls._all:
+            owner, own = cls._all.pop()
+            setattr(owner, own._name, own)
 
     def __get__(self, instance: t.Any, owner: type | None = None) -> t.Any:
         if instance is None:
@@ -76,6 +88,7 @@ class SubshellThread(threading.Thread):
         self._waiting: collections.deque[Frame] = collections.deque()
         self._task: asyncio.Task[None] | None = None
         self._leaves = False
+        OwnInSubshell.part()
         self._context = contextvars.copy_context()
         self._context.run(_here.set, {})
 

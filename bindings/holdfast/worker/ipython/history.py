@@ -128,16 +128,19 @@ class History(HistoryManager):
     def store_inputs(self, line_num: int, source: str, source_raw: str | None = None) -> None:
         """As the original, where a cell's number is its place in `In`. A cell whose process died, or that
         was refused, has an empty one; one that runs again under its number (--repeat, %holdfast rerun) has its own."""
-        known = self.input_hist_raw[line_num : line_num + 1]
-        if known == [(source if source_raw is None else source_raw).rstrip("\n")]:
+        parsed, raw = self.input_hist_parsed, self.input_hist_raw  # traits: each look is two calls
+        if raw[line_num : line_num + 1] == [
+            (source if source_raw is None else source_raw).rstrip("\n")
+        ]:
             return
-        missing = [""] * (line_num - len(self.input_hist_raw))
-        self.input_hist_parsed.extend(missing)
-        self.input_hist_raw.extend(missing)
-        count = len(self.input_hist_raw)
+        if len(raw) < line_num:
+            missing = [""] * (line_num - len(raw))
+            parsed.extend(missing)
+            raw.extend(missing)
+        count = len(raw)
         super().store_inputs(line_num, source, source_raw)
-        if line_num < count < len(self.input_hist_raw):  # other cells have run since
-            for lines in (self.input_hist_parsed, self.input_hist_raw):
+        if line_num < count < len(raw):  # other cells have run since
+            for lines in (parsed, raw):
                 lines[line_num] = lines.pop()
         self._moves += 1
         self._wake()

@@ -45,7 +45,7 @@ from ipykernel.compiler import (
     murmur2_x86,
 )
 from IPython.core import interactiveshell, oinspect
-from traitlets import Any, Type, default
+from traitlets import Type, default
 
 from holdfast.base.usage import word
 from holdfast.carry import finalizers
@@ -131,28 +131,29 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     last_execution_succeeded = OwnInSubshell(True)
     _last_traceback = OwnInSubshell(None)
 
-    recorder = Any()  # Recorder, None if nothing is recorded
-    recorded = Any({})  # the fields of "started" that say where (control.h)
-    span = Any({})  # those of "ended": when the code of the cell that runs began and ended
-    request = Any(0)  # the number of its request
-    usage = Any()  # Usage of a recorded cell: begins when IPython is about to run it
-    instrument = Any(True)  # with a recorder: switch events on for each cell
-    touched = Any()  # Touched: sees each piece of a cell's code before it runs
-    patches = Any()  # Patches: sees what attributes of modules a cell sets
-    interrupts = Any()  # Interrupts: may raise KeyboardInterrupt before a piece of a cell's code
-    channel = Any()  # Channel to the frontend
-    health = Any()  # Health: looks at the process when the code of a cell has run
-    absent = Any()  # Absent: explains errors of what isn't in this process
-    spare = Any()  # SpareMemory: for the words of a MemoryError
+    # No traits, of which each look takes two calls of Python's, and each change five.
+    recorder: t.Any = None  # Recorder, None if nothing is recorded
+    recorded: t.Any = {}  # the fields of "started" that say where (control.h)
+    span: t.Any = {}  # those of "ended": when the code of the cell that runs began and ended
+    request: t.Any = 0  # the number of its request
+    usage: t.Any = None  # Usage of a recorded cell: begins when IPython is about to run it
+    instrument: t.Any = True  # with a recorder: switch events on for each cell
+    touched: t.Any = None  # Touched: sees each piece of a cell's code before it runs
+    patches: t.Any = None  # Patches: sees what attributes of modules a cell sets
+    interrupts: t.Any = None  # Interrupts: may raise KeyboardInterrupt before a piece of it
+    channel: t.Any = None  # Channel to the frontend
+    health: t.Any = None  # Health: looks at the process when the code of a cell has run
+    absent: t.Any = None  # Absent: explains errors of what isn't in this process
+    spare: t.Any = None  # SpareMemory: for the words of a MemoryError
 
-    runs = Any()  # what the frontend reports of each recorded cell that ran: JSON
-    from_files = Any(frozenset())  # names that startup files have bound, which %who hides
-    own_hidden = Any(frozenset())  # names that were hidden from %who before the notebook's code ran
-    goes_with_cell = Any(())  # names whose objects nobody else has
-    ends_with_cell = Any(False)  # its history and its aliases are of no use after that
+    runs: t.Any = None  # what the frontend reports of each recorded cell that ran: JSON
+    from_files: t.Any = frozenset()  # names that startup files have bound, which %who hides
+    own_hidden: t.Any = frozenset()  # names that %who hid before the notebook's code ran
+    goes_with_cell: t.Any = ()  # names whose objects nobody else has
+    ends_with_cell: t.Any = False  # its history and its aliases are of no use after that
 
-    _shown_at = Any()  # when the last traceback was to be shown
-    _code_ended = Any(None)  # when the last piece of a recorded cell's code so far did
+    _shown_at: t.Any = None  # when the last traceback was to be shown
+    _code_ended: t.Any = None  # when the last piece of a recorded cell's code so far did
     _last_seen = OwnInSubshell((None, None))
     _in_cell = OwnInSubshell(False)
     _displaying = OwnInSubshell(())  # what keeps the results of recorded code, what shows them
