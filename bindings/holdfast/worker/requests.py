@@ -71,7 +71,7 @@ class Worker:
         self._context = contextvars.copy_context()
         self._waiting: collections.deque[Frame] = collections.deque()
         self._serving = False
-        self._begun: asyncio.Task | None = None  # a task for a frame, since the last turn
+        self._task: asyncio.Task[None] | None = None  # that serves: the loop holds it weakly
         self._finished = False
         self.running_async = False
         self.requested = False  # a request of Jupyter's is being served
@@ -149,7 +149,6 @@ class Worker:
         for frame in frames:
             self._sort(frame)
         self._serve_next()
-        self._serve_at_once()
 
     def closed(self) -> None:
         """The frontend closed the channel: what is left to do."""
@@ -168,19 +167,7 @@ class Worker:
         if self._waiting and not self._serving:
             self._serving = True
             serving = self._serve(self._waiting.popleft())
-            self._begun = self.loop.create_task(serving, context=self._context)
-
-    def _serve_at_once(self) -> None:
-        """Let the task that was just made begin in this turn of the loop, which otherwise looks for
-        what else has come first: a system call and a dozen of Python's for each cell."""
-        begun, self._begun = self._begun, None
-        ready = getattr(self.loop, "_ready", None)
-        if begun is None or not ready or asyncio.current_task(self.loop) is not None:
-            return
-        step = ready[-1]
-        if getattr(step._callback, "__self__", None) is begun:
-            ready.pop()
-            step._run()
+            self._task = self.loop.create_task(serving, context=self._context)
 
     async def _serve(self, frame: Frame) -> None:
         """Handle a frame, and begin with the next one."""
