@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import typing
 
 import pytest
@@ -249,15 +250,18 @@ class Invented:
     }
 
 
-def test_a_kind_costs_what_the_others_leave(monkeypatch):
-    """The seconds of a work are those of all its kinds: each is found, in their order, whatever the mixture."""
-
+@pytest.fixture
+def invented(monkeypatch):
     def run(recorder, place, c_calls, probe, work):
         counted = event_cost.Counted(**Invented.works[work])
         return counted, event_cost._sum(counted, Invented.costs)
 
     monkeypatch.setattr(event_cost, "_run", run)
     monkeypatch.setattr(event_cost.EventCost, "_others", lambda *_: {"functions": 50})
+
+
+def test_a_kind_costs_what_the_others_leave(invented):
+    """The seconds of a work are those of all its kinds: each is found, in their order, whatever the mixture."""
     cost = event_cost.EventCost()
     cost.measure(None)
     for kind in event_cost.Counted._fields:
@@ -265,6 +269,51 @@ def test_a_kind_costs_what_the_others_leave(monkeypatch):
             counted = event_cost.Counted(**{"flat": 1000, kind: 1000})
             assert cost.of(counted) == pytest.approx(event_cost._sum(counted, Invented.costs)), kind
     assert cost.of(event_cost.Counted(own_seconds=3)) == 3
+
+
+@pytest.fixture
+def kept(invented, monkeypatch, tmp_path):
+    """The file in which one kernel has kept its costs."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    event_cost.EventCost(kept_as="cost").measure(None)
+    assert not event_cost.EventCost(kept_as="cost of c").known
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+def test_another_kernel_knows_the_costs(kept):
+    cost = event_cost.EventCost(kept_as="cost")
+    assert cost.known and cost.of(event_cost.Counted(flat=3, deep=1)) == 3 * 10 + 40
+
+
+def change(path):
+    measured_with, costs = json.loads(path.read_text())
+    path.write_text(json.dumps([["another boot", *measured_with[1:]], costs]))
+
+
+def link(path):
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        change,
+        link,
+        lambda path: os.utime(path, (0, 0)),
+        lambda path: path.write_text("[[], [1, 2"),
+        lambda path: path.write_text(json.dumps([json.loads(path.read_text())[0], [1, 2]])),
+        lambda path: path.write_text("{}"),
+    ],
+    ids=["another machine", "a link", "old", "cut off", "too few", "another form"],
+)
+def test_a_file_that_does_not_hold_is_passed_over_and_written_anew(kept, spoil):
+    spoil(kept)
+    cost = event_cost.EventCost(kept_as="cost")
+    assert not cost.known
+    cost.measure(None)
+    assert event_cost.EventCost(kept_as="cost").known
 
 
 def test_a_kind_that_this_python_does_not_have_costs_nothing(monkeypatch):
