@@ -212,7 +212,8 @@ def test_descriptors_that_the_user_closed_are_not_asked(ends):
     os.truncate(tally, 24)
     before = set(os.listdir("/dev/fd"))
     channel.watch(tally, pipe[1], pipe[1])
-    copies = {int(fd) for fd in set(os.listdir("/dev/fd")) - before if os.path.exists(f"/dev/fd/{fd}")}
+    new = set(os.listdir("/dev/fd")) - before
+    copies = {int(fd) for fd in new if os.path.exists(f"/dev/fd/{fd}")}
     os.close(min(copies - {channel.tally}))  # of the pipe
     os.write(pipe[1], b"x")
     channel.send("ready", version=1, pid=2)
