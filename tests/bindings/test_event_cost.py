@@ -38,6 +38,7 @@ FROM_C = {
     "reduce": "functools.reduce(both, (1, 2, 3))",
     "re.sub": "pattern.sub(one, 'aa')",
     "comparisons": "ordered < 1, ordered == 1",
+    "a missing key": "missing[1], missing[2]",
     "a property, a format": "f'{ordered.value}{ordered}'",
     "initializers": "Made(), Made()",
     "unpacked arguments": "one(*('',)), one(**{'value': ''})",
@@ -48,6 +49,7 @@ FROM_PYTHON = {
     "methods": "ordered.method(), ordered.method()",
     "one in the other": "two()",
     "comprehensions": "[i for i in ()], {i for i in ()}",
+    "a subscript": "ordered[1], ordered[2]",
 }
 COUNTS = """
 import functools, re, sys
@@ -65,12 +67,16 @@ class Ordered:
     @property
     def value(self): return ''
     def method(self): pass
+    def __getitem__(self, i): pass
+class Missing(dict):
+    def __missing__(self, key): pass
 class Made:
     def __init__(self): pass
+missing = Missing()
 ordered, pattern, numbers = Ordered(), re.compile('a'), (n for n in (1, 2))
 def run():
     CODE
-run()
+for _ in range(20): run()  # until the interpreter has specialized it
 _recorder.open(sys.argv[1], tracing=True, profiling=False)
 HOOKS
 run()
@@ -192,9 +198,10 @@ def test_calls_by_c_code_are_a_kind_of_their_own(start, called):
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="they cost the same there")
 @pytest.mark.parametrize("called", [*FROM_C, *FROM_PYTHON])
 def test_calls_by_c_code_beside_c_functions(start, called):
-    """The functions of C have events, too; which those are is another test."""
+    """The functions of C have events, too; which those are is another test. Under this hook C code
+    calls what a subscript does."""
     code = (FROM_C | FROM_PYTHON)[called]
-    from_c = (called in FROM_C) * (1 if called == "a recursion" else 2)
+    from_c = (called in (*FROM_C, "a subscript")) * (1 if called == "a recursion" else 2)
     program = COUNTS.replace("CODE", code).replace("HOOKS", HOOKS[0])
     program = program.replace("profiling=False", "profiling=False, c_calls=True")
     assert start(program).communicate()[0].split()[2] == str(from_c)
