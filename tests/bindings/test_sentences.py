@@ -18,7 +18,7 @@ GENERATOR = "generator at {} (TypeError: cannot pickle 'generator' object)"
         ("g", GENERATOR.format("g"), "generator"),
         ("q", "Queue at q (TypeError: somebody waits for it)", "Queue: somebody waits for it"),
         ("p", "Pool at p (cannot pickle 'Pool' object: its own)", "Pool: its own"),
-        ("own", "Own at own (ValueError: no)", "Own: no"),
+        ("own", "Own at own (ValueError: no)", "Own: ValueError: no"),
         ("_mine:box", "lock at _mine:box[0] (cannot pickle 'lock' object)", "lock inside"),
         ("f", "it is large", "it is large"),
         ("f", "one\ntwo " + "x" * 200, "one two " + "x" * 69 + "..."),

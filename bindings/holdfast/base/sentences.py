@@ -16,7 +16,6 @@ INSTEAD = "use a plain cell or --run=in-process"
 _REASON_MAX = FITS = 80  # characters that always find room
 # Errors of Python's picklers. They say nothing to a user that the type doesn't.
 _CANNOT = re.compile(r"cannot pickle '[^']*' object: ")
-_REFUSAL = re.compile(r"^(Type|Value)Error: ")  # what a codec says of a value that it refuses
 _INTERNAL = re.compile(r"pickl|__|local object|recursion|NULL", re.IGNORECASE)
 
 
@@ -86,7 +85,7 @@ def brief(name: str, why: str) -> str:
         return shorten(why, _REASON_MAX)
     inside, _, error = rest.rstrip(")").partition(" (")
     words = f"{kind} inside" if inside else kind
-    error = _CANNOT.sub("", _REFUSAL.sub("", error))
+    error = _CANNOT.sub("", error.removeprefix("TypeError: "))
     return words if _INTERNAL.search(error) else shorten(f"{words}: {error}", _REASON_MAX)
 
 
