@@ -589,10 +589,10 @@ hfi_death_of_fork_server(hf_kernel *kernel) {
         forget_main(kernel);
         hfi_commits_have_all(kernel);
         hfi_generations_forget(kernel);
+        /* no main worker has begun the request, and the user knows of the last
+         * one's death: the next one gets it */
         if (hfi_workers_cell(kernel) == NULL)
-            hfi_ends_fail(kernel, "CellDied",
-                          "the notebook's processes ended; its variables are those of "
-                          "the last commit");
+            hfi_ends_postpone(kernel);
     }
     hfi_restart_begin(kernel);
 }

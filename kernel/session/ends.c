@@ -199,6 +199,16 @@ hfi_ends_report(hf_kernel *kernel) {
 }
 
 void
+hfi_ends_postpone(hf_kernel *kernel) {
+    if (kernel->cell.request == NULL || hfi_ends_report(kernel))
+        return;
+    hfi_rerun_postpone(kernel);
+    hfi_cell_repeat(&kernel->cell, 1);
+    hfi_cell_move(&kernel->cell, HFI_CELL_REPLIED);
+    end_running_cell(kernel);
+}
+
+void
 hfi_ends_finish(hf_kernel *kernel, int error) {
     hfi_cell_finish(&kernel->cell, error);
     if (hfi_cell_is_execution(&kernel->cell))

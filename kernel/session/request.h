@@ -63,6 +63,9 @@ void hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value);
 /* The same with the reply's metadata, which is JSON. */
 void hfi_ends_fail_with(hf_kernel *kernel, const char *name, const char *value,
                         hfi_part metadata);
+/* Put the running request, if any, back at the head of the queue. No process has begun
+ * it, and clients hear nothing. */
+void hfi_ends_postpone(hf_kernel *kernel);
 /* The reply of the running request is sent: show a report of what it used, or end
  * it. */
 void hfi_ends_finish(hf_kernel *kernel, int error);

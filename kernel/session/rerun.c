@@ -245,6 +245,17 @@ hfi_rerun_begin(hf_kernel *kernel, hf_error *reterr) {
     return HF_OK;
 }
 
+void
+hfi_rerun_postpone(hf_kernel *kernel) {
+    struct hfi_rerun *rerun = kernel->rerun;
+    if (!hfi_cell_reruns(&kernel->cell) || kernel->cell.request->repeats != NULL ||
+        rerun->now == NULL)
+        return;
+    rerun->now->next = rerun->lost;
+    rerun->lost = rerun->now;
+    rerun->now = NULL;
+}
+
 int
 hfi_rerun_goes_on(hf_kernel *kernel) {
     hfi_request *request = kernel->cell.request;

@@ -27,6 +27,8 @@ int hfi_rerun_is_left(const hf_kernel *kernel);
 /* Make the running request that of the next lost cell, which then waits no longer, or of
  * the same one if that is repeated. HF_NOT_FOUND: its code wasn't kept. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_rerun_begin(hf_kernel *kernel, hf_error *reterr);
+/* The running cell wasn't begun: if it is a lost cell, it waits again. */
+void hfi_rerun_postpone(hf_kernel *kernel);
 /* The running cell has gone well: whether the request goes on with another lost one. */
 int hfi_rerun_goes_on(hf_kernel *kernel);
 

@@ -212,10 +212,11 @@ def test_descriptors_that_the_user_closed_are_not_asked(ends):
     ours, channel = ends
     pipe, tally = os.pipe(), os.memfd_create("tally")
     os.truncate(tally, 24)
-    first = os.dup(tally)
+    before = set(os.listdir("/dev/fd"))
     channel.watch(tally, pipe[1], pipe[1])
-    os.close(first)
-    os.close(first + 1)  # the copy of the pipe that took the next number
+    new = set(os.listdir("/dev/fd")) - before
+    copies = {int(fd) for fd in new if os.path.exists(f"/dev/fd/{fd}")}
+    os.close(min(copies - {channel.tally}))  # of the pipe
     os.write(pipe[1], b"x")
     channel.send("stream", name="stdout", text="x")
     assert "raw" not in frames_of(ours.recv(100))[0] and channel.tally == -1

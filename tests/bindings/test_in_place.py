@@ -97,6 +97,30 @@ def test_what_cannot_be_applied_is_named(main):
     assert main.ns["c"] is c == [2, 3] and main.ns["b"][1] is c and len(main.ns["a"]) == 3
 
 
+@pytest.mark.parametrize("kind", ["Generator", "RandomState"])
+def test_generators_that_draw_from_the_same(main, kind):
+    """They go on to, unless the cell has put one that draws from another in a place of theirs."""
+    np = pytest.importorskip("numpy")
+    make = getattr(np.random, kind)
+    main.execute(
+        f"import numpy as np\nbits = np.random.MT19937(1)\na, b = (np.random.{kind}(bits) for _ in 'ab')\n"
+        "holder = (item for item in [a, b, bits] * 9); next(holder)"
+    )
+    main.commit()
+    a, bits, twin = main.ns["a"], main.ns["bits"], make(np.random.MT19937(1))
+    main.other("names.bind(ns); ns['a'].bytes(4)\npublish(save(ns))")
+    assert main.names.adopt(main.ns)["apart"] == []
+    assert main.ns["a"] is a and main.ns["bits"] is bits and twin.bytes(4)
+    assert [main.ns[name].bytes(4) for name in "ba"] == [twin.bytes(4) for name in "ba"]
+    main.commit()
+    main.other(
+        "import numpy as np\nnames.bind(ns)\n"
+        f"ns['b'] = np.random.{kind}(np.random.MT19937(5))\npublish(save(ns))"
+    )
+    assert "b" in main.names.adopt(main.ns)["apart"]
+    assert main.ns["b"].bytes(4) == make(np.random.MT19937(5)).bytes(4)
+
+
 def test_an_object_whose_contents_nothing_can_set_is_named(main):
     """Also if only what it holds has changed; not what can't change itself."""
     main.execute(

@@ -20,6 +20,11 @@ CHANGES = {
         "Pool",
     ),
     "abstract class": ("class Pool(abc.ABC): lock = Lock()", "Pool.register(int)", "Pool"),
+    "class in a class": (
+        "class Pool:\n    lock = Lock()\n    class Options:\n        class Sizes: used = 0",
+        "Pool.Options.Sizes.used = 5",
+        "Pool",
+    ),
     "class without a name": (
         "def make():\n    class Pool: lock = Lock(); used = 0\n    return Pool()\npool = make()",
         "type(pool).used = 5",

@@ -13,7 +13,7 @@ import effort
 import psutil
 import pytest
 from processes import kill, name, state
-from waiting import at_rest, begun, complete, until
+from waiting import SECONDS, at_rest, begun, complete, until
 
 PLAIN, ISOLATED, RECORDED = "", "%%isolated --run=in-process\n", "%%execute_with_scorep\n"
 CLEAN = "%%isolated --run=isolated\n"
@@ -175,6 +175,30 @@ def test_the_last_commit_after_a_death_of_both(start):
     assert "its variables are those of the last commit" in outcome.content["evalue"]
     until(lambda: kernel.fork_server() and main not in kernel.workers())
     assert kernel.run("shared, holder['it'] is shared").result == "([1, 3], True)"
+
+
+@pytest.mark.parametrize("head", [PLAIN, RECORDED, CLEAN, "%holdfast rerun"])
+def test_a_cell_that_waits_for_the_next_main_worker(start, head):
+    """The fork server dies after the main worker, before it has made another one: the cell waits."""
+    kernel = start()
+    if head == "%holdfast rerun":
+        kernel.run("%holdfast protect off")
+    complete(kernel)
+    kernel.settle()
+    main, server = int(kernel.run("mine", store_history=False).result), kernel.fork_server()
+    if head == "%holdfast rerun":
+        kernel.run("shared.append(3)")
+    os.kill(server, signal.SIGSTOP)
+    kill(main)
+    until(lambda: not Path(f"/proc/{main}").exists())
+    sent = kernel.client.execute(head if head[:2] == "%h" else head + "shared.append(3)")
+    while kernel.client.get_iopub_msg(timeout=SECONDS)["msg_type"] != "execute_input":
+        pass
+    kill(server)
+    outcome = kernel.finish(sent)
+    assert outcome.status == "ok", outcome.content
+    assert "execute_input" not in outcome.types
+    assert kernel.run("shared").result == "[1, 3]"
 
 
 BLOCKED = {

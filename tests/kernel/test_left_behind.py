@@ -15,7 +15,10 @@ SEMAPHORES = {
     "lock in a list": "import multiprocessing as mp; locks = [mp.get_context('spawn').Lock()]",
     "loky": "import joblib; joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(i) for i in range(2));",
 }
-MAPPED = "\nprint({line.split()[5] for line in open('/proc/self/maps') if '/dev/shm/sem.' in line})"
+MAPPED = """
+import glob, os
+print({line.split()[5] for line in open('/proc/self/maps') if '/dev/shm/sem.' in line}
+      | {*glob.glob(f'/dev/shm/joblib_*_{os.getpid()}_*')})"""
 
 
 @pytest.mark.parametrize("maker", effort.core(["plain", *HEADS], ["plain", "forked"]))

@@ -21,6 +21,7 @@ import collections
 import functools
 import gc
 import itertools
+import operator
 import random
 import struct
 import sys
@@ -406,7 +407,7 @@ class _Open:
 
 
 class _Drawn:
-    """Generators of random numbers, whose `__setstate__` takes what `__reduce__` gives."""
+    """random.Random: its `__setstate__` takes what `__reduce__` gives."""
 
     def fits(self, old, new):
         return True
@@ -424,23 +425,39 @@ class _Drawn:
         here.__setstate__(state)
 
 
-class _DrawnFrom(_Drawn):
-    """numpy.random.Generator: its state is in a bit generator."""
+class Taking(codecs.Codec):
+    """A codec of a library's objects that can take the state of another one."""
 
-    def pairs(self, old, new):
-        return [(old.bit_generator, new.bit_generator)]
+    def inside(self, value):
+        """Name the objects that the value draws its state from. It can't be given others."""
+        return ()
+
+    def take(self, new):
+        """Read the state of a new object; what this returns gives it to the object that is here."""
+        raise NotImplementedError
+
+
+class _Taking:
+    """Objects of libraries, by their codecs."""
 
     def fits(self, old, new):
-        return type(old.bit_generator) is type(new.bit_generator)
+        return [*map(type, self.children(old))] == [*map(type, self.children(new))]
+
+    def pairs(self, old, new):
+        return zip(self.children(old), self.children(new))
 
     def children(self, new):
-        return [new.bit_generator]
+        return list(codecs.find(type(new)).inside(new))
 
     def contents(self, new, translate):
-        return None
+        wanted = map(translate, self.children(new))
+        if not all(map(operator.is_, wanted, self.children(translate(new)))):
+            raise ValueError("it would have to draw from another object")
+        return codecs.find(type(new)).take(new)
 
-    def put(self, here, state, new):
-        pass
+    def put(self, here, give, new):
+        if here is not new:
+            give(here)
 
 
 class _Instance:
@@ -500,12 +517,7 @@ _KINDS = {
     random.Random: _Drawn(),
 }
 _OPEN = _Open()
-# Of NumPy, by the name of the type or of its base.
-_OF_NUMPY = {
-    "numpy.random._generator.Generator": _DrawnFrom(),
-    "numpy.random.bit_generator.BitGenerator": _Drawn(),
-    "numpy.random.mtrand.RandomState": _Drawn(),
-}
+_TAKING = _Taking()
 _METHODS = (types.MethodType, types.BuiltinMethodType)
 # No other object refers to these for what they may become.
 _FIXED = (tuple, frozenset, type, types.ModuleType, types.FunctionType, types.CodeType, *_METHODS)
@@ -529,9 +541,8 @@ def _kind_of(value):
     codec = codecs.find(cls)
     if isinstance(codec, handles.Exact) and codec.take is not None:
         return _OPEN
-    if str(cls.__module__).startswith("numpy.random"):
-        names = (f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__)
-        return next((_OF_NUMPY[name] for name in names if name in _OF_NUMPY), None)
+    if isinstance(codec, Taking):
+        return _TAKING
     if cls.__flags__ & restoring.HEAP_TYPE and not issubclass(cls, type) and _is_plain(cls):
         return _INSTANCE
     return None

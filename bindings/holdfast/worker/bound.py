@@ -270,12 +270,27 @@ def _look_at(one: t.Any, is_variable: bool) -> Seen | None:
 
 
 def _look_at_class(cls: t.Any) -> Seen:
-    """Its attributes and bases, and which classes are registered with it as an abstract one."""
+    """Its attributes and bases, those of the classes that are made in it, and which classes are registered
+    with it as an abstract one."""
     space = dict(type.__dict__["__dict__"].__get__(cls))
     registered: list[t.Any] = []
     if space.pop("_abc_impl", None) is not None:
         registered = [one() for one in _abc._get_dump(cls)[0]]
-    return (), [*space, *space.values(), *registered, *type.__dict__["__bases__"].__get__(cls)]
+    inside = [part for one in space.values() if _is_in(one, cls) for part in _look_at_class(one)[1]]
+    bases = type.__dict__["__bases__"].__get__(cls)
+    return (), [*space, *space.values(), *inside, *registered, *bases]
+
+
+def _is_in(one: t.Any, cls: type) -> bool:
+    """Whether it is a class that is made in the body of this one, and carried with it."""
+    return issubclass(type(one), type) and _path(one).startswith(_path(cls) + ".")
+
+
+def _path(cls: type) -> str:
+    """Its name, without asking a metaclass."""
+    return ".".join(
+        str(type.__dict__[part].__get__(cls)) for part in ("__module__", "__qualname__")
+    )
 
 
 def _is_nowhere(cls: type) -> bool:

@@ -36,6 +36,7 @@ if t.TYPE_CHECKING:
 _EXIT_SECONDS = 5.0
 _EXECUTOR_SECONDS = 0.5
 _EXECUTORS = ("concurrent.futures.process", "joblib.externals.loky.process_executor")
+_REUSED = "joblib.externals.loky.reusable_executor"
 _TRACKER_SECONDS = 2.0
 _TRACKING = ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker")
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -163,8 +164,19 @@ def end_own_trackers() -> None:
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util._run_finalizers(0)  # those of this process
+    _delete_folders()
     for pid in filter(_is_child, trackers()):
         os.kill(pid, signal.SIGKILL)
+
+
+def _delete_folders() -> None:
+    """Delete the folders that joblib has made in this process for the arrays of its workers. It would do that in an
+    exit handler, and a fork of the notebook runs none."""
+    executor = getattr(sys.modules.get(_REUSED), "_executor", None)
+    manager = getattr(executor, "_temp_folder_manager", None)
+    for context, folder in dict(getattr(manager, "_cached_temp_folders", {})).items():
+        if f"_{os.getpid()}_" in os.path.basename(folder):
+            manager._clean_temporary_resources(context, force=True)
 
 
 def await_trackers() -> None:

@@ -102,7 +102,7 @@ class _Widgets(Codec):
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         if not _leaving:
-            raise ValueError("a widget stays in the notebook's own process, which answers for it")
+            raise TypeError("a widget stays in the notebook's own process")
         known = _staying.get(id(value))
         if known is not None:
             if _TRYING in pickler.notes:

@@ -20,7 +20,7 @@ import typing as t
 
 import numpy as np
 
-from holdfast.carry import restoring
+from holdfast.carry import in_place, restoring
 from holdfast.codecs import Codec, register
 
 _byte_bounds = getattr(np, "byte_bounds", None)  # before NumPy 2
@@ -74,7 +74,7 @@ class DataType(Codec):
         return (np.dtype, (value.char,)) if value.isbuiltin == 1 else NotImplemented
 
 
-class Generator(Codec):
+class Generator(in_place.Taking):
     """As a generator over its bit generator, which other objects may draw from, too. NumPy 1 would
     make a new bit generator."""
 
@@ -82,6 +82,31 @@ class Generator(Codec):
 
     def reduce(self, value, pickler):
         return type(value), (value.bit_generator,)
+
+    def inside(self, value):
+        return (value.bit_generator,)
+
+    def take(self, new):
+        return lambda here: None
+
+
+class Bits(in_place.Taking):
+    """NumPy pickles it; `__setstate__` takes what `__reduce__` gives."""
+
+    types = ("numpy.random.bit_generator.BitGenerator",)
+
+    def take(self, new):
+        state = new.__reduce__()[2]
+        return lambda here: here.__setstate__(state)
+
+
+class RandomState(Bits):
+    """It has a bit generator, too, and a number in advance."""
+
+    types = ("numpy.random.mtrand.RandomState",)
+
+    def inside(self, value):
+        return (value._bit_generator,)
 
 
 def _make_npz(cls, bag, state, archive):
@@ -134,6 +159,8 @@ register(Polynomial())
 register(Subclass())
 register(Row())
 register(Generator())
+register(Bits())
+register(RandomState())
 register(DataType())
 
 
