@@ -194,6 +194,22 @@ def test_a_table_of_20_000_columns(mapping):
     assert exported(mapping, "frame")["column_19999"].to_pylist() == [19_999, 39_999]
 
 
+def test_columns_whose_buffers_overlap(mapping):
+    whole = pa.py_buffer(np.arange(30_000).tobytes())
+    places = [(0, 30_000), (0, 5_000), (2_500, 5_000), (0, 5_000), (20_000, 10_000), (0, 30_000)]
+    columns = [
+        pa.Array.from_buffers(pa.int64(), 5_000, [None, whole.slice(8 * start, 8 * count)])
+        for start, count in places
+    ]
+    mapping["table"] = table = pa.table(columns, names=list("abcdef"))
+    mapping.commit()
+    assert exported(mapping, "table").equals(table)
+    with store.Session.open(mapping.name) as other:
+        assert other["table"].equals(table)
+        at = [one.chunk(0).buffers()[1].address for one in other["table"].columns]
+    assert at[0] == at[5] and at[1] == at[3]  # what was one piece of memory is one
+
+
 def test_descriptions_that_are_too_large(mapping):
     long = "x" * (9 << 20)
     both = pa.array([{long: 1}])
