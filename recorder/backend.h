@@ -40,7 +40,8 @@ typedef struct hfi_recording_summary {
     uint64_t end_time;
     uint64_t begin_realtime; /* ns since 1970 at begin_time */
     uint64_t end_realtime;   /* the same at end_time */
-    bool has_rank;           /* it is a process of MPI */
+    uint64_t cpu_ns; /* processor time of the process; wall time if it was killed */
+    bool has_rank;   /* it is a process of MPI */
     uint32_t rank;
     const char *process_name;
     const char *host_name;
@@ -51,6 +52,12 @@ typedef struct hfi_recording_summary {
     const hfi_profile *profile; /* NULL: none */
     hfi_profile_files profile_files;
 } hfi_recording_summary;
+
+/* What an archive has of other processes than the one that writes it. */
+typedef struct hfi_others {
+    uint64_t events;
+    uint64_t cpu_ns;
+} hfi_others;
 
 typedef struct hfi_backend {
     const char *name;
@@ -67,9 +74,9 @@ typedef struct hfi_backend {
     hf_status (*log_path)(void *archive, char **ret_path);
     /* Write the definitions and the profile, remove the log file, and release the
      * archive, also after a failure. Without a summary only release it. `ret_others`,
-     * unless NULL: the number of events of other processes that were written, too. */
+     * unless NULL: what was written of other processes, too. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
-                       uint64_t *ret_others, hf_error *reterr);
+                       hfi_others *ret_others, hf_error *reterr);
     /* Whether no other process takes part, or will. NULL: that isn't known. */
     bool (*is_alone)(const void *archive);
     /* Allow other processes to join from now on. NULL: nothing has to be done for that.

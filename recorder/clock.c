@@ -60,6 +60,11 @@ hfi_clock_thread_ns(void) {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t
+hfi_clock_process_ns(void) {
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 static bool
 counter_is_constant(void) {
 #if defined(__x86_64__)

@@ -36,6 +36,8 @@ uint64_t hfi_clock_rate(hfi_instant from, hfi_instant to);
 uint64_t hfi_clock_realtime(void);
 /* ns of processor time of this thread; a system call. */
 uint64_t hfi_clock_thread_ns(void);
+/* The same of all threads of this process. */
+uint64_t hfi_clock_process_ns(void);
 
 /* A name that is the same in all processes that count the same ticks: of this boot of
  * the system, or else of the host. */

@@ -142,23 +142,24 @@ write_archive(const experiment *self, OTF2_Archive *archive, hf_error *reterr) {
     return status;
 }
 
-/* The events of all processes but this one. */
-static uint64_t
+/* What all processes but this one have. */
+static hfi_others
 count_others(const experiment *self) {
-    uint64_t events = 0;
+    hfi_others others = {0};
     for (size_t i = 0; i < self->count; i++) {
         /* NULL: this process's */
         const hfi_recording_summary *other = self->parts[i].read;
         for (size_t l = 0; other && l < other->location_count; l++)
-            events += other->locations[l].events;
+            others.events += other->locations[l].events;
+        others.cpu_ns += other ? other->cpu_ns : 0;
     }
-    return events;
+    return others;
 }
 
 hf_status
 hfi_experiment_write(const char *directory, uint32_t number,
                      const hfi_recording_summary *summary, OTF2_Archive *archive,
-                     uint64_t *ret_others, hf_error *reterr) {
+                     hfi_others *ret_others, hf_error *reterr) {
     experiment self = {.directory = directory};
     hf_status status = find_parts(&self, number, summary);
     if (status == HF_OK) {

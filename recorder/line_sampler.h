@@ -129,6 +129,18 @@ hfi_line_push(hfi_line_stack *stack, const void *instruction, hfi_line_code *cod
     return hfi_line_resume(stack, instruction, code);
 }
 
+/* Whether this visit is the last that was entered and not left. */
+static inline bool
+hfi_line_is_top(const hfi_line_stack *stack, const void *instruction,
+                const hfi_line_code *code) {
+    uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
+    const hfi_line_entry *top = depth > 0 ? &stack->entries[depth - 1] : NULL;
+    return top &&
+           atomic_load_explicit(&top->instruction, memory_order_relaxed) ==
+               instruction &&
+           atomic_load_explicit(&top->code, memory_order_relaxed) == code;
+}
+
 static inline void
 hfi_line_pop(hfi_line_stack *stack, uint32_t depth) {
     atomic_store_explicit(&stack->depth, depth, memory_order_release);

@@ -37,7 +37,7 @@ typedef struct otf2_archive {
     bool is_dead;          /* of another process, which is dead */
     hfi_trace_part part;
     hfi_trace_part next; /* the part of a child that is being forked */
-    uint64_t others; /* number of other processes' events, once everything is written */
+    hfi_others others;   /* known once everything is written */
 } otf2_archive;
 
 static hf_status
@@ -330,7 +330,7 @@ write_summary(otf2_archive *self, const hfi_recording_summary *summary,
 }
 
 static hf_status
-otf2_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_others,
+otf2_close(void *archive, const hfi_recording_summary *summary, hfi_others *ret_others,
            hf_error *reterr) {
     otf2_archive *self = archive;
     otf2_fork_end(self); /* a thread may be forking at this moment */

@@ -23,11 +23,11 @@ typedef struct hfi_experiment_part {
  * part `number` with its summary, unless that is NULL, and all others that have left a
  * file. No other process may do this at the same time. `archive`, unless NULL, is the
  * first part's own and becomes the experiment's; its events are written already, and
- * the caller closes it. `ret_others`, unless NULL: the number of the others' events.
+ * the caller closes it. `ret_others`, unless NULL: what the others have.
  * HF_NOT_FOUND: there is nothing to write. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_experiment_write(const char *directory, uint32_t number,
                                         const hfi_recording_summary *summary,
-                                        OTF2_Archive *archive, uint64_t *ret_others,
+                                        OTF2_Archive *archive, hfi_others *ret_others,
                                         hf_error *reterr);
 
 /* ---- otf2_files.c: the OTF2 library: memory, flushes, errors ---- */

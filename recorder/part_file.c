@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARK UINT64_C(0x0331545241504648) /* "HFPART1", version 3 */
+#define MARK UINT64_C(0x0431545241504648) /* "HFPART1", version 4 */
 
 static void
 put_uint64(FILE *file, uint64_t number) {
@@ -107,6 +107,7 @@ put_summary(const void *contents, FILE *file) {
     put_uint64(file, summary->end_time);
     put_uint64(file, summary->begin_realtime);
     put_uint64(file, summary->end_realtime);
+    put_uint64(file, summary->cpu_ns);
     put_uint64(file, summary->has_rank);
     put_uint64(file, summary->rank);
     put_string(file, summary->process_name);
@@ -324,6 +325,7 @@ read_summary(cursor *at, hfi_recording_summary *summary) {
     summary->end_time = get_uint64(at);
     summary->begin_realtime = get_uint64(at);
     summary->end_realtime = get_uint64(at);
+    summary->cpu_ns = get_uint64(at);
     summary->has_rank = get_below(at, 2);
     summary->rank = get_below(at, UINT32_MAX);
     summary->process_name = strdup(get_text(at));

@@ -294,7 +294,7 @@ write_events(hf_recorder *recorder, hf_error *reterr) {
 
 static hf_status
 close_archive(const hf_recorder *recorder, const hfi_profile *profile, bool is_cut,
-              uint64_t *ret_others, hf_error *reterr) {
+              hfi_others *ret_others, hf_error *reterr) {
     hfi_location_summary *locations =
         calloc(recorder->count ? recorder->count : 1, sizeof *locations);
     if (!locations) {
@@ -318,6 +318,7 @@ close_archive(const hf_recorder *recorder, const hfi_profile *profile, bool is_c
                                      .end_time = recorder->end_time,
                                      .begin_realtime = recorder->begin_realtime,
                                      .end_realtime = recorder->end_realtime,
+                                     .cpu_ns = hfi_clock_process_ns(),
                                      .has_rank = recorder->options.has_rank,
                                      .rank = recorder->options.rank,
                                      .process_name = process,

@@ -103,7 +103,7 @@ typedef struct hfi_recording_totals {
     hfi_event_kinds kinds;
     hfi_call_kinds calls;
     double own_seconds; /* see hfi_location */
-    uint64_t others;    /* events of other processes, in the same archive */
+    hfi_others others;  /* in the same archive */
     uint64_t lost;
     int trouble; /* why they were lost, as errno; 0: for another reason */
     uint64_t rewound;

@@ -194,8 +194,8 @@ archive_free(scorep_archive *self) {
 }
 
 static hf_status
-archive_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_others,
-              hf_error *reterr) {
+archive_close(void *archive, const hfi_recording_summary *summary,
+              hfi_others *ret_others, hf_error *reterr) {
     (void)summary, (void)ret_others;
     is_over = true;
     archive_free(archive);

@@ -223,6 +223,7 @@ write_part(const hfi_log_reader *log, void *archive, uint64_t *ret_events,
         .begin_time = head->begin_time,
         .ticks_per_second = rate,
         .end_time = end_time,
+        .cpu_ns = (uint64_t)(seconds * 1e9), /* no less than it used on one thread */
         .begin_realtime = head->begin_realtime,
         .end_realtime = head->begin_realtime + (uint64_t)(seconds * 1e9),
         .has_rank = head->has_rank != 0,

@@ -11,6 +11,7 @@ class _Result(TypedDict):
     lost: int
     trouble: int
     others: int
+    others_seconds: float
     rewound: int
     flushes: int
     flush_seconds: float

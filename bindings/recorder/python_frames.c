@@ -44,7 +44,9 @@
 #if PY_VERSION_HEX < 0x030C0000
 
 #include "interpreter_frame.h"
+#include "python_lines.h"
 
+#include <opcode.h>
 #include <pthread.h>
 
 /* The stack that code without Python calls may need between two looks at it: the parser
@@ -279,6 +281,21 @@ below_the_loop(const PyThreadState *thread, uintptr_t address) {
     return (uintptr_t)thread->cframe - address;
 }
 
+/* `x[i]`, specialized for a class with a `__getitem__` in Python: the class notes which.
+ * With a hook the interpreter calls that by C code, and without one by itself. */
+ALONE static bool
+is_subscript(const PyThreadState *thread, const _PyInterpreterFrame *frame) {
+    const _PyInterpreterFrame *caller = thread->cframe->current_frame;
+    int opcode = caller ? _Py_OPCODE(*caller->prev_instr) : -1;
+    PyObject *self = frame->f_code->co_argcount == 2 ? frame->localsplus[0] : NULL;
+    if (!self || !PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_HEAPTYPE) ||
+        (opcode != BINARY_SUBSCR && opcode != BINARY_SUBSCR_ADAPTIVE &&
+         opcode != BINARY_SUBSCR_GETITEM))
+        return false;
+    return ((PyHeapTypeObject *)Py_TYPE(self))->_spec_cache.getitem ==
+           (PyObject *)frame->f_func;
+}
+
 /* Without a hook the interpreter enters a Python function that another one calls without
  * a call in C: to make that one is a part of what such an event costs. A generator is
  * resumed by C code always. */
@@ -286,7 +303,8 @@ static inline bool
 is_from_c(const PyThreadState *thread, const _PyInterpreterFrame *frame,
           uintptr_t address) {
     return frame->owner == FRAME_OWNED_BY_THREAD &&
-           below_the_loop(thread, address) != direct_call;
+           below_the_loop(thread, address) != direct_call &&
+           !is_subscript(thread, frame);
 }
 
 /* Events are off, and somebody's hook was over ours when they were switched off; or the
@@ -306,6 +324,20 @@ pass_on(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing,
     return to(thread, frame, throwing);
 }
 
+/* Lines are sampled, too: a function's samples are of the time between its events. */
+RARE static PyObject *
+evaluate_with_lines(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
+    uint32_t generation;
+    bool entered = hfi_lines_enter_frame(frame, &generation);
+    PyObject *result = next(thread, frame, throwing);
+    leave_frame((hfi_owner)frame);
+    if (entered)
+        hfi_lines_leave_frame(frame, generation);
+    if (!result)
+        count_raised();
+    return result;
+}
+
 static PyObject *
 evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     uintptr_t address = (uintptr_t)__builtin_frame_address(0);
@@ -320,6 +352,8 @@ evaluate_frame(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) 
         return next(thread, frame, throwing);
     if (is_from_c(thread, frame, address))
         hfi_count_from_c(hfi_here.location, (hfi_owner)frame);
+    if (hfi_lines.on)
+        return evaluate_with_lines(thread, frame, throwing);
     PyObject *result = next(thread, frame, throwing);
     leave_frame((hfi_owner)frame);
     if (!result)

@@ -10,6 +10,8 @@
  */
 #include "python_lines.h"
 
+#include "interpreter_frame.h"
+
 #include <opcode.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -251,6 +253,36 @@ hfi_lines_find(PyCodeObject *code) {
 }
 
 /* -- begin and end ----------------------------------------------------------------- */
+
+/* -- frames of Python 3.11 --------------------------------------------------------- */
+
+#if PY_VERSION_HEX < 0x030C0000
+
+/* The frame of a generator's function only makes the generator. */
+static bool
+makes_generator(const _PyInterpreterFrame *frame) {
+    const int any = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    return frame->owner == FRAME_OWNED_BY_THREAD && frame->f_code->co_flags & any;
+}
+
+bool
+hfi_lines_enter_frame(_PyInterpreterFrame *frame, uint32_t *ret_generation) {
+    hfi_line_code *code = makes_generator(frame) ? NULL : hfi_lines_find(frame->f_code);
+    hfi_line_stack *stack = code ? hfi_lines_stack() : NULL;
+    if (!stack || hfi_line_is_top(stack, HFI_INSTRUCTION_OF(frame), code))
+        return false;
+    *ret_generation = hfi_lines.generation;
+    (void)hfi_line_push(stack, HFI_INSTRUCTION_OF(frame), code);
+    return true;
+}
+
+void
+hfi_lines_leave_frame(_PyInterpreterFrame *frame, uint32_t generation) {
+    if (generation == hfi_lines.generation)
+        hfi_line_leave(hfi_lines_stack(), HFI_INSTRUCTION_OF(frame));
+}
+
+#endif
 
 hf_status
 hfi_lines_start(const char *path, PyObject *libraries, hf_error *reterr) {

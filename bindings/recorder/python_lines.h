@@ -12,6 +12,15 @@
 
 #include "recorder/line_sampler.h"
 
+struct _PyInterpreterFrame;
+
+/* Where a frame keeps the address of its instruction. */
+#if PY_VERSION_HEX >= 0x030D0000
+#define HFI_INSTRUCTION_OF(frame) (&(frame)->instr_ptr)
+#else
+#define HFI_INSTRUCTION_OF(frame) (&(frame)->prev_instr)
+#endif
+
 typedef struct hfi_lines_state {
     bool on;
     uint32_t generation; /* of the sampling, from 1 */
@@ -25,6 +34,11 @@ hfi_line_code *hfi_lines_find(PyCodeObject *code);
 
 /* This thread's stack; NULL without memory. */
 hfi_line_stack *hfi_lines_stack(void);
+
+/* Python 3.11: put a call of the user's own function on this thread's stack. False if it
+ * is none, or if another hook has put it there. `ret_generation` is for the way back. */
+bool hfi_lines_enter_frame(struct _PyInterpreterFrame *frame, uint32_t *ret_generation);
+void hfi_lines_leave_frame(struct _PyInterpreterFrame *frame, uint32_t generation);
 
 /* Another greenlet of this thread runs from now on; see hfi_location_suspend(). */
 void hfi_lines_switch(uintptr_t from, uintptr_t to);

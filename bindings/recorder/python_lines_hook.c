@@ -5,19 +5,14 @@
  *
  * On 3.11 it is a frame-evaluation hook of its own. If another hook lies over it when
  * it is to go, it stays, passes on what it gets, and goes when it is the outermost one
- * again. From 3.12 on it is a tool of sys.monitoring; libraries' code loses its events
+ * again. If the hook of events lies over it, that one enters and leaves the frames that
+ * it records, so that a function's samples are of the time that its events have:
+ * otherwise the recorder's work between them would be the caller's, which is most of a
+ * short function's time. From 3.12 on it is a tool of sys.monitoring; libraries' code loses its events
  * when it is met first, so that it pays nothing.
  */
 #include "interpreter_frame.h"
 #include "python_lines.h"
-
-#define ANY_GENERATOR (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
-
-#if PY_VERSION_HEX >= 0x030D0000
-#define INSTRUCTION_OF(frame) (&(frame)->instr_ptr)
-#else
-#define INSTRUCTION_OF(frame) (&(frame)->prev_instr)
-#endif
 
 #if PY_VERSION_HEX < 0x030C0000
 
@@ -48,13 +43,6 @@ pass_on(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     return to(thread, frame, throwing);
 }
 
-/* The frame of a generator's function only makes the generator. */
-static bool
-makes_generator(const _PyInterpreterFrame *frame) {
-    return frame->owner == FRAME_OWNED_BY_THREAD &&
-           frame->f_code->co_flags & ANY_GENERATOR;
-}
-
 static PyObject *
 evaluate_sampled(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     if (!hfi_lines.on)
@@ -64,16 +52,13 @@ evaluate_sampled(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing
         return NULL;
     }
     _PyFrameEvalFunction to = below;
-    hfi_line_code *code = makes_generator(frame) ? NULL : hfi_lines_find(frame->f_code);
-    hfi_line_stack *stack = code ? hfi_lines_stack() : NULL;
-    if (!stack)
-        return to(thread, frame, throwing);
-    hfi_frames_keep_call((PyObject *)frame->f_func);
-    uint32_t generation = hfi_lines.generation;
-    (void)hfi_line_push(stack, INSTRUCTION_OF(frame), code);
+    uint32_t generation;
+    bool entered = hfi_lines_enter_frame(frame, &generation);
+    if (entered)
+        hfi_frames_keep_call((PyObject *)frame->f_func);
     PyObject *result = to(thread, frame, throwing);
-    if (generation == hfi_lines.generation)
-        hfi_line_leave(stack, INSTRUCTION_OF(frame));
+    if (entered)
+        hfi_lines_leave_frame(frame, generation);
     return result;
 }
 
@@ -130,7 +115,7 @@ enter_code(PyObject *code) {
     hfi_line_code *found = hfi_lines.on ? hfi_lines_find((PyCodeObject *)code) : NULL;
     hfi_line_stack *stack = found ? hfi_lines_stack() : NULL;
     if (stack)
-        (void)hfi_line_push(stack, INSTRUCTION_OF(current_frame()), found);
+        (void)hfi_line_push(stack, HFI_INSTRUCTION_OF(current_frame()), found);
     return found != NULL;
 }
 
@@ -140,7 +125,7 @@ leave_code(PyObject *code) {
         return false;
     hfi_line_stack *stack = hfi_lines_stack();
     if (stack)
-        hfi_line_leave(stack, INSTRUCTION_OF(current_frame()));
+        hfi_line_leave(stack, HFI_INSTRUCTION_OF(current_frame()));
     return true;
 }
 

@@ -243,10 +243,11 @@ recorder_close(PyObject *module, PyObject *arguments, PyObject *keywords) {
         (unsigned long long)totals.calls.of_c, "bound",
         (unsigned long long)totals.calls.bound);
     return Py_BuildValue(
-        "{sOsNsOsKsNsdsKsKsisKsKsdsKsnsnsO}", "directory", state->directory, "trace",
+        "{sOsNsOsKsNsdsKsdsKsisKsKsdsKsnsnsO}", "directory", state->directory, "trace",
         trace, "profile", state->profile, "events", (unsigned long long)totals.events,
         "kinds", kinds, "own_seconds", totals.own_seconds, "others",
-        (unsigned long long)totals.others, "lost", (unsigned long long)totals.lost,
+        (unsigned long long)totals.others.events, "others_seconds",
+        (double)totals.others.cpu_ns / 1e9, "lost", (unsigned long long)totals.lost,
         "trouble", totals.trouble, "rewound", (unsigned long long)totals.rewound,
         "flushes", (unsigned long long)totals.flushes, "flush_seconds",
         totals.flush_seconds, "collapsed", (unsigned long long)totals.collapsed,

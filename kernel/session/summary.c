@@ -1,8 +1,9 @@
 /* summary.c - the line below a recorded cell: what it cost, at a glance.
  *
  *     1.24 s on 1.0 cores; memory up to 312 MiB (+24 MiB); read 0 B, wrote 12 MiB;
- *     1,011,604 events, recording took 52 ms (4.2 %); in 23 ms (1.2 GiB; binding
- *     variables 20 ms), out 2.0 ms (80 MiB); ran isolated
+ *     1,011,604 events, without 230 ms of other processes, recording took 52 ms
+ *     (4.2 %); in 23 ms (1.2 GiB; binding variables 20 ms), out 2.0 ms (80 MiB); ran
+ *     isolated
  *
  * Nothing is read or measured for the line, so it costs no more than a message. The
  * worker's report has the processor time, memory and I/O of the cell. The recorder has
@@ -34,7 +35,7 @@
 
 #define LEAST_MS  0.001 /* of recording; less isn't shown */
 #define CAUSE_MS  20    /* a way in that took this long has its largest part named */
-#define TERMS_MAX 16    /* the line below has 14 at most */
+#define TERMS_MAX 16    /* the line below has 15 at most */
 
 /* The line, and its terms with their meanings. A meaning is used in HTML and in text,
  * so it has no character that is special in HTML. */
@@ -145,6 +146,26 @@ write_use(cost_line *line, const hfi_map_report *report, const hfi_times *times)
     }
 }
 
+/* Less is what a system's ticks leave open, or what a program takes to begin and end. */
+#define UNRECORDED_S     0.05
+#define UNRECORDED_SHARE 0.05 /* of the cell's processor time */
+
+static void
+write_unrecorded(cost_line *line, const hfi_map_report *report) {
+    double seconds = report->seconds_unrecorded;
+    if (seconds < UNRECORDED_S || seconds < UNRECORDED_SHARE * report->seconds_cpu)
+        return;
+    hfi_textbuf *text = begin_term(line, ", ");
+    hfi_textbuf_format(text, "without ");
+    write_time(text, 1e3 * seconds);
+    hfi_textbuf_format(text, " of other processes");
+    end_term(line,
+             "Processor time of processes that the cell has started and whose calls "
+             "aren't in its trace: programs that can't be recorded or weren't, "
+             "processes that hadn't ended, and what killed ones did after their last "
+             "call.");
+}
+
 static void
 write_events(cost_line *line, const hfi_map_report *report) {
     double lost = (double)report->events_lost;
@@ -168,10 +189,12 @@ write_events(cost_line *line, const hfi_map_report *report) {
                  "Events that found no room, so the trace lacks them. Look at the "
                  "recorder's memory and at the free space of the disk.");
     }
+    write_unrecorded(line, report);
 }
 
+/* Without an event there was nothing to take time. */
 static void
-write_recording(cost_line *line, const hfi_times *times) {
+write_recording(cost_line *line, const hfi_map_report *report, const hfi_times *times) {
     if (times->recorder_ms >= LEAST_MS && times->cpu_ms > 0) {
         hfi_textbuf *text = begin_term(line, ", ");
         hfi_textbuf_format(text, "recording took ");
@@ -183,7 +206,7 @@ write_recording(cost_line *line, const hfi_times *times) {
                        "times the cost of one on this machine. If it is large, the "
                        "functions' times are too long: leave out short functions by a "
                        "filter.");
-    } else if (times->recorder_ms <= 0) {
+    } else if (times->recorder_ms <= 0 && report->events > 0) {
         hfi_textbuf_format(begin_term(line, ", "), "recording not measured");
         end_term(
             line,
@@ -303,7 +326,7 @@ write_line(cost_line *line, const hf_kernel *kernel, const hfi_map_report *repor
              hfi_shell_name(kernel));
     write_use(line, report, &times);
     write_events(line, report);
-    write_recording(line, &times);
+    write_recording(line, report, &times);
     write_hand_over(line, kernel, report, &times);
     write_run_mode(line, kernel);
     write_protection(line, kernel);

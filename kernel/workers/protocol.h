@@ -331,8 +331,9 @@
       MAY(error, str) MAY(reason, str) MAY(seconds, real) MAY(seconds_in, real)        \
       MAY(seconds_run, real) MAY(seconds_out, real) MAY(seconds_trace, real)           \
       MAY(seconds_prepared, real) MAY(seconds_flushed, real) MAY(seconds_cpu, real)    \
-      MAY(seconds_recorder, real) MAY(bytes_mapped, int) MAY(bytes_copied, int)        \
-      MAY(bytes_shared, int) MAY(bytes_prepared, int) MAY(bytes_populated, int)        \
+      MAY(seconds_recorder, real) MAY(seconds_unrecorded, real)                        \
+      MAY(bytes_mapped, int) MAY(bytes_copied, int) MAY(bytes_shared, int)             \
+      MAY(bytes_prepared, int) MAY(bytes_populated, int)                               \
       MAY(bytes_preallocated, int) MAY(bytes_peak, int) MAY(bytes_grown, int)          \
       MAY(bytes_read, int) MAY(bytes_written, int) MAY(copy_faults, int)               \
       MAY(names_bound, int) MAY(names_decoded, int) MAY(names_skipped, int)            \

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import typing
 
 import pytest
@@ -37,6 +38,7 @@ FROM_C = {
     "reduce": "functools.reduce(both, (1, 2, 3))",
     "re.sub": "pattern.sub(one, 'aa')",
     "comparisons": "ordered < 1, ordered == 1",
+    "a missing key": "missing[1], missing[2]",
     "a property, a format": "f'{ordered.value}{ordered}'",
     "initializers": "Made(), Made()",
     "unpacked arguments": "one(*('',)), one(**{'value': ''})",
@@ -47,6 +49,7 @@ FROM_PYTHON = {
     "methods": "ordered.method(), ordered.method()",
     "one in the other": "two()",
     "comprehensions": "[i for i in ()], {i for i in ()}",
+    "a subscript": "ordered[1], ordered[2]",
 }
 COUNTS = """
 import functools, re, sys
@@ -64,12 +67,16 @@ class Ordered:
     @property
     def value(self): return ''
     def method(self): pass
+    def __getitem__(self, i): pass
+class Missing(dict):
+    def __missing__(self, key): pass
 class Made:
     def __init__(self): pass
+missing = Missing()
 ordered, pattern, numbers = Ordered(), re.compile('a'), (n for n in (1, 2))
 def run():
     CODE
-run()
+for _ in range(20): run()  # until the interpreter has specialized it
 _recorder.open(sys.argv[1], tracing=True, profiling=False)
 HOOKS
 run()
@@ -191,9 +198,10 @@ def test_calls_by_c_code_are_a_kind_of_their_own(start, called):
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="they cost the same there")
 @pytest.mark.parametrize("called", [*FROM_C, *FROM_PYTHON])
 def test_calls_by_c_code_beside_c_functions(start, called):
-    """The functions of C have events, too; which those are is another test."""
+    """The functions of C have events, too; which those are is another test. Under this hook C code
+    calls what a subscript does."""
     code = (FROM_C | FROM_PYTHON)[called]
-    from_c = (called in FROM_C) * (1 if called == "a recursion" else 2)
+    from_c = (called in (*FROM_C, "a subscript")) * (1 if called == "a recursion" else 2)
     program = COUNTS.replace("CODE", code).replace("HOOKS", HOOKS[0])
     program = program.replace("profiling=False", "profiling=False, c_calls=True")
     assert start(program).communicate()[0].split()[2] == str(from_c)
@@ -247,15 +255,18 @@ class Invented:
     }
 
 
-def test_a_kind_costs_what_the_others_leave(monkeypatch):
-    """The seconds of a work are those of all its kinds: each is found, in their order, whatever the mixture."""
-
+@pytest.fixture
+def invented(monkeypatch):
     def run(recorder, place, c_calls, probe, work):
         counted = event_cost.Counted(**Invented.works[work])
         return counted, event_cost._sum(counted, Invented.costs)
 
     monkeypatch.setattr(event_cost, "_run", run)
     monkeypatch.setattr(event_cost.EventCost, "_others", lambda *_: {"functions": 50})
+
+
+def test_a_kind_costs_what_the_others_leave(invented):
+    """The seconds of a work are those of all its kinds: each is found, in their order, whatever the mixture."""
     cost = event_cost.EventCost()
     cost.measure(None)
     for kind in event_cost.Counted._fields:
@@ -263,6 +274,51 @@ def test_a_kind_costs_what_the_others_leave(monkeypatch):
             counted = event_cost.Counted(**{"flat": 1000, kind: 1000})
             assert cost.of(counted) == pytest.approx(event_cost._sum(counted, Invented.costs)), kind
     assert cost.of(event_cost.Counted(own_seconds=3)) == 3
+
+
+@pytest.fixture
+def kept(invented, monkeypatch, tmp_path):
+    """The file in which one kernel has kept its costs."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    event_cost.EventCost(kept_as="cost").measure(None)
+    assert not event_cost.EventCost(kept_as="cost of c").known
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+def test_another_kernel_knows_the_costs(kept):
+    cost = event_cost.EventCost(kept_as="cost")
+    assert cost.known and cost.of(event_cost.Counted(flat=3, deep=1)) == 3 * 10 + 40
+
+
+def change(path):
+    measured_with, costs = json.loads(path.read_text())
+    path.write_text(json.dumps([["another boot", *measured_with[1:]], costs]))
+
+
+def link(path):
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        change,
+        link,
+        lambda path: os.utime(path, (0, 0)),
+        lambda path: path.write_text("[[], [1, 2"),
+        lambda path: path.write_text(json.dumps([json.loads(path.read_text())[0], [1, 2]])),
+        lambda path: path.write_text("{}"),
+    ],
+    ids=["another machine", "a link", "old", "cut off", "too few", "another form"],
+)
+def test_a_file_that_does_not_hold_is_passed_over_and_written_anew(kept, spoil):
+    spoil(kept)
+    cost = event_cost.EventCost(kept_as="cost")
+    assert not cost.known
+    cost.measure(None)
+    assert event_cost.EventCost(kept_as="cost").known
 
 
 def test_a_kind_that_this_python_does_not_have_costs_nothing(monkeypatch):

@@ -1,5 +1,6 @@
 """What Python runs, ``python -m holdfast.scorep`` runs: with the same names, paths and arguments."""
 
+import os
 import py_compile
 import subprocess
 import sys
@@ -19,7 +20,7 @@ if __name__ == "__main__":
     spec = __spec__
     print(sys.argv, sys.path[0], globals().get("__file__"), __package__, spec and spec.name)
 """
-KINDS = ["directory", "archive.zip", "app.pyz", "script.py", "script.pyc", "-"]
+KINDS = ["directory", "archive.zip", "app.pyz", "script.py", "script.pyc", "-", "fifo"]
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +39,13 @@ def programs(tmp_path_factory):
                 archive.writestr("__main__.py", PROGRAM)
                 archive.writestr("beside.py", "VALUE = 7\n")
     py_compile.compile(place / "script.py", place / "script.pyc", doraise=True)
+    os.mkfifo(place / "fifo")
     return place
 
 
 def run(place, arguments, kind, **environment):
+    if kind == "fifo":
+        subprocess.Popen(["sh", "-c", "cat script.py > fifo"], cwd=place)
     return subprocess.run(
         [sys.executable, *arguments, kind, "one", "--two"],
         cwd=place,
@@ -72,8 +76,6 @@ def test_it_runs_as_by_python(programs, python_environment, kind):
 
 @pytest.fixture
 def python_environment():
-    import os
-
     kept = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
     return kept | {"HOLDFAST_RECORDER": "builtin"}
 

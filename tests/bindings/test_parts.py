@@ -399,7 +399,7 @@ def test_ticks_of_another_machine_are_corrected(record):
             for place in (32, 40):  # the times of day at the begin and at the end
                 (realtime,) = struct.unpack_from("=Q", part, place)
                 struct.pack_into("=Q", part, place, realtime + 10**11)
-            at = 64
+            at = 72
             for _ in "process", "host":
                 at += 8 + struct.unpack_from("=Q", part, at)[0]
             part[at + 8] ^= 1

@@ -1,4 +1,4 @@
-"""Rank 0 of an MPI program doesn't wait at its end for ranks that aren't recorded.
+"""Ranks of an MPI program don't wait for ranks that aren't recorded, at their begin and end.
 
 The launcher is pretended: what it does is to set variables.
 """
@@ -60,6 +60,21 @@ def test_it_ends_when_it_is_done(start, tmp_path, other):
     assert process.communicate(timeout=120)[1] == "" and process.returncode == 0
     assert beside is None or beside.poll() is None
     assert Trace(tmp_path / "experiment").calls() == ["__main__:<module>", "__main__:work"]
+    assert not (tmp_path / "experiment" / "parts").exists()
+
+
+@pytest.mark.parametrize("other", [["cat"], ["sh", "run.sh", *RECORDED]], ids=["c", "late"])
+def test_rank_0_may_be_another_program(start, tmp_path, other):
+    """Then the next one makes the experiment; a shell may become a recorded one."""
+    (tmp_path / "run.sh").write_text('read line; exec "$@"\n')
+    beside = start(0, other)
+    process = start(1, RECORDED)
+    if other != ["cat"]:
+        assert "waits for the experiment" in process.stderr.readline()
+        assert beside.communicate("go\n", timeout=120)[1] == ""
+    assert process.communicate(timeout=120)[1] == "" and process.returncode == 0
+    calls = Trace(tmp_path / "experiment").calls()
+    assert calls.count("__main__:work") == (1 if other == ["cat"] else 2)
     assert not (tmp_path / "experiment" / "parts").exists()
 
 

@@ -80,7 +80,7 @@ def test_a_trace_that_is_written_later(record):
     [
         ("profiling=True", "pass"),
         ("children=True", "os.waitpid(os.fork() or os._exit(0), 0)"),
-        ("", "for _ in range(500_000): f()"),
+        pytest.param("", "for _ in range(500_000): f()", marks=pytest.mark.long),
         ("", "r.close(later=True); r.open(directory + '2'); r.enable()"),
     ],
     ids=["a profile", "another process", "many events", "one that waits already"],

@@ -1,5 +1,7 @@
 """Lines of functions that are shorter than a look at them: each sample has one."""
 
+import pstats
+
 import pytest
 from trace_reader import AVAILABLE
 
@@ -21,6 +23,11 @@ def run(count):
         power(k)
 run(300_000)
 """
+CALLS = """
+def leaf(): pass
+def calls(): leaf(), leaf(), leaf(), leaf()
+for _ in range(600_000): calls()
+"""
 
 
 def test_samples_of_short_functions_have_lines(record_script, tmp_path):
@@ -37,3 +44,20 @@ def test_samples_of_short_functions_have_lines(record_script, tmp_path):
     power = found["power"]
     assert power.lines[8].samples > 0.25 * power.samples
     assert all(code.samples for code in short)
+
+
+def test_their_share_of_samples_is_that_of_their_events(python, tmp_path):
+    """Both have a function from its enter to its leave; of a short one's time most is the recorder's."""
+    from holdfast.scorep import line_counts
+
+    (tmp_path / "script.py").write_text(CALLS)
+    settings = {"SCOREP_ENABLE_PROFILING": "true", "SCOREP_ENABLE_TRACING": "false"}
+    assert python("-m", "holdfast.scorep", "--lines", "script.py", **settings).returncode == 0
+    profile = pstats.Stats(str(tmp_path / "experiment" / "profile.pstats")).stats
+    by_events = {name.rpartition(":")[2]: times[2] for (_, _, name), times in profile.items()}
+    codes = line_counts.codes(tmp_path / "experiment")
+    by_samples = {code.name: code.samples for code in codes}
+    of_events, of_samples = (
+        own["leaf"] / (own["leaf"] + own["calls"]) for own in (by_events, by_samples)
+    )
+    assert of_samples > 0.5 * of_events  # a third, if the recorder's work is the caller's

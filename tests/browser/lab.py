@@ -183,6 +183,7 @@ class Notebook:
         (server.work / name).write_text(json.dumps(notebook_of(cells)))
         stem = Path(name).stem
         paths = {"lab": f"/lab/workspaces/{stem}/tree/{name}", "notebook": f"/notebooks/{name}"}
+        page.bring_to_front()  # a page behind others is drawn once a second
         if view == "lab" and page.evaluate("window.jupyterapp !== undefined"):
             page.evaluate(OPEN, name)
         else:

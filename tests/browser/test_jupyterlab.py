@@ -24,6 +24,7 @@ def test_cells_of_both_kinds_and_a_restart(opened):
     notebook.shown(1, "instrumented 115")
     notebook.shown(1, "Instrumentation results can be found in")
     notebook.shown(2, "plain again 115")
+    notebook.finished(2)
     assert [notebook.prompt(number) for number in range(3)] == ["[1]:", "[2]:", "[3]:"]
 
     notebook.restart()

@@ -1,5 +1,6 @@
 """An interrupt of a cell that awaits, while something else keeps the event loop from turning."""
 
+import effort
 import pytest
 from waiting import begun
 
@@ -18,7 +19,7 @@ BLOCKS = {
 }
 
 
-@pytest.mark.parametrize("what", BLOCKS)
+@pytest.mark.parametrize("what", effort.core(BLOCKS, ["a task that the cell awaits"]))
 def test_one_interrupt_ends_the_cell(shared_kernel, what):
     """And the notebook's process goes on."""
     kernel = shared_kernel

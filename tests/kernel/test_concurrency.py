@@ -79,7 +79,7 @@ def written_while(kernel, turn):
     return last
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", effort.core(WRITERS, ["thread"]))
 def test_a_writer_beside_clean_cells(kernel, writer):
     begin, end = WRITERS[writer]
     assert kernel.run(BEGIN).status == "ok"

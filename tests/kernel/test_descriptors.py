@@ -1,6 +1,7 @@
 """A cell closes the number of the session's descriptor and opens a file, which gets it: none of the
 notebook's data goes there, and the notebook goes on."""
 
+import effort
 import pytest
 
 HEADS = [f"%%execute_with_scorep --run={run}\n" for run in ("forked", "isolated")]
@@ -33,7 +34,9 @@ def ok(kernel, code):
     return outcome
 
 
-@pytest.mark.parametrize("kind", ["%%execute_with_scorep --run=isolated", "%%isolated"])
+@pytest.mark.parametrize(
+    "kind", effort.core(["%%execute_with_scorep --run=isolated", "%%isolated"], ["%%isolated"])
+)
 def test_a_file_with_the_sessions_number_is_left_alone(kernel, tmp_path, kind):
     path = tmp_path / "mine"
     ok(kernel, STEAL + f"a = np.ones({18 * MIB})")  # 144 MB

@@ -7,6 +7,7 @@ import sys
 import uuid
 from pathlib import Path
 
+import effort
 import pytest
 from processes import state
 from takeup import session_waits
@@ -53,7 +54,10 @@ def collect(*words):
     return subprocess.run([HOLDFAST, "gc", *words], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("what", ["restart", "shutdown", "kill", "kill while a cell runs"])
+ENDS = ["restart", "shutdown", "kill", "kill while a cell runs"]
+
+
+@pytest.mark.parametrize("what", effort.core(ENDS, ["shutdown", "kill while a cell runs"]))
 def test_a_kernel_that_ends_leaves_nothing(start_kernel, what):
     marker = f"HOLDFAST_TEST_MARK={uuid.uuid4().hex}"
     kernel = start_kernel(env=dict([marker.split("=")]))

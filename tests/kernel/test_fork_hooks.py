@@ -3,6 +3,7 @@ run a cell; never there for a fork that sleeps."""
 
 import re
 
+import effort
 import pytest
 
 HOOKS = """
@@ -71,7 +72,9 @@ def test_a_line_of_the_history_that_waits_to_be_written(start_kernel, said):
     assert said() == ""
 
 
-@pytest.mark.parametrize("run", ["in-process", "forked", "isolated"])
+@pytest.mark.parametrize(
+    "run", effort.core(["in-process", "forked", "isolated"], ["in-process", "forked"])
+)
 def test_hooks_of_a_library(start_kernel, said, tmp_path, run):
     (tmp_path / "site-packages").mkdir()
     (tmp_path / "site-packages" / "locking.py").write_text(LIBRARY)

@@ -88,13 +88,16 @@ def test_before_another_is_ready(start):
 
 @pytest.mark.parametrize(
     ("run", "head"),
-    [
-        ("auto", PLAIN),
-        ("in-process", ISOLATED),
-        ("in-process", RECORDED),
-        ("forked", RECORDED),
-        ("isolated", RECORDED),
-    ],
+    effort.core(
+        [
+            ("auto", PLAIN),
+            ("in-process", ISOLATED),
+            ("in-process", RECORDED),
+            ("forked", RECORDED),
+            ("isolated", RECORDED),
+        ],
+        [("auto", PLAIN), ("isolated", RECORDED)],
+    ),
 )
 def test_in_a_cell(start, run, head):
     kernel = start(HOLDFAST_RUN=run)

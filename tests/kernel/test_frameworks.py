@@ -4,6 +4,7 @@ Each kernel runs a cell of the library's own threads in the main worker first, s
 forked worker could hang on.
 """
 
+import pytest
 from needed import needed
 
 INSTRUMENTED = "%%execute_with_scorep\n"
@@ -125,6 +126,7 @@ w = step(w)
 """
 
 
+@pytest.mark.long
 def test_jax(kernel):
     needed("jax")
     check(kernel.run(JAX, timeout=120))

@@ -18,7 +18,7 @@ SEMAPHORES = {
 MAPPED = "\nprint({line.split()[5] for line in open('/proc/self/maps') if '/dev/shm/sem.' in line})"
 
 
-@pytest.mark.parametrize("maker", ["plain", *HEADS])
+@pytest.mark.parametrize("maker", effort.core(["plain", *HEADS], ["plain", "forked"]))
 def test_shared_memory_is_removed_when_the_notebook_ends(start_kernel, maker):
     name = f"holdfast_test_{os.getpid()}_{maker}"
     kernel = start_kernel()
@@ -95,9 +95,10 @@ def test_a_worker_of_joblibs_that_works_is_ended(shared_kernel):
     until(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
-@pytest.mark.parametrize(
-    "work", ["pool.submit(abs, -1).result()", "for _ in range(9): pool.submit(time.sleep, 600)"]
-)
+QUICK, LASTING = "pool.submit(abs, -1).result()", "for _ in range(9): pool.submit(time.sleep, 600)"
+
+
+@pytest.mark.parametrize("work", effort.core([QUICK, LASTING], [QUICK]))
 def test_an_executor_that_a_forked_cell_has_used_goes_on(shared_kernel, work):
     assert shared_kernel.run(EXECUTOR + "\nimport time").status == "ok"
     assert shared_kernel.run(HEADS["forked"] + work).status == "ok"

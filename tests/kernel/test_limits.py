@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 
+import pytest
+
 from holdfast.store import Session
 
 MIB = 1 << 20
@@ -33,6 +35,7 @@ def ok(kernel, code):
     return outcome
 
 
+@pytest.mark.long
 def test_a_kernel_works_with_few_addresses(start_kernel):
     kernel = start_kernel(before=few_addresses)
     limit = "import resource; resource.getrlimit(resource.RLIMIT_AS)[0]"

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import effort
 import pytest
 from waiting import until
 
@@ -150,7 +151,11 @@ IN_CELLS = {
 
 
 @pytest.mark.fresh
-@pytest.mark.parametrize("codes", IN_CELLS.values(), ids=IN_CELLS)
+@pytest.mark.parametrize(
+    "codes",
+    effort.core(IN_CELLS.values(), [IN_CELLS["an array that is made anew"]]),
+    ids=IN_CELLS,
+)
 def test_what_stays_after_cells_is_bounded(kernel, codes):
     """All of it, an older generation and memory for the next cell, too: twice what a cell's process had."""
     peaks = [0]

@@ -1,5 +1,6 @@
 """What a cell used, shown after each cell, where the user wants that."""
 
+import effort
 import pytest
 
 CELL = "%%execute_with_scorep\n"
@@ -10,7 +11,7 @@ def shown(outcome):
     return [m["content"]["data"] for m in outcome.messages if m["msg_type"] == "display_data"]
 
 
-@pytest.mark.parametrize("run_mode", ["isolated", "in-process"])
+@pytest.mark.parametrize("run_mode", effort.core(["isolated", "in-process"], ["in-process"]))
 def test_a_report_follows_each_cell(start_kernel, run_mode):
     kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
     out = kernel.run("%perfmonitor_enable_perfreports --interval 0.05 --text").stream()

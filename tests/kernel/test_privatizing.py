@@ -46,7 +46,7 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", effort.core(WRITERS, ["timer"]))
 def test_no_element_is_lost(kernel, writer):
     begin, end = WRITERS[writer]
     assert kernel.run(BEGIN).status == "ok"

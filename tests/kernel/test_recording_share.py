@@ -39,3 +39,12 @@ def test_its_share_is_one_of_processor_time(shared_in_process_kernel):
     cost = outcome.cost
     assert share == pytest.approx(100 * cost["recorder_ms"] / cost["cpu_ms"], abs=0.06)
     assert cost["cpu_ms"] < 0.9 * cost["run_ms"]
+
+
+def test_without_an_event_there_is_no_share(shared_in_process_kernel):
+    """And it isn't called unknown."""
+    kernel = shared_in_process_kernel
+    kernel.run("%%scorep_python_binding_arguments\n--noinstrumenter")
+    text = kernel.run("%%execute_with_scorep\n1").summaries[-1]["text/plain"]
+    kernel.run("%%scorep_python_binding_arguments\n")
+    assert "; 0 events; in " in text

@@ -506,8 +506,9 @@ def test_after_a_crash_no_fork_is_given_up_before_a_commit(paced_kernel):
     assert "the last commit" not in outcomes[3].content["evalue"]
 
 
-@pytest.mark.parametrize("by", ["environment", "command"])
-@pytest.mark.parametrize("wish", ["always", "never"])
+@pytest.mark.parametrize(
+    ("wish", "by"), effort.in_turn(["always", "never"], ["environment", "command"])
+)
 def test_the_user_says_whether_cells_are_protected(start_kernel, wish, by):
     kernel = start_kernel(env={"HOLDFAST_PROTECT": wish} if by == "environment" else {})
     if by == "command":

@@ -4,6 +4,7 @@ difference."""
 import sys
 from pathlib import Path
 
+import effort
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bindings"))
@@ -54,7 +55,7 @@ BOUND_TO_THEIR_PROCESS = [
 
 
 @pytest.mark.fresh  # a commit has nothing to do where no other test has left anything
-@pytest.mark.parametrize("head", [CELL, "%%isolated --run=auto\n"])
+@pytest.mark.parametrize("head", effort.core([CELL, "%%isolated --run=auto\n"], [CELL]))
 def test_the_cell_has_what_the_notebook_has(kernel, head):
     for make, use, result in BOUND_TO_THEIR_PROCESS:
         ok(kernel, make)

@@ -89,12 +89,12 @@ def test_exports_are_read_back(kernel, tmp_path):
 
 @pytest.mark.fresh
 def test_what_is_wrong_is_one_line(kernel, tmp_path):
-    kernel.run(CELL + "1")
+    kernel.run(CELL[:-1] + " --repeat 2\n1")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "traces.otf2").write_bytes(b"x" * 300)
     (tmp_path / "kept").mkdir()
     for line, said in {
-        "777": f"isn't a recorded cell that ran; those that did: {kernel.before + 1}",
+        "777": f"isn't a recorded cell that ran; those that did: {kernel.before + 1}\n",
         "--view nonsense": "invalid choice: 'nonsense'",
         "--colour": "unrecognized arguments",
         "--range 2:1": "is empty",

@@ -3,6 +3,7 @@
 That each process has them is the subject of the notebooks in tests/oracle.
 """
 
+import effort
 import pytest
 
 ISOLATED = "%%isolated\n"
@@ -123,7 +124,7 @@ def unload_ipython_extension(shell):
 """
 
 
-@pytest.mark.parametrize("run", ["forked", "isolated"])
+@pytest.mark.parametrize("run", effort.core(["forked", "isolated"], ["isolated"]))
 def test_an_extension_sets_its_variables_once(kernel, tmp_path, run):
     """A clean process loads it, too, as the notebook's does if a cell elsewhere has."""
     (tmp_path / "its_extension.py").write_text(EXTENSION)

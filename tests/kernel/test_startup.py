@@ -1,4 +1,4 @@
-"""Startup files and lines of the profile: they run once, and what they make is the notebook's."""
+"""Startup files and lines of the profile: they run once, and what they make is the notebook's, also if they end with an error."""
 
 import pytest
 
@@ -17,6 +17,7 @@ os.environ["FROM_STARTUP"] = "set"
 sys.path.append("/from/startup")
 warnings.simplefilter("ignore", ResourceWarning)
 with open(os.environ["PIDS"], "a") as file: print(os.getpid(), file=file)
+nobody_made_this
 """
 LINES = "c = get_config()\nc.InteractiveShellApp.exec_lines = [{!r}]\n"
 SEEN = (

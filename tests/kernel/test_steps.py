@@ -71,7 +71,7 @@ def refused(kernel, words):
     return outcome.content["evalue"]
 
 
-@pytest.mark.parametrize("head", [RECORDED, "%%isolated\n"])
+@pytest.mark.parametrize("head", effort.core([RECORDED, "%%isolated\n"], [RECORDED]))
 def test_a_cell_that_follows_a_plain_one_at_once_can_be_undone(shared_kernel, head):
     for code in ("x = [1]", head + "x.append(2)"):
         assert shared_kernel.run(code).status == "ok"

@@ -196,8 +196,8 @@ def test_the_first_cell_knows_what_recording_took(in_process_kernel):
     assert "recording took" in summary(outcome)
 
 
-def test_who_waits_knows_what_an_event_costs(isolated_kernel):
-    kernel = isolated_kernel
+def test_who_waits_knows_what_an_event_costs(start_kernel, tmp_path):
+    kernel = start_kernel(env={"HOLDFAST_RUN": "isolated", "TMPDIR": str(tmp_path)})
     kernel.run("def f(): pass")
     for _ in range(20):  # a process that waits for a cell measures it when it has nothing to do
         outcome = kernel.run(CELL + "for _ in range(20000): f()")
@@ -302,7 +302,7 @@ def test_what_ipythons_history_writes_isnt_the_cells(in_process_kernel, tmp_path
 
 
 @pytest.mark.fresh  # after %reset no process can be spawned, in ipykernel neither
-@pytest.mark.parametrize("way", ["fork", "spawn"])
+@pytest.mark.parametrize("way", effort.core(["fork", "spawn"], ["fork"]))
 def test_what_recorders_in_children_write_isnt_the_cells(in_process_kernel, tmp_path, way):
     """A child leaves its events in files when it ends, and its parent counts what it wrote."""
     kernel = in_process_kernel
@@ -333,7 +333,7 @@ def test_a_cell_that_reads_nothing_has_read_nothing(kernel, tmp_path, run):
         assert f"; read {bytes_} B, " in outcome.summaries[0]["text/plain"]
 
 
-@pytest.mark.parametrize("run", ["in-process", "isolated"])
+@pytest.mark.parametrize("run", effort.core(["in-process", "isolated"], ["in-process"]))
 def test_processes_that_live_on_count(shared_kernel, run):
     """joblib's workers outlive a cell, and it hasn't waited for them: the line said "on 0.0 cores"."""
     outcome = shared_kernel.run(

@@ -2,6 +2,7 @@
 
 import pathlib
 
+import effort
 import pytest
 
 HEADS = {run: f"%%execute_with_scorep --run={run}\n" for run in ("forked", "isolated")}
@@ -25,7 +26,7 @@ def test_it_lives_as_long_as_its_variable(shared_kernel, make, run):
     assert not any(place.exists() for place in places)
 
 
-@pytest.mark.parametrize("run", HEADS)
+@pytest.mark.parametrize("run", effort.core(HEADS, ["forked"]))
 def test_it_is_removed_when_the_notebook_ends(start_kernel, run):
     kernel = start_kernel()
     assert kernel.run("import tempfile\nours = tempfile.TemporaryDirectory()").status == "ok"

@@ -4,6 +4,7 @@ import ctypes
 import os
 import resource
 
+import effort
 import pytest
 
 pytestmark = pytest.mark.fresh
@@ -34,7 +35,9 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place", effort.core(PLACES, ["small /dev/shm", "64 open files", "no home"])
+)
 def test_a_notebook_works_in(start_kernel, place):
     before, env = PLACES[place]
     if "shm" in place and os.geteuid() != 0:

@@ -258,6 +258,7 @@ def dump(value):
 
 
 @pytest.mark.fresh
+@pytest.mark.long
 def test_same_outputs_as_ipykernel(kernel, expected):
     got = run_all(kernel.client)
     differences = []

@@ -1,8 +1,13 @@
 /* test_event_log.c - events are read as they were put, whatever the time between them,
  * and clocks have a rate.
  */
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "support/check.h"
 #include "recorder/event_log.h"
+#include "recorder/log_file.h"
 
 static hfi_event_log event_log;
 static hfi_event_reader reader;
@@ -100,12 +105,42 @@ test_rates(void) {
     CHECK(hfi_clock_rate(begin, (hfi_instant){UINT64_MAX, 1001}) == 1000000000u);
 }
 
+/* To get it takes longer than to write thousands of events; who extends the log measures
+ * that. */
+static void
+test_an_event_waits_for_no_page(void) {
+    char path[] = "/tmp/hf-log-XXXXXX";
+    hfi_definitions *definitions;
+    hfi_log_head head = {0};
+    hfi_log_file *file;
+    struct rusage before, after;
+    CHECK(mkdtemp(path) && chdir(path) == 0);
+    CHECK(hfi_definitions_create(&definitions) == HF_OK);
+    CHECK(hfi_log_file_create("log-0", &head, 0, definitions, &file, NULL) == HF_OK);
+    CHECK(hfi_event_log_init(&event_log, 1 << 20, file, 0) == HF_OK);
+    do {
+        uint64_t *first_of_part = event_log.end;
+        while ((uintptr_t)first_of_part % 4096 != 0)
+            first_of_part++;
+        CHECK(hfi_event_log_extend(&event_log) == HF_OK);
+        CHECK(getrusage(RUSAGE_SELF, &before) == 0);
+        *(volatile uint64_t *)first_of_part = 0;
+        CHECK(getrusage(RUSAGE_SELF, &after) == 0);
+        CHECK(after.ru_minflt + after.ru_majflt == before.ru_minflt + before.ru_majflt);
+    } while (event_log.end < event_log.words + (1 << 20) / 16);
+    hfi_event_log_fini(&event_log);
+    hfi_log_file_close(file);
+    hfi_definitions_close(definitions);
+    CHECK(unlink("log-0") == 0 && rmdir(path) == 0);
+}
+
 int
 main(void) {
     test_enter_and_leave();
     test_distant_times();
     test_parameters_and_marks();
     test_the_last_event_fits();
+    test_an_event_waits_for_no_page();
     test_rates();
     return 0;
 }

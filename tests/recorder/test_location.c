@@ -78,7 +78,7 @@ fake_log_path(void *archive, char **ret_path) {
 }
 
 static hf_status
-fake_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_others,
+fake_close(void *archive, const hfi_recording_summary *summary, hfi_others *ret_others,
            hf_error *reterr) {
     (void)archive, (void)ret_others, (void)reterr;
     CHECK(!summary || summary->location_count == 1);

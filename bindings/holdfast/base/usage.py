@@ -240,7 +240,8 @@ class Usage:
     def end(
         self, span: t.Mapping[str, Frame], own_seconds: float, experiment: str = ""
     ) -> reports.Usage:
-        """Read the counters after the cell's code: the report's part.
+        """Read the counters after the cell's code: the report's part. Which of the processes below it
+        were recorded isn't known here: all of their time is called unrecorded.
 
         Parameters
         ----------
@@ -253,7 +254,10 @@ class Usage:
         """
         # One may have gone out of sight, since its parent has ended.
         of_children = max(0, _of_children() - self._children)
-        found: reports.Usage = {"seconds_cpu": own_seconds + of_children}
+        found: reports.Usage = {
+            "seconds_cpu": own_seconds + of_children,
+            "seconds_unrecorded": of_children,
+        }
         begin, end = (span.get(edge, {}) for edge in ("begin", "end"))
         if "memory" in begin and "memory" in end:
             found["bytes_peak"] = max(end["peak"], begin["memory"])

@@ -8,8 +8,10 @@ the program ends, and we exit with its exit status.
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import pkgutil
+import stat
 import sys
 import types
 import typing
@@ -75,18 +77,18 @@ def _load(options: Options):
         options.text = sys.stdin.buffer.read()
         code = compile(options.text, "<stdin>", "exec", dont_inherit=True)
         return code, {"__file__": "<stdin>"}, "-", ""
-    importer = pkgutil.get_importer(os.path.abspath(path))
+    is_file = os.path.isfile(path) or os.path.isdir(path)
+    importer = pkgutil.get_importer(os.path.abspath(path)) if is_file else None  # else a pipe
     if importer is not None:
         return _load_archive(path, importer)
     try:
         with open(path, "rb") as file:
-            compiled = pkgutil.read_code(file) if path.endswith(".pyc") else None
-            file.seek(0)
             source = file.read()
     except OSError as error:
         raise UsageError(f"can't read {path}: {error.strerror}") from None
+    compiled = pkgutil.read_code(io.BytesIO(source)) if path.endswith(".pyc") else None
     names = {"__file__": os.path.abspath(path)}
-    directory = os.path.dirname(os.path.realpath(path))
+    directory = os.path.dirname(os.path.realpath(path) if is_file else os.path.abspath(path))
     if path.endswith(".pyc"):
         if compiled is None:
             raise UsageError(f"{path} was compiled by another version of Python")
@@ -209,6 +211,8 @@ def _choose_recorder(options: Options) -> None:
         sys.stdout.flush()
         if options.text is not None:
             _type_again(options.text)
+        elif options.kind == "script" and stat.S_ISFIFO(os.stat(options.program).st_mode):
+            raise RuntimeError("Score-P starts it anew, and what was in a pipe can't be read again")
         os.execv(sys.executable, sys.orig_argv)
     _say(options, "recorded by Score-P: " + " ".join(loading.options()))
 
@@ -233,14 +237,14 @@ def _finish(scorep, options: Options, directory: str, pid: int, named: bool) -> 
     from holdfast.scorep import messages, ranks
 
     rank = _rank(options)
-    if rank and rank.number == 0 and os.getpid() == pid and scorep.is_open():
+    if rank and ranks.has_made() and os.getpid() == pid and scorep.is_open():
         ranks.wait_for_others(directory, rank)
     if options.lines:
         _end_lines()
     result = scorep.close_at_end()
     if result is None or os.getpid() != pid:
         return  # it failed, or the program closed it, or this is a child: then the parent reports
-    if options.verbose or not (named or (rank and rank.number)):
+    if options.verbose or not (named or (rank and not ranks.has_made())):
         messages.warn(_summary(result, directory))
     if result["flushes"]:
         _say(

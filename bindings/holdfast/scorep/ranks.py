@@ -1,11 +1,12 @@
 """Lets the processes of an MPI program record into one experiment.
 
-Each process finds its rank and the number of ranks in environment variables of the launcher. Rank 0 makes the
-experiment directory, as a single process does, and puts a file there that names the launch. The others wait for
-that file. Nothing is sent by MPI, which needn't even be initialized.
+Each process finds its rank and the number of ranks in environment variables of the launcher. The lowest rank that
+is recorded makes the experiment directory, as a single process does, and puts a file there that names the launch.
+The others wait for that file. This is rank 0, unless another program runs as it: then a higher one has seen that
+for a while. Nothing is sent by MPI, which needn't even be initialized.
 
-At its end rank 0 waits until all recorded ranks have begun, since the last one to end removes the file. If MPI has
-been initialized, they have: a rank reports its begin before its program runs. Otherwise rank 0 looks at the
+At its end that rank waits until all recorded ranks have begun, since the last one to end removes the file. If MPI has
+been initialized, they have: a rank reports its begin before its program runs. Otherwise it looks at the
 processes of the launch.
 """
 
@@ -30,6 +31,10 @@ _NAMES = (
 _LAUNCHES = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
 _LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 _PATIENCE_S = 60.0
+_LOOK_S = 0.1  # between two looks at other processes, which takes milliseconds
+_LOOKS = 10  # at lower ranks: each runs another program, which isn't about to become ours
+
+_makes = False  # this process has made the experiment
 
 
 class Rank(t.NamedTuple):
@@ -167,20 +172,52 @@ def open_together(rank: Rank, open_one: t.Callable[..., str]) -> str:
     Raises
     ------
     RuntimeError
-        Rank 0 has made no experiment within a minute.
+        No lower rank has made an experiment within a minute.
     OSError
         `open_one` can't open it.
     """
+    global _makes
     directory = os.path.abspath(environ_directory() or rank.directory)
-    if rank.number and not wait_for(directory, [0], rank):
-        raise RuntimeError(f"rank 0 has made no experiment in {directory}")
-    experiment = open_one(directory, joins=rank.number > 0, rank=rank.number)
+    _makes = _is_to_make(directory, rank)
+    experiment = open_one(directory, joins=not _makes, rank=rank.number)
     announce(experiment, rank)
     return experiment
 
 
+def _is_to_make(directory: str, rank: Rank) -> bool:
+    """Wait until a lower rank has made the experiment, or it is known that none will."""
+    begin = time.monotonic()
+    lower, looks, said = range(rank.number), 0, False
+    look = begin + 5 * _LOOK_S  # as a rule it is there before
+    while True:
+        if any(_is_there(directory, n, rank.launch) for n in range(rank.size) if n != rank.number):
+            return False
+        if not lower or looks >= _LOOKS:
+            return True
+        now = time.monotonic()
+        if now > begin + _PATIENCE_S:
+            raise RuntimeError(f"rank 0 has made no experiment in {directory}")
+        if now > begin + 2 and not said:
+            warn("waits for the experiment, which rank 0 makes, or the lowest that is recorded")
+            said = True
+        if now > look and _is_on_one_machine(rank):
+            looks, look = looks + 1 if _run_others(lower) else 0, now + _LOOK_S
+        time.sleep(0.005)
+
+
+def has_made() -> bool:
+    """Tell whether this process has made the experiment that the ranks share.
+
+    Returns
+    -------
+    bool
+        False in the other ranks.
+    """
+    return _makes
+
+
 def wait_for_others(directory: str, rank: Rank) -> None:
-    """Wait, as rank 0, until all ranks that record have begun.
+    """Wait, as the rank that made the experiment, until all ranks that record have begun.
 
     If one is waited for that may be on another machine, a message says so.
 
@@ -218,20 +255,35 @@ def _is_on_one_machine(rank: Rank) -> bool:
 def _may_begin(numbers: t.Iterable[int]) -> bool:
     """Whether a process of these ranks is about to record: it says so, or it is a shell that runs a
     script."""
-    wanted = {f"{name}={number}".encode() for name, _ in _NAMES for number in numbers}
+    return any(may_record for _, _, may_record in _processes(numbers))
+
+
+def _run_others(numbers: t.Collection[int]) -> bool:
+    """Whether the launcher has started a program for each of these ranks, and none is about to
+    record. A process of another launch has none of our ancestors as its parent."""
+    found = list(_processes(numbers))
+    starters = {*_ancestors()}
+    started = {number for number, parent, _ in found if parent in starters}
+    return started.issuperset(numbers) and not any(may_record for _, _, may_record in found)
+
+
+def _processes(numbers: t.Iterable[int]) -> t.Iterator[tuple[int, int, bool]]:
+    """The processes of these ranks: each one's rank and parent, and whether it may be about to record."""
+    wanted = {f"{name}={number}".encode(): number for number in numbers for name, _ in _NAMES}
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
-                if wanted.isdisjoint(file.read().split(b"\0")):
-                    continue
+                named = wanted.keys() & set(file.read().split(b"\0"))
+            if not named:
+                continue
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 words = file.read()
             is_shell = os.path.basename(os.readlink(f"/proc/{pid}/exe")).endswith("sh")
         except OSError:
             continue
-        if is_shell or (b"holdfast.scorep" in words and b"--mp" in words):
-            return True
-    return False
+        fields = _fields(int(pid))
+        may_record = is_shell or (b"holdfast.scorep" in words and b"--mp" in words)
+        yield wanted[named.pop()], int(fields[1]) if fields else 0, may_record
 
 
 def environ_directory() -> str:
@@ -243,29 +295,3 @@ def environ_directory() -> str:
         The variable ``SCOREP_EXPERIMENT_DIRECTORY``, or "".
     """
     return os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
-
-
-def wait_for(directory: str, numbers: t.Iterable[int], rank: Rank) -> bool:
-    """Wait until ranks record in a directory.
-
-    Parameters
-    ----------
-    directory : str
-        The experiment directory.
-    numbers : iterable of int
-        The ranks.
-    rank : Rank
-        This process.
-
-    Returns
-    -------
-    bool
-        False if one of them is missing after a minute.
-    """
-    end = time.monotonic() + _PATIENCE_S
-    for number in numbers:
-        while not _is_there(directory, number, rank.launch):
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.005)
-    return True

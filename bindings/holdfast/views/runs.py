@@ -289,7 +289,8 @@ def _position(runs: list[Run], which: Which) -> int:
         )
     places = [i for i, run in enumerate(runs) if which is None or str(run["number"]) == str(which)]
     if not places:
-        numbers = ", ".join(str(run["number"]) for run in runs[-12:])
+        ran = dict.fromkeys(str(run["number"]) for run in runs)  # --repeat has several of one
+        numbers = ", ".join([*ran][-12:])
         raise ViewError(f"In[{which}] isn't a recorded cell that ran; those that did: {numbers}")
     at = places[-1]
     if not runs[at]["trace"]:

@@ -14,34 +14,45 @@ import types
 import typing as t
 
 from holdfast.carry import trial
-from holdfast.errors import QuarantinedError
+from holdfast.errors import NotCarriedError, QuarantinedError, of_last_error, with_reason
 
 from . import notices
 
 if t.TYPE_CHECKING:
     from holdfast._store import _Bound
 
+    from .skipped import Skipped
+
 _DELETES = frozenset(("DELETE_NAME", "DELETE_GLOBAL"))
 _USES = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
 
 
 class Absent:
-    """Values of the store that could not be loaded here.
+    """Values of the store that could not be loaded here, and what else isn't in this process.
 
     Parameters
     ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        Whose namespace it is missing from.
+    worker : holdfast.worker.requests.Worker
+        With the shell whose namespace it is missing from.
 
     Attributes
     ----------
     reasons : dict of str to str
         By the variable.
+    not_carried : dict of str to str
+        Those that stayed in the main worker, and why.
+    skipped : Skipped, optional
+        The names that this process wasn't given, since its cell doesn't seem to need them.
+    has_errors_elsewhere : bool
+        Whether the notebook may have met its last error in another process.
     """
 
-    def __init__(self, shell: t.Any):
-        self._shell = shell
+    def __init__(self, worker: t.Any):
+        self._worker, self._shell = worker, worker.shell
         self.reasons: dict[str, str] = {}
+        self.not_carried: dict[str, str] = {}
+        self.skipped: Skipped | None = None
+        self.has_errors_elsewhere = False
 
     def note(self, absent: t.Mapping[str, str]) -> dict[str, str]:
         """The values that a binding could not load; those of them that are variables."""
@@ -52,13 +63,24 @@ class Absent:
         return found
 
     def explain(self, error: BaseException) -> BaseException:
-        """A NameError for one of them, with the reason; others as they are."""
+        """An error of what isn't here, with the reason; others as they are."""
+        found = with_reason(error, self._worker.lost)
+        if found is error and self._is_about(error, self.reasons):
+            name = t.cast(NameError, error).name
+            found = QuarantinedError(name, self.reasons[name])
+        if self.has_errors_elsewhere:
+            found = of_last_error(found)
+        if self._is_about(found, self.not_carried):
+            name = t.cast(NameError, found).name
+            found = NotCarriedError(name, self.not_carried[name])
+        elif self.skipped is not None:
+            found = self.skipped.explain(found)
+        return found if found is error else found.with_traceback(error.__traceback__)
+
+    def _is_about(self, error: BaseException, names: t.Container[str]) -> bool:
+        """Whether it is a plain NameError of one of them."""
         name = getattr(error, "name", None)
-        if type(error) is not NameError or name not in self.reasons:
-            return error
-        if name in self._shell.user_ns:
-            return error
-        return QuarantinedError(name, self.reasons[name]).with_traceback(error.__traceback__)
+        return type(error) is NameError and name in names and name not in self._shell.user_ns
 
     @contextlib.contextmanager
     def deletable(self, code: str, names: t.Any, lost: dict[str, str]) -> t.Iterator[None]:

@@ -23,9 +23,9 @@ from IPython.core.history import HistoryAccessor
 
 from holdfast.carry import handles
 
-from .cell import Cell
 from .control import Frame
 from .debug.debugger import Debugger
+from .ipython.application import CELL_CONFIG
 from .requests import Worker, _message
 from .settings import state
 
@@ -46,7 +46,7 @@ class _Unbound:
 class Assistant(Worker):
     """Answers from the last commit."""
 
-    config = Cell.config  # no session of its own in the history
+    config = CELL_CONFIG  # no session of its own in the history
 
     def prepare(self) -> None:
         self.debugger = Debugger(self.channel)
@@ -63,7 +63,7 @@ class Assistant(Worker):
         try:
             content = await self.debugger.process(frame["header"], _message(frame)["content"])
         except Exception as error:
-            self._unreadable(frame, error)()
+            self.channel.send("reply", **self._unreadable(frame, error))
             return
         if content is None:
             self.channel.send("reply", id=frame["id"], main=True)

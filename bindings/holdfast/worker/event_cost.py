@@ -3,8 +3,8 @@
 A process that waits for a cell runs small works with and without a recording, each with one kind of call
 more than those before it: what it takes beyond the known kinds is what this kind costs. So no
 kind needs a rule of its own: the recorder counts how many there were, in a work and in a cell. Then all
-forks of the fork server know it. One measurement is enough. If no process had time before the first recorded
-cell ends, that cell's process measures then. A recording of C functions uses another hook, and has
+forks of the fork server know it. One measurement is enough: it is kept for a day in a file, which the user's
+other kernels read. If nobody has measured before the first recorded cell ends, that cell's process does. A recording of C functions uses another hook, and has
 costs of its own, which are measured at the end of the first such cell. Under Score-P nothing is
 measured, since a process records only once there.
 
@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import mmap
 import os
 import shutil
 import struct
+import sys
 import tempfile
 import time
 import types
@@ -35,6 +37,7 @@ _CALLS = 1500  # a multiple of all depths
 _TURNS = 5  # with and without a recording
 _LOOKS = 5  # at each work, at different times
 _SCRATCH = "holdfast-event-cost-"  # how the names of the directories begin
+_KEPT_SECONDS = 86_400
 
 
 # Neither a file of this package's nor called by one: those are never recorded.
@@ -189,14 +192,44 @@ class EventCost:
     that.
     """
 
-    def __init__(self, c_calls: bool = False) -> None:
+    def __init__(self, c_calls: bool = False, kept_as: str = "") -> None:
         self._c_calls = c_calls
+        self._kept_as = kept_as  # the end of the file's name
         self._shared = mmap.mmap(-1, _COSTS.size)
 
     @property
     def known(self) -> bool:
         """Whether somebody has measured it."""
-        return _COSTS.unpack_from(self._shared)[0] > 0
+        return self._is_set() or self._read()
+
+    def _is_set(self) -> bool:
+        return bool(_COSTS.unpack_from(self._shared)[0] > 0)
+
+    def _path(self) -> str:
+        return os.path.join(tempfile.gettempdir(), f"holdfast-{os.getuid()}-{self._kept_as}.json")
+
+    def _read(self) -> bool:
+        """Take what another kernel of this user has measured. A file that isn't what `_keep` writes is
+        passed over."""
+        if not self._kept_as:
+            return False
+        with contextlib.suppress(OSError, ValueError, TypeError, LookupError, struct.error):
+            with open(os.open(self._path(), os.O_RDONLY | os.O_NOFOLLOW)) as file:
+                found = os.fstat(file.fileno())
+                kept = json.load(file)
+            is_new = 0 <= time.time() - found.st_mtime < _KEPT_SECONDS
+            if found.st_uid == os.getuid() and is_new and kept[0] == _measured_with():
+                _COSTS.pack_into(self._shared, 0, *kept[1])
+        return self._is_set()
+
+    def _keep(self) -> None:
+        if not self._kept_as:
+            return
+        with contextlib.suppress(OSError):
+            made, path = tempfile.mkstemp(prefix="holdfast-")
+            with open(made, "w") as file:
+                json.dump([_measured_with(), _COSTS.unpack_from(self._shared)], file)
+            os.replace(path, self._path())
 
     def of(self, counted: Counted) -> float:
         """Seconds that all this took."""
@@ -223,6 +256,7 @@ class EventCost:
             os.environ.update(settings)
         if costs.flat > 0:
             _COSTS.pack_into(self._shared, 0, *costs)
+            self._keep()
 
     def _others(
         self, recorder: t.Any, directory: str, probe: dict[str, t.Any], costs: Counted
@@ -238,6 +272,16 @@ class EventCost:
             recorder.close()
         each = (met - known) / _FUNCTIONS - 2 * costs.flat
         return {"functions": max(each, 0.0), "line_calls": max(line_calls, 0.0)}
+
+
+def _measured_with() -> list[t.Any]:
+    """What the costs depend on: the machine since its start, the interpreter, the recorder, this file."""
+    from holdfast import _recorder
+
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        boot = file.read().strip()
+    stamps = [os.stat(one).st_mtime_ns for one in (_recorder.__file__, __file__)]
+    return [boot, sys.version, sys.executable, *stamps]
 
 
 def _sum(counted: Counted, costs: Counted) -> float:
@@ -360,5 +404,5 @@ def _measurement_settings() -> list[str]:
     return [name for name in os.environ if name.startswith("SCOREP_")]
 
 
-event_cost = EventCost()
-c_event_cost = EventCost(c_calls=True)
+event_cost = EventCost(kept_as="event-cost")
+c_event_cost = EventCost(c_calls=True, kept_as="event-cost-c")

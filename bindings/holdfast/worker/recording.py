@@ -66,11 +66,12 @@ class Recording:
         self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it
         self._is_automatic = False  # nobody named it
-        self._waits = False  # its trace, which is to be written after the reply
+        self.waits = False  # the trace of the last one, for `finish`
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._cost = event_cost  # of the last recording, as the next two
         self._counted = Counted()
+        self._seconds_of_others = 0.0
         self._lines = (0, 0.0)  # calls that the sampler of lines noticed, and its own seconds
 
     def prepare(self) -> None:
@@ -124,6 +125,14 @@ class Recording:
                 raise
             notices.say(f"the cell isn't recorded: {error}")
 
+    def begin(self, arguments: t.Sequence[str]) -> ErrorContent | None:
+        """As `open`; the content of the reply of a cell that doesn't run, since that is impossible."""
+        try:
+            self.open(arguments)
+        except (OSError, RuntimeError) as error:
+            return _refuse(self._shell, error)
+        return None
+
     def _open(self, arguments: t.Sequence[str]) -> None:
         given, instrumentation = _parse(arguments)
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
@@ -174,14 +183,10 @@ class Recording:
         except (OSError, RuntimeError, MemoryError) as error:
             notices.say(f"the sources of the lines in {self._experiment} are missing: {error}")
 
-    async def run(
-        self,
-        cell: t.Awaitable[Frame],
-        report: Report,
-        after_reply: list[t.Callable[[], None]] | None = None,
-    ) -> Frame:
-        """Wait for the cell and close; its reply with the trace. Begins the report's `out`. If a list
-        is given and the trace can wait, the function that writes it is put there.
+    @contextlib.contextmanager
+    def around(self, report: Report, reply: Frame, later: bool) -> t.Iterator[None]:
+        """While this is entered, the cell runs; then the recording is closed, and the reply gets the trace.
+        Begins the report's `out`. With `later`, a trace that can wait does (`waits`).
 
         The cell's wall time is that of its code, as the monitor and the trace have it. What IPython does
         before the code is hand-over: it is what remains of the whole (kernel/session/request.c). What it
@@ -189,17 +194,17 @@ class Recording:
         """
         usage = Usage()
         usage.begin()
-        self._shell.prepares = usage.begin  # once more, when IPython has got as far as the code
+        self._shell.usage = usage  # it begins once more, when IPython has got as far as the code
         try:
-            reply = await cell
+            yield
         finally:
-            self._shell.prepares = _nothing
+            self._shell.usage = None
             ran, own_seconds, ended_ns = _of_code(self._shell.span)
             report |= usage.end(self._shell.span, own_seconds, self._experiment)
             after = (time.monotonic_ns() - ended_ns) / 1e9
-            counts, closing = self.close(later=after_reply is not None)
-            if self._waits and after_reply is not None:
-                after_reply.append(self.finish)
+            counts, closing = self.close(later)
+        recorded = self._seconds_of_others
+        report["seconds_unrecorded"] = max(0.0, report["seconds_unrecorded"] - recorded)
         report["seconds_run"] = ran
         report["seconds_out"] = after + closing
         report["seconds_trace"] = closing
@@ -212,7 +217,6 @@ class Recording:
             reply["trace"], self._shown = self._shown, ""
             reply["automatic"] = self._is_automatic
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
-        return reply
 
     def _measure_now(self) -> float:
         """If no waiting process has found out what an event costs: do it, once for all of them; the
@@ -235,19 +239,19 @@ class Recording:
         be written later and can, `finish` does that."""
         started = time.perf_counter()
         counts: Counts = {"events": 0}
-        self._counted, self._lines = Counted(), (0, 0.0)
+        self._counted, self._seconds_of_others, self._lines = Counted(), 0.0, (0, 0.0)
         if self._shell.recorder is not None:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
             try:
                 result = self._recorder.close(later=later)
-                self._waits = result is not None and result["waits"]
+                self.waits = result is not None and result["waits"]
                 loading.end_alone()
             except (OSError, RuntimeError, MemoryError) as error:
                 self._say_unwritten(error)
             else:
                 counts |= self._judge(result)
-        if not self._waits:
+        if not self.waits:
             ending.unguard()  # not before: SIGTERM waits until all is written
         return counts, time.perf_counter() - started
 
@@ -259,7 +263,7 @@ class Recording:
         except (OSError, RuntimeError, MemoryError) as error:
             self._say_unwritten(error)
         finally:
-            self._waits = False
+            self.waits = False
             ending.unguard()
 
     def _end(self) -> None:
@@ -282,6 +286,7 @@ class Recording:
         if result["lost"]:
             notices.say(ending.missing(result))
         self._counted = Counted.of(result)
+        self._seconds_of_others = result["others_seconds"]
         return {
             "events": result["events"],
             "events_others": result["others"],
@@ -290,10 +295,6 @@ class Recording:
             "flushes": result["flushes"],
             "seconds_flushed": result["flush_seconds"],
         }
-
-
-def _nothing() -> None:
-    """What a cell that isn't recorded needs before its code."""
 
 
 def _of_code(span: t.Mapping[str, t.Mapping[str, int]]) -> tuple[float, float, int]:
@@ -306,7 +307,7 @@ def _of_code(span: t.Mapping[str, t.Mapping[str, int]]) -> tuple[float, float, i
     return wall / 1e9, own / 1e9, end["time_ns"]
 
 
-def refuse(shell: t.Any, error: Exception) -> ErrorContent:
+def _refuse(shell: t.Any, error: Exception) -> ErrorContent:
     """The content of the reply of a cell that did not run, since it could not be recorded."""
     advice = _DIRECTORY_ADVICE if isinstance(error, OSError) else _ADVICE
     is_gone = isinstance(error, FileNotFoundError) and not working_directory()

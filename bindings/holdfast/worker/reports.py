@@ -26,6 +26,7 @@ class Usage(t.TypedDict, total=False):
     """The part of a report that says what the cell took of its machine."""
 
     seconds_cpu: float
+    seconds_unrecorded: float  # the part of it by processes below this one that aren't in the trace
     bytes_peak: int
     bytes_grown: int
     bytes_read: int

@@ -15,19 +15,14 @@ import asyncio
 import collections
 import contextlib
 import contextvars
-import functools
 import json
 import os
 import sys
 import traceback
 import typing as t
 
-from jupyter_client.jsonutil import json_default
-
+from holdfast import _store
 from holdfast.base import usage
-from holdfast.base.after_import import watch_imports
-from holdfast.carry.patches import Patches
-from holdfast.errors import with_reason
 from holdfast.worker import arrays
 
 from .absent import Absent
@@ -36,15 +31,10 @@ from .debug import debuggee
 from .health import Health
 from .interrupt import Interrupts
 from .ipython import application, results
-from .ipython.shell import interrupted
+from .ipython.session import ReplySlot
 from .parents import Parents
-from .process import leave
-from .settings import baseline, dispatchers, slots
-from .settings.plain_settings import plain_settings
-from .settings.attributes import is_own
-from .settings.library_state import library_state
-from .settings.own_code import own_code
-from .settings.function_results import function_results
+from .process import end_own_trackers, leave
+from .settings import baseline
 from .spare_memory import SpareMemory
 from .subshells import SubshellThread
 
@@ -66,6 +56,7 @@ class Worker:
     names: t.Any = None  # holdfast._store.Names, where there is a session
     absent: Absent
     shell: t.Any  # ZMQInteractiveShell
+    way: t.Any = None  # Way: how it runs a cell, if it does
 
     def __init__(self, channel: Channel, session: t.Any, first: Frame | None = None):
         self.channel = channel
@@ -81,9 +72,8 @@ class Worker:
         self._waiting: collections.deque[Frame] = collections.deque()
         self._serving = False
         self._finished = False
-        self._running_async = False
-        # What is done when the reply of the request that runs is out, before the next frame is read.
-        self.after_reply: list[t.Callable[[], None]] = []
+        self.running_async = False
+        self.requested = False  # a request of Jupyter's is being served
 
     # ---- life
 
@@ -96,11 +86,10 @@ class Worker:
         self.kernel = self.app.kernel
         self.shell = self.app.shell
         self.shell.channel = self.channel
-        self.shell.rewrite_exception = self.rewrite_exception
-        self.shell.begin_code = self.interrupts.begin_code
-        self._note_state()
+        self.shell.interrupts, self.shell.spare = self.interrupts, self._spare
+        self.absent = self.shell.absent = Absent(self)
+        baseline.follow(self.shell, self.app.ahead, self.runs_exit_handlers)
         self.begin_notebook()
-        self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
         self.shell.health = Health((self.channel.fileno(), waits))
         loop.call_soon(self._begin)
@@ -112,36 +101,6 @@ class Worker:
 
     def begin_notebook(self) -> None:
         """What comes before the first cell, in the notebook's own process."""
-
-    def _note_state(self) -> None:
-        """Note the state of this process before the notebook's code runs in it; for modules, once
-        they are imported."""
-        shell = self.shell
-        shell.own_hidden = frozenset(shell.user_ns_hidden)
-        known = baseline.begin(shell, self.app.ahead)
-        differences = known.differences
-        own = known.slots | slots.own_slots(shell, self.runs_exit_handlers)
-        own["what own modules have computed"] = differences.slot()
-        shell.patches = Patches(shell.user_ns, own, differences)
-        shell.patches.watch(slots.WATCHED)
-        library_state.follow(shell.patches)
-
-        def imported(module: t.Any) -> None:
-            if plain_settings.awaits(module.__name__):
-                plain_settings.imported(module.__name__, shell)
-            library_state.imported(module.__name__)
-            if is_own(module.__spec__):
-                own_code.imported(module)
-                differences.imported(module)
-                function_results.imported(module)
-                dispatchers.of_own_modules.meet(module.__name__, dispatchers.in_own_module(module))
-
-        def is_wanted(spec: t.Any) -> bool:
-            name = spec.name
-            own_code.prepare(spec)
-            return library_state.awaits(name) or plain_settings.awaits(name) or is_own(spec)
-
-        watch_imports(is_wanted, imported)
 
     def _begin(self) -> None:
         from tornado import ioloop  # ipykernel's; it finds the running loop
@@ -183,6 +142,7 @@ class Worker:
         try:
             frames = self.channel.poll()
         except ChannelClosed:
+            self.finish()
             self.closed()
             return
         for frame in frames:
@@ -190,14 +150,13 @@ class Worker:
         self._serve_next()
 
     def closed(self) -> None:
-        """The frontend closed the channel."""
-        self.finish()
+        """The frontend closed the channel: what is left to do."""
 
     def _sort(self, frame: Frame) -> None:
         op = frame.get("op")
         if op == "input_reply":
             self.kernel.input_reply(frame.get("value", ""))
-        elif op == "request" and frame.get("type") in _COMMS and self._running_async:
+        elif op == "request" and frame.get("type") in _COMMS and self.running_async:
             context = self._context.copy()
             self.loop.create_task(self._request(frame, concurrent=True), context=context)
         else:
@@ -224,24 +183,70 @@ class Worker:
             # Frames that input() read while it waited for its answer.
             self._readable()
         self._serve_next()
+        self.served()
+
+    def served(self) -> None:
+        """A frame was handled; another one may be already."""
 
     async def _handle(self, frame: Frame) -> None:
         op = frame.get("op", "")
-        if op == "request":
-            await self._request(frame)
-            return
+        with self.handling(frame):
+            if op == "request":
+                self.requested = True
+                try:
+                    await self._request(frame)
+                finally:
+                    self.requested = False
+                return
+            is_fork = self._handle_own(op, frame)
+        if is_fork:
+            await self._serve_one()
+
+    def handling(self, frame: Frame) -> t.ContextManager[None]:
+        """While this frame is handled: what else may run."""
+        return _NOTHING
+
+    def _handle_own(self, op: str, frame: Frame) -> bool:
+        """A frame that is no request of Jupyter's; whether this is now a fork for one cell."""
         handler = getattr(self, "op_" + op, None)
         if handler is None:
             print(f"holdfast worker: unknown op {op!r}", file=sys.__stderr__, flush=True)
-            return
+            return False
         try:
-            handler(frame)
+            return bool(handler(frame))
         except ChannelClosed:
             raise
         except Exception as error:
             traceback.print_exc(file=sys.__stderr__)
             if "id" in frame:
                 self.channel.send("reply", id=frame["id"], report={"error": _in_words(error)})
+            return False
+
+    async def _serve_one(self) -> t.NoReturn:
+        """In a fork that runs a cell: serve that one request, and leave. Tasks of the loop go on only
+        while the cell awaits."""
+        status = 1
+        try:
+            self.op_output(self.channel.wait_for("output"))
+            frame = self.channel.wait_for("request")
+            if self.session is not None:
+                _store._succeed(self.session)  # the main worker has named us
+            reason = self.way.refuses(frame)
+            if reason:
+                self.channel.send("refused", reason=reason)
+            else:
+                await self._request(frame)
+            self.channel.await_end()
+            status = 0
+        except ChannelClosed:
+            status = 0
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+        finally:
+            with contextlib.suppress(BaseException):
+                self.app.flush_all()
+                end_own_trackers()
+            os._exit(status)
 
     def op_exit(self, _frame: Frame) -> None:
         """After what came before it: the last cell's changes and its line of the history."""
@@ -268,12 +273,11 @@ class Worker:
             self.kernel.set_parent([b""], message)
         except BaseException as error:
             self.parents.end()
-            self._unreadable(frame, error)()
+            self.channel.send("reply", **self._unreadable(frame, error))
             return
         try:
             if frame["type"] == "execute_request":
-                reply = await self.execute(frame, message)
-                self._end_child()
+                reply = await self.way.execute(frame, message)
             else:
                 reply = await self._answer(frame, message)
         except ChannelClosed:
@@ -281,7 +285,7 @@ class Worker:
         except BaseException as error:  # SIGINT in our own code, a broken handler
             self._spare.give()
             reply = self._failed(frame, message, error)
-        self._flush()
+        self.app.flush_all()
         if not concurrent:
             self.parents.end()
         try:
@@ -291,24 +295,23 @@ class Worker:
 
     def _finish_replied(self) -> None:
         """Do what a request has left for the time after its reply."""
-        while self.after_reply:
-            try:
-                self.after_reply.pop(0)()
-            except ChannelClosed:
-                raise
-            except Exception:  # of the user's own stream, maybe
-                traceback.print_exc(file=sys.__stderr__)
-            self._flush()
+        try:
+            done = self.way is not None and self.way.after_reply()
+        except ChannelClosed:
+            raise
+        except Exception:  # of the user's own stream, maybe
+            done = True
+            traceback.print_exc(file=sys.__stderr__)
+        if done:
+            self.app.flush_all()
 
-    def _unreadable(self, frame: Frame, error: BaseException) -> t.Callable[[], None]:
-        """The function that sends the reply to a request that the frontend let through and that
-        can't be begun."""
-        content = self.app.session.pack(_error_content(error))
-        return functools.partial(self.channel.send, "reply", id=frame["id"], content=content)
+    def _unreadable(self, frame: Frame, error: BaseException) -> Frame:
+        """The reply to a request that the frontend let through and that can't be begun."""
+        return {"id": frame["id"], "content": self.app.session.pack(_error_content(error))}
 
     def _failed(self, frame: Frame, message: Message, error: BaseException) -> Frame:
         """The reply if none could be made."""
-        self._flush()
+        self.app.flush_all()
         found = _error_content(error)
         reply = {"content": self.app.session.pack(found)}
         if frame["type"] == "execute_request":
@@ -316,8 +319,8 @@ class Worker:
             self.app.session.send(self.app.iopub_socket, "error", shown, parent=message)
         return reply
 
-    async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
-        """Serve a request in a subshell's thread; what is called then sends the reply."""
+    async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> Frame:
+        """Serve a request in a subshell's thread; the reply."""
         try:
             message = _message(frame)
             self.parents.begin_aside(frame["header"], message["header"].get("msg_id", ""))
@@ -333,7 +336,7 @@ class Worker:
             if frame["type"] == "execute_request":
                 self.interrupts.cancelled = False
                 subshell.runs_cell = True
-                reply = await self._run_cell(frame, message)
+                reply = await self.way.run_code(frame, message)
             else:
                 reply = await self._answer(frame, message)
         except ChannelClosed:
@@ -342,8 +345,8 @@ class Worker:
             reply = self._failed(frame, message, error)
         finally:
             subshell.runs_cell = False
-        self._flush()
-        return functools.partial(self.channel.send, "reply", id=frame["id"], **reply)
+        self.app.flush_all()
+        return {"id": frame["id"], **reply}
 
     async def _answer(self, frame: Frame, message: Message) -> Frame:
         """Let ipykernel's own handler answer."""
@@ -354,7 +357,7 @@ class Worker:
         handler = self.kernel.shell_handlers.get(kind)
         if handler is None:
             raise NotImplementedError(f"this worker doesn't answer a {kind}")
-        slot = application.ReplySlot()
+        slot = ReplySlot()
         result = handler(slot, [], message)
         if asyncio.iscoroutine(result) or asyncio.isfuture(result):
             await result
@@ -366,89 +369,6 @@ class Worker:
             "buffers": slot.buffers,
         }
 
-    async def execute(self, frame: Frame, message: Message) -> Frame:
-        """Run a cell; the reply's fields. What is seldom needed isn't entered."""
-        code, text = frame.get("code"), message["content"].get("code", "")
-        self.shell.compile.written = (text if code is None else code, text)
-        self._running_async = True
-        whole = text if code is None else code
-        args, absent, debugged = (whole, self.names, self.lost), self.absent, debuggee.attached()
-        try:
-            with debuggee.lines_kept(self.shell) if debugged else _NOTHING:
-                self.interrupts.begin_cell(frame["id"])
-                try:
-                    with absent.deletable(*args) if absent.reasons else _NOTHING:
-                        return await self._run_watched(frame, message)
-                finally:
-                    self.interrupts.end_cell()
-        finally:
-            self._running_async = False
-
-    async def _run_watched(self, frame: Frame, message: Message) -> Frame:
-        """Run a cell, and say when it begins and ends. SIGINT may come from here on."""
-        self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
-        said = usage.word(brief=True)  # the rest is asked for when the code begins
-        self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
-        reply = await self._run_cell(frame, message)
-        if self.channel.open:  # not in a child that the cell forked
-            span = self.shell.span
-            if "end" not in span:  # no code ran, or it was interrupted
-                span["end"] = usage.word()
-            tell = self.channel.keep if self.replies_at_once(frame) else self.channel.send
-            tell("ended", id=frame["id"], **span)
-        return reply
-
-    def replies_at_once(self, _frame: Frame) -> bool:
-        """Whether nothing is left to be done for a cell once its code has ended."""
-        return False
-
-    def _began(self, number: int) -> None:
-        """The code of a cell begins. A shell that may not come to its end says so at once."""
-        if self.shell.ends_with_cell:
-            self.channel.send("began", id=number, **self.shell.span)
-
-    async def _run_cell(self, frame: Frame, message: Message) -> Frame:
-        content, kernel = message["content"], self.kernel
-        if "execution_count" in frame:
-            self.shell.execution_count = frame["execution_count"]
-        silent = content.get("silent", False)
-        metadata = kernel.init_metadata(message)
-        reply = await kernel.do_execute(
-            frame.get("code", content.get("code", "")),
-            silent,
-            content.get("store_history", not silent),
-            content.get("user_expressions") or {},
-            content.get("allow_stdin", False),
-            cell_meta=message["metadata"],
-            cell_id=message["metadata"].get("cellId"),
-        )
-        self._flush()
-        metadata = kernel.finish_metadata(message, metadata, reply)
-        return {"content": self._pack(reply), "metadata": self._pack(metadata)}
-
-    def _pack(self, content: dict[str, t.Any]) -> bytes:
-        try:
-            return _encode(content).encode("utf-8", "surrogateescape")  # as the session does
-        except (TypeError, ValueError):
-            return self.app.session.pack(content)  # which cleans it
-
-    def _end_child(self) -> None:
-        """In a child that a cell forked, and that came to the end of the cell: the process ends.
-
-        The rest is its parent's: the reply, the store, exit handlers.
-        """
-        if not self.channel.open:
-            self._flush()
-            os._exit(0)
-
-    def rewrite_exception(self, error: BaseException) -> BaseException:
-        """The exception as the user sees it."""
-        if isinstance(error, MemoryError):
-            self._spare.give()  # to be shown
-        error = interrupted(error, self.interrupts.cancelled)
-        explained = with_reason(error, self.lost)
-        return self.absent.explain(error) if explained is error else explained
-
     def retry(self, wanted: list[str]) -> str:
         """%holdfast retry: load once more what could not be loaded."""
         return self.absent.retry(wanted, self.names)[0]
@@ -456,18 +376,6 @@ class Worker:
     def hidden_names(self) -> frozenset[str]:
         """Variables that IPython has put into the namespace."""
         return results.hidden_names(self.shell)
-
-    def _flush(self) -> None:
-        out, err = streams = self.app.streams
-        for stream in streams:
-            stream.flush()
-        for file in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-            if file is out or file is err:
-                continue
-            try:
-                file.flush()  # type: ignore[union-attr]
-            except Exception:  # the user's own stream
-                pass
 
 
 def _message(frame: Frame) -> Message:
@@ -483,7 +391,6 @@ def _message(frame: Frame) -> Message:
     }
 
 
-_encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
 _scan = t.cast(t.Any, json.JSONDecoder()).scan_once
 
 

@@ -141,7 +141,7 @@ class Rollback:
         """While nobody asks: have the pages that the next cell will write, and give up the page
         tables that the last fork has set aside."""
         main = self._main
-        if main.is_asked():
+        if main._serving or main._waiting:  # a frame
             return
         if self._pages.copy_some() or (
             main.session is not None and _store._drop_aside(main.session, _ASIDE_BYTES)

@@ -132,10 +132,10 @@ class SubshellThread(threading.Thread):
         with self._owner.gate:
             self.idle = False
         try:
-            answer = await self._owner.serve(frame, self)
+            reply = await self._owner.main.serve_aside(frame, self)
         finally:
             self.idle = True  # before the reply: what the client sends then finds it so
-        answer()
+        self._owner.main.channel.send("reply", **reply)
 
     def _served(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -146,7 +146,7 @@ class SubshellThread(threading.Thread):
 
     def _cancel(self) -> None:
         if self.cancels is not None:
-            self._owner.interrupts.cancelled = True
+            self._owner.main.interrupts.cancelled = True
             self.cancels()
 
     @contextlib.contextmanager
@@ -163,9 +163,6 @@ class SubshellThread(threading.Thread):
         while True:
             with contextlib.suppress(queue.Empty):
                 return self.inputs.get(timeout=_INPUT_SECONDS)
-
-
-_Serve = t.Callable[[Frame, SubshellThread], t.Awaitable[t.Callable[[], None]]]
 
 
 class SubshellListener(threading.Thread):
@@ -192,16 +189,12 @@ class Subshells:
 
     Parameters
     ----------
-    serve
-        Coroutine function that serves one request in the thread it is given, and returns the
-        function that sends the reply.
-    interrupts
-        The worker's `Interrupts`.
+    main : holdfast.worker.main_worker.MainWorker
+        Its `serve_aside` serves a request in the subshell's thread.
     """
 
-    def __init__(self, serve: _Serve, interrupts: t.Any):
-        self.serve = serve
-        self.interrupts = interrupts
+    def __init__(self, main: t.Any):
+        self.main = main
         self.gate = threading.Lock()
         self._threads: dict[str, SubshellThread] = {}
         self._channel: Channel | None = None

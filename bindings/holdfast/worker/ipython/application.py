@@ -5,8 +5,7 @@ names of the shell's class and its module, `comm.get_comm_manager()`. So our cla
 names (`_stand_for`). A worker is an IPKernelApp with an IPythonKernel, whose profile, configuration, startup
 files and extensions are read as always. Three things differ:
 
-* There are no sockets. A `ControlSession` turns a message into a frame; `ReplySlot` catches the answer of
-  ipykernel's own request handlers.
+* There are no sockets (session.py).
 * `input()` and `getpass()` ask over the control channel.
 * SIGINT is interrupt.py's.
 
@@ -47,7 +46,6 @@ with postponed(), without_debugger():  # which ipykernel 6 looks for when it is 
     from ipykernel.displayhook import ZMQDisplayHook
     from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
-    from jupyter_client.session import Session
 from IPython.utils.syspathcontext import prepended_to_syspath
 from traitlets import Any, Type, default
 from traitlets.config import Config
@@ -56,13 +54,14 @@ from holdfast.base import sentences
 from holdfast.base.after_import import call_once_imported
 
 from .. import commands
-from ..control import Channel, ChannelClosed, Frame, packed
+from ..control import Channel
 from ..interrupt import Interrupts
 from ..output import Stream
 from ..parents import Parents
 from ..process import Forks
-from ..subshells import OwnInSubshell, current, in_subshell
+from ..subshells import OwnInSubshell, current
 from .history import History
+from .session import ControlSession, Outlet
 from .shell import CellCompiler, DisplayHook, WorkerShell
 
 # A cell's inputs are adopted by the main worker; a second writer would only lock the database.
@@ -71,92 +70,6 @@ _OURS = ("IPython", "ipykernel", "holdfast")
 _FUTURE = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
-
-
-class ReplySlot:
-    """Stands for the shell socket while a handler of ipykernel answers one request."""
-
-    channel = "shell"
-
-    def __init__(self) -> None:
-        self.content: bytes | None = None
-        self.metadata: bytes | None = None
-        self.buffers: list[t.Any] = []
-
-    def flush(self, *args: object) -> None:
-        """ipykernel flushes its sockets after a status; there is nothing to flush."""
-
-
-class Outlet:
-    """Stands for a socket on which messages are only sent."""
-
-    def __init__(self, channel: str):
-        self.channel = channel
-
-    def send_multipart(self, *args: object, **kwargs: object) -> None:
-        raise NotImplementedError(
-            f"the {self.channel} socket belongs to the frontend process: use the Session"
-        )
-
-    def flush(self, *args: object) -> None:
-        """See ReplySlot.flush."""
-
-
-class ControlSession(Session):
-    """A Session whose messages leave as `message` frames."""
-
-    wire = Any()  # Channel
-    parents = Any()  # Parents
-
-    def send(
-        self,
-        stream,
-        msg_or_type,
-        content=None,
-        parent=None,
-        ident=None,
-        buffers=None,
-        track=False,
-        header=None,
-        metadata=None,
-    ):
-        """Send one message: the frontend makes its header, signs and publishes it."""
-        if isinstance(msg_or_type, dict):
-            message = msg_or_type
-            kind = message.get("msg_type") or message["header"]["msg_type"]
-            content = message.get("content")
-            parent = parent or message.get("parent_header")
-            metadata = message.get("metadata")
-            buffers = buffers or message.get("buffers")
-        else:
-            kind = msg_or_type if msg_or_type is not None else header["msg_type"]
-            message = {
-                "msg_type": kind,
-                "content": content,
-                "parent_header": parent or {},
-            }
-        content = content if content is not None else {}
-        metadata_bytes = self.pack(metadata or {})
-        views = [_contiguous(index, buffer) for index, buffer in enumerate(buffers or [])]
-        if isinstance(stream, ReplySlot):
-            stream.content, stream.metadata = self.pack(content), metadata_bytes
-            stream.buffers = views
-            return message
-        frame: Frame = {
-            "channel": getattr(stream, "channel", "iopub"),
-            "type": kind,
-            "content": packed(self.pack, content),
-            "metadata": metadata_bytes,
-            "buffers": views,
-        }
-        # ipykernel before 7 keeps one parent for all threads.
-        raw = self.parents.raw() if in_subshell() else self.parents.encode(parent)
-        if raw is not None and not self.parents.is_running(raw):
-            frame["parent"] = raw
-        # In a forked child of user code, or after the frontend's end, nobody listens.
-        with contextlib.suppress(ChannelClosed):
-            self.wire.send("message", **frame)
-        return message
 
 
 def _clear_callers(trace: types.TracebackType | None) -> None:
@@ -170,13 +83,6 @@ def _clear_callers(trace: types.TracebackType | None) -> None:
             except RuntimeError:  # it runs
                 break
         frame = frame.f_back
-
-
-def _contiguous(index: int, buffer: t.Any) -> memoryview:
-    view = memoryview(buffer)
-    if not view.contiguous:
-        raise ValueError(f"buffer {index} of a message is not contiguous")
-    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 class _NoDebugger:
@@ -427,6 +333,19 @@ class WorkerApp(IPKernelApp):
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.__stderr__)
         self.patch_io()
+
+    def flush_all(self) -> None:
+        """Send what was written to our streams, and to those in their place."""
+        out, err = self.streams
+        for stream in self.streams:
+            stream.flush()
+        for file in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            if file is out or file is err:
+                continue
+            try:
+                file.flush()  # type: ignore[union-attr]
+            except Exception:  # the user's own stream
+                pass
 
     def begin_fork(self) -> None:
         """In a fork that goes on as the worker that it is a fork of."""

@@ -134,15 +134,16 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     recorder = Any()  # Recorder, None if nothing is recorded
     recorded = Any({})  # the fields of "started" that say where (control.h)
     span = Any({})  # those of "ended": when the code of the cell that runs began and ended
-    began = Any(lambda: None)  # called when it begins
-    prepares = Any(lambda: None)  # called before that, where IPython is about to run it
+    request = Any(0)  # the number of its request
+    usage = Any()  # Usage of a recorded cell: begins when IPython is about to run it
     instrument = Any(True)  # with a recorder: switch events on for each cell
-    saw_code = Any()  # called with each piece of a cell's code, before it runs
+    touched = Any()  # Touched: sees each piece of a cell's code before it runs
     patches = Any()  # Patches: sees what attributes of modules a cell sets
-    begin_code = Any()  # called before each piece of a cell's code; may raise KeyboardInterrupt
+    interrupts = Any()  # Interrupts: may raise KeyboardInterrupt before a piece of a cell's code
     channel = Any()  # Channel to the frontend
     health = Any()  # Health: looks at the process when the code of a cell has run
-    rewrite_exception = Any()  # exception -> exception that the user sees
+    absent = Any()  # Absent: explains errors of what isn't in this process
+    spare = Any()  # SpareMemory: for the words of a MemoryError
 
     runs = Any()  # what the frontend reports of each recorded cell that ran: JSON
     from_files = Any(frozenset())  # names that startup files have bound, which %who hides
@@ -178,10 +179,12 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
 
     def seen_as(self, error: BaseException) -> BaseException:
         """The exception that the user is shown for `error`: one object, however often asked."""
-        if self.rewrite_exception is None or error is None:
+        if self.absent is None or error is None:
             return error
         if self._last_seen[0] is not error:
-            seen = self.rewrite_exception(error)
+            if isinstance(error, MemoryError):
+                self.spare.give()
+            seen = self.absent.explain(interrupted(error, self.interrupts.cancelled))
             if seen is not error and seen.__traceback__ is None:
                 seen.__traceback__ = error.__traceback__
             self._last_seen = (error, seen)
@@ -298,10 +301,12 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         outer = not self.span  # else a magic of the cell's code runs more code
         if outer:
             computing.begin()
-            self.prepares()
+            if self.usage is not None:
+                self.usage.begin()
             self._shown_at, self._code_ended = None, None
             self.span = {"begin": word(begins=True)}
-            self.began()
+            if self.ends_with_cell:  # it may not come to its end
+                self.channel.send("began", id=self.request, **self.span)
         try:
             raised = await super().run_ast_nodes(*args, **kwargs)
             if outer:
@@ -355,14 +360,14 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         # For debuggers: frames up to here are the shell's.
         __tracebackhide__ = "__ipython_bottom__"
         try:
-            if self.begin_code is not None:
-                self.begin_code()
+            if self.interrupts is not None:
+                self.interrupts.begin_code()
         except KeyboardInterrupt as error:
             result.error_in_exec = error
             self._show_failure(error)
             return True
-        if self.saw_code is not None:
-            self.saw_code(code_obj)
+        if self.touched is not None:
+            self.touched.ran(code_obj)
         if self.patches is not None:
             self.patches.resolve()
         self._name_cell(code_obj.co_filename)

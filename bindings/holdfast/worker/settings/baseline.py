@@ -12,8 +12,15 @@ from __future__ import annotations
 import sys
 import typing as t
 
-from . import slots
+from holdfast.base.after_import import watch_imports
+from holdfast.carry.patches import Patches
+
+from . import dispatchers, slots
+from .attributes import is_own
 from .differences import Differences
+from .function_results import function_results
+from .library_state import library_state
+from .own_code import own_code
 from .plain_settings import plain_settings
 
 
@@ -51,3 +58,33 @@ def begin(shell: t.Any, is_as_built: bool) -> Baseline:
     _ahead.differences.begin_in_fork()
     plain_settings.begin_in_fork(shell)
     return _ahead
+
+
+def follow(shell: t.Any, is_as_built: bool, runs_exit_handlers: bool) -> None:
+    """In a worker: note the state of this process before the notebook's code runs in it; for modules, once
+    they are imported. `runs_exit_handlers`: the notebook's own, when this process ends."""
+    shell.own_hidden = frozenset(shell.user_ns_hidden)
+    known = begin(shell, is_as_built)
+    differences = known.differences
+    own = known.slots | slots.own_slots(shell, runs_exit_handlers)
+    own["what own modules have computed"] = differences.slot()
+    shell.patches = Patches(shell.user_ns, own, differences)
+    shell.patches.watch(slots.WATCHED)
+    library_state.follow(shell.patches)
+
+    def imported(module: t.Any) -> None:
+        if plain_settings.awaits(module.__name__):
+            plain_settings.imported(module.__name__, shell)
+        library_state.imported(module.__name__)
+        if is_own(module.__spec__):
+            own_code.imported(module)
+            differences.imported(module)
+            function_results.imported(module)
+            dispatchers.of_own_modules.meet(module.__name__, dispatchers.in_own_module(module))
+
+    def is_wanted(spec: t.Any) -> bool:
+        name = spec.name
+        own_code.prepare(spec)
+        return library_state.awaits(name) or plain_settings.awaits(name) or is_own(spec)
+
+    watch_imports(is_wanted, imported)
