@@ -13,7 +13,8 @@ from holdfast.worker import event_cost
 
 MEASURE = """
 from holdfast import _recorder
-from holdfast.worker.event_cost import Counted, event_cost
+from holdfast.worker.event_cost import Counted, EventCost
+event_cost = EventCost()
 event_cost.measure(_recorder)
 kinds = "flat", "nested", "deep", "steps", "functions"
 print(all(event_cost.of(Counted(**{kind: 1000})) > 1e-9 for kind in kinds))
