@@ -12,6 +12,7 @@
  */
 #include "array_place.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define SEARCH_MOST  ((size_t)256 << 20)
@@ -28,26 +29,64 @@ hfi_places_init(hfi_places *ret_places, const hfi_entry_sink *sink, const void *
 void
 hfi_places_fini(hfi_places *places) {
     hfi_pointer_map_fini(&places->known);
+    free(places->spans);
 }
 
 /* ---- where an array's memory is --------------------------------------------------- */
 
-/* The search begins behind the buffer that was found last: they are in the order in which
- * the parts of a value were encoded. */
+/* Where a buffer lies here, and how far it and those before it reach: one may lie in
+ * another. */
+struct hfi_span {
+    uintptr_t start, end, reach;
+    uint32_t index;
+};
+
+static int
+by_start(const void *one, const void *other) {
+    const struct hfi_span *left = one, *right = other;
+    return (left->start > right->start) - (left->start < right->start);
+}
+
+/* -1: no memory. */
+static int
+sort_buffers(hfi_places *places) {
+    uint32_t count = places->sink->buffer_count;
+    places->spans = malloc((count + 1) * sizeof *places->spans);
+    if (!places->spans)
+        return -1;
+    for (uint32_t i = 0; i < count; i++) {
+        const hf_buffer *buffer = &places->sink->buffers[i];
+        uintptr_t start = (uintptr_t)buffer->data;
+        places->spans[i] = (struct hfi_span){start, start + buffer->size, 0, i};
+    }
+    qsort(places->spans, count, sizeof *places->spans, by_start);
+    uintptr_t reach = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        reach = places->spans[i].end > reach ? places->spans[i].end : reach;
+        places->spans[i].reach = reach;
+    }
+    return 0;
+}
+
 static int
 find_in_buffers(hfi_places *places, const hfi_array_view *view, uint32_t *ret_index,
                 uint64_t *ret_offset) {
     uintptr_t low = (uintptr_t)view->low;
-    uint32_t count = places->sink->buffer_count;
-    for (uint32_t n = 0; n < count; n++) {
-        uint32_t i =
-            places->last < count - n ? places->last + n : places->last + n - count;
-        const hf_buffer *buffer = &places->sink->buffers[i];
-        uintptr_t start = (uintptr_t)buffer->data;
-        if (low >= start && low - start <= buffer->size &&
-            view->low_size <= buffer->size - (low - start)) {
-            places->last = *ret_index = i;
-            *ret_offset = (uintptr_t)view->data - start;
+    if (!places->spans && sort_buffers(places) < 0)
+        return 0;
+    uint32_t from = 0, to = places->sink->buffer_count;
+    while (from < to) { /* `from` is at last how many begin here or before */
+        uint32_t middle = from + (to - from) / 2;
+        if (places->spans[middle].start <= low)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    for (; from && places->spans[from - 1].reach >= low; from--) {
+        const struct hfi_span *span = &places->spans[from - 1];
+        if (span->end >= low && view->low_size <= span->end - low) {
+            *ret_index = span->index;
+            *ret_offset = (uintptr_t)view->data - span->start;
             return 1;
         }
     }

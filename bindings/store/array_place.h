@@ -15,9 +15,10 @@ typedef struct hfi_places {
     const hfi_entry_sink *sink; /* has the entry's buffers */
     const char *payload;        /* as it is in the store */
     size_t payload_size;
-    uint32_t last;         /* buffer that was found */
-    size_t at;             /* of the last memory that was found in the payload */
-    size_t searched;       /* bytes */
+    struct hfi_span
+        *spans;      /* the buffers by their addresses; made when one is asked for */
+    size_t at;       /* of the last memory that was found in the payload */
+    size_t searched; /* bytes */
     hfi_pointer_map known; /* memory -> its place in the payload, plus one */
 } hfi_places;
 

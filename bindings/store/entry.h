@@ -9,6 +9,7 @@
 #include <holdfast/store.h>
 
 #include "attachment.h"
+#include "pointer_map.h"
 
 /* ---- entry_sink.c: an encoding, before it is put into the store ----
  *
@@ -30,6 +31,8 @@ typedef struct hfi_entry_sink {
     hf_buffer *buffers; /* with a reference to each region */
     hf_digest *digests; /* as many, if `has_digests` */
     PyObject **pins;
+    uint32_t *earlier;          /* the buffer before it with this address, plus one */
+    hfi_pointer_map by_address; /* address -> the last buffer with it, plus one */
     uint32_t buffer_count;
     uint32_t buffer_room;
     int is_digested; /* since it was emptied, which is done before each encoding */

@@ -93,9 +93,38 @@ make_buffer_room(hfi_entry_sink *sink, hf_error *reterr) {
     PyObject **pins = realloc(sink->pins, room * sizeof *pins);
     if (pins)
         sink->pins = pins;
-    if (!buffers || !digests || !pins)
+    uint32_t *earlier = realloc(sink->earlier, room * sizeof *earlier);
+    if (earlier)
+        sink->earlier = earlier;
+    if (!buffers || !digests || !pins || !earlier)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a list of buffers");
     sink->buffer_room = room;
+    return HF_OK;
+}
+
+/* The buffer that is the same memory. Without one: `buffer_count`, whose place in the
+ * map and in `earlier` is made. */
+static hf_status
+find_same_buffer(hfi_entry_sink *sink, const hf_buffer *buffer, uint32_t *ret_index,
+                 hf_error *reterr) {
+    static const char nothing;
+    const void *key = buffer->data ? buffer->data : &nothing;
+    int is_new = 0;
+    hf_status status = make_buffer_room(sink, reterr);
+    uint32_t *last =
+        status == HF_OK ? hfi_pointer_map_put(&sink->by_address, key, &is_new) : NULL;
+    if (!last)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a list of buffers");
+    for (uint32_t next = *last; next; next = sink->earlier[next - 1]) {
+        const hf_buffer *other = &sink->buffers[next - 1];
+        if (other->size == buffer->size && other->region == buffer->region) {
+            *ret_index = next - 1;
+            return HF_OK;
+        }
+    }
+    *ret_index = sink->buffer_count;
+    sink->earlier[sink->buffer_count] = *last;
+    *last = sink->buffer_count + 1;
     return HF_OK;
 }
 
@@ -120,24 +149,18 @@ sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
             offset = 0;
         }
     }
-    for (uint32_t i = 0; i < sink->buffer_count; i++) {
-        const hf_buffer *other = &sink->buffers[i];
-        if (other->data == buffer.data && other->size == buffer.size &&
-            other->region == region) {
-            hf_region_release(region);
-            *ret_index = i;
-            *ret_offset = offset;
-            return HF_OK;
-        }
-    }
-    hf_status status = make_buffer_room(sink, reterr);
-    if (status != HF_OK) {
+    uint32_t index = 0;
+    hf_status status = find_same_buffer(sink, &buffer, &index, reterr);
+    if (status != HF_OK || index < sink->buffer_count) {
         hf_region_release(region);
-        return status;
+    } else {
+        sink->buffers[index] = buffer;
+        sink->pins[index] = Py_XNewRef((PyObject *)pin);
+        sink->buffer_count++;
     }
-    sink->buffers[sink->buffer_count] = buffer;
-    sink->pins[sink->buffer_count] = Py_XNewRef((PyObject *)pin);
-    *ret_index = sink->buffer_count++;
+    if (status != HF_OK)
+        return status;
+    *ret_index = index;
     *ret_offset = offset;
     return HF_OK;
 }
@@ -155,6 +178,7 @@ hfi_entry_sink_clear(hfi_entry_sink *sink) {
         hf_region_release(sink->buffers[i].region);
         Py_XDECREF(sink->pins[i]);
     }
+    hfi_pointer_map_fini(&sink->by_address);
     sink->buffer_count = 0;
     sink->payload_size = 0;
     sink->meta_size = 0;
@@ -169,6 +193,7 @@ hfi_entry_sink_fini(hfi_entry_sink *sink) {
     free(sink->buffers);
     free(sink->digests);
     free(sink->pins);
+    free(sink->earlier);
 }
 
 int

@@ -204,7 +204,7 @@ add_list(const hfi_map_history *history, hfi_textbuf *text) {
 static void
 add_published(hf_session *session, hfi_textbuf *text) {
     const char *name = hf_session_name(session);
-    hfi_textbuf_format(text, "Saved: generation %llu of the session %s.\n",
+    hfi_textbuf_format(text, "Saved: generation %llu of the session %s\n",
                        (unsigned long long)hf_session_generation(session),
                        name[0] != '\0' ? name : "(which has no name)");
     if (name[0] != '\0')

@@ -194,6 +194,33 @@ def test_a_table_of_20_000_columns(mapping):
     assert exported(mapping, "frame")["column_19999"].to_pylist() == [19_999, 39_999]
 
 
+def of_slices(whole):
+    places = [(0, 30_000), (0, 5_000), (2_500, 5_000), (0, 5_000), (20_000, 10_000), (0, 30_000)]
+    columns = []
+    for start, count in places:
+        part = whole.slice(8 * start, 8 * count)
+        columns.append(pa.Array.from_buffers(pa.int64(), 5_000, [None, part], -1, count - 5_000))
+    return pa.table(columns, names=list("abcdef"))
+
+
+def test_columns_whose_buffers_overlap(mapping):
+    mapping["table"] = table = of_slices(pa.py_buffer(np.arange(30_000).tobytes()))
+    mapping.commit()
+    assert exported(mapping, "table").equals(table)
+    with store.Session.open(mapping.name) as other:
+        first = other["table"]
+        assert first.equals(table)
+        other["again"] = of_slices(first["a"].chunk(0).buffers()[1])  # all in one mapping
+        other.commit()
+    mapping.refresh()
+    assert exported(mapping, "again").equals(table)
+    for name, is_whole in ("table", False), ("again", True):
+        with store.Session.open(mapping.name) as other:
+            at = [one.chunk(0).buffers()[1].address for one in other[name].columns]
+        assert at[0] == at[5] and at[1] == at[3]  # what was one piece of memory is one
+        assert not is_whole or (at[1] == at[0] and at[2] == at[0] + 20_000)
+
+
 def test_descriptions_that_are_too_large(mapping):
     long = "x" * (9 << 20)
     both = pa.array([{long: 1}])

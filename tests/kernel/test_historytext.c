@@ -120,7 +120,7 @@ test_words(line *made) {
         (hfi_map_history){.kind = hfi_part_text("load"), .file = hfi_part_text("/f")},
         "The variables are those of /f.\n%holdfast undo takes it back.\n");
     snprintf(wanted, sizeof wanted,
-             "Saved: generation 4 of the session %s.\n"
+             "Saved: generation 4 of the session %s\n"
              "C:  hf_session_open_readonly(\"%s\", &session, &error)\n"
              "lock isn't in it: it is a lock.\n",
              hf_session_name(made->session), hf_session_name(made->session));

@@ -13,7 +13,7 @@ from holdfast import store
 from holdfast.commands import history
 
 LINE = re.compile(
-    r"Saved: generation (\d+) of the session (/holdfast-\S+)\.\nC: +(.+)\nPython: +(.+)\n"
+    r"Saved: generation (\d+) of the session (/holdfast-\S+)\nC: +(.+)\nPython: +(.+)\n"
 )
 
 
@@ -119,7 +119,7 @@ def test_a_session_without_a_name_is_opened_by_its_descriptor():
         names = SimpleNamespace(generation=session.commit(), reasons={})
         worker = SimpleNamespace(session=session, names=names, history={})
         said = history.run("publish", worker).splitlines()
-        assert said[0] == "Saved: generation 1 of the session (which has no name)."
+        assert said[0] == "Saved: generation 1 of the session (which has no name)"
         assert re.fullmatch(
             r'C: +hf_session_open_fd_readonly\(open\("/proc/\d+/fd/\d+", O_RDWR\), &session, &error\)',
             said[1],

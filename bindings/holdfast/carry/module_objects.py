@@ -63,6 +63,8 @@ _HOLDERS = tuple(
 
 
 _known: dict[int, tuple[str, str]] = {}  # places of other such objects, by id
+# Classes whose objects are none of these but by their ids: a table has thousands of columns.
+_ordinary: set[type] = set()
 
 
 def know(module: str, attribute: str) -> None:
@@ -82,6 +84,8 @@ def reduce(value: t.Any, cls: type) -> t.Any:
             return environment, (name,)
     if _is_module_itself(value, cls):
         return importlib.import_module, (cls.__module__,)
+    if cls in _ordinary:
+        return None
     places = _PLACES.get(cls.__qualname__, ())
     for module, attribute in places:
         if module in sys.modules and _read(sys.modules[module], attribute) is value:
@@ -91,7 +95,12 @@ def reduce(value: t.Any, cls: type) -> t.Any:
         if place is not None:
             return find, place
     names = _names_in(cls)
-    return _reduce_constant(value, cls, names) if names else None
+    if names:
+        return _reduce_constant(value, cls, names)
+    # Is kept, so that no class of the notebook is; and its objects have more than an identity.
+    if cls in _constants and not places and cls is not object and not _may_lack_state(cls):
+        _ordinary.add(cls)
+    return None
 
 
 def environment(name: str) -> t.Any:
@@ -174,7 +183,7 @@ def _has_no_state(value: t.Any, cls: type) -> bool:
     attributes, whose class has no code that makes it again."""
     if cls is object:
         return True
-    if not cls.__flags__ & restoring.HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
+    if not _may_lack_state(cls):
         return False
     if _defined(cls, "__dict__") is None or object.__getattribute__(value, "__dict__"):
         return False
@@ -182,6 +191,11 @@ def _has_no_state(value: t.Any, cls: type) -> bool:
         all(_defined(cls, name) is object.__dict__.get(name) for name in _MADE_BY)
         and object.__getstate__(value) is None  # type: ignore[attr-defined] # no slots either
     )
+
+
+def _may_lack_state(cls: type) -> bool:
+    """Whether its size allows it, which a class keeps."""
+    return bool(cls.__flags__ & restoring.HEAP_TYPE) and cls.__basicsize__ <= _SIZE_MAX
 
 
 # ---- constants of libraries ----------------------------------------------------------------
@@ -208,7 +222,7 @@ def _names_in(cls: type) -> dict[int, str]:
 
 
 def _has_attributes_alone(cls: type) -> bool:
-    if not cls.__flags__ & restoring.HEAP_TYPE or cls.__basicsize__ > _SIZE_MAX:
+    if not _may_lack_state(cls):
         return False
     names = (*_MADE_BY, "__setstate__", "__new__", "__hash__", "__setattr__")
     return _defined(cls, "__dict__") is not None and all(

@@ -275,8 +275,9 @@ def _reduce_code(code):
 class Pickler(cloudpickle.Pickler):
     """Pickles one value. Afterwards `buffers` has the memory that goes out of band."""
 
+    # One map of maps: it is asked for each object that no reducer takes.
     dispatch_table = collections.ChainMap(
-        {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
+        {types.CodeType: _reduce_code}, *cloudpickle.Pickler.dispatch_table.maps
     )
 
     def __init__(self, file, notes):
@@ -308,6 +309,8 @@ class Pickler(cloudpickle.Pickler):
 
     def reducer_override(self, obj):
         cls = type(obj)  # isinstance() would ask a proxy for its target's class
+        if cls is _Memory or cls is slice:  # each column of a table has them; no rule is for them
+            return NotImplemented if cls is slice else obj.__reduce_ex__(5)
         if self._trial is not None and cls not in trial.quiet:
             self._trial.meet(obj, cls)
         if cls is self._array:

@@ -390,7 +390,7 @@ def _publish(history: History, rest: str, worker: t.Any) -> str:
         in_c = f'hf_session_open_fd_readonly(open("{path}", O_RDWR), &session, &error)'
         in_python = f'holdfast.store.Session.from_fd(open("{path}", "r+b"), readonly=True)'
     lines = [
-        f"Saved: generation {generation} of the session {name or '(which has no name)'}.",
+        f"Saved: generation {generation} of the session {name or '(which has no name)'}",
         f"C:       {in_c}",
         f"Python:  {in_python}",
     ]
