@@ -9,10 +9,40 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <netinet/in.h>
+#include <resolv.h>
+#endif
 
 #include "holdfast/version.h"
 
 static char last_error[256];
+
+/* The library takes gethostid() for a part of the trace's identifier, and that looks for
+ * the address of this machine. If /etc/hosts hasn't it, and no name server answers (in a
+ * container, or without a network), that takes five seconds and more. So this thread
+ * asks no name server while the library makes that file. The number of them is returned,
+ * to be put back. */
+static int
+leave_name_servers(void) {
+#ifdef __GLIBC__
+    if ((_res.options & RES_INIT) || res_init() == 0) {
+        int count = _res.nscount;
+        _res.nscount = 0;
+        return count;
+    }
+#endif
+    return -1;
+}
+
+static void
+return_name_servers(int count) {
+#ifdef __GLIBC__
+    if (count >= 0)
+        _res.nscount = count;
+#endif
+    (void)count;
+}
 
 static OTF2_ErrorCode
 keep_error(void *user_data, const char *file, uint64_t line, const char *function,
@@ -127,7 +157,10 @@ hf_status
 hfi_otf2_close(OTF2_Archive *archive, hf_error *reterr) {
     if (hfi_otf2_has_failed())
         return hfi_otf2_fail(reterr, "writing the archive");
-    if (OTF2_Archive_Close(archive))
+    int name_servers = leave_name_servers();
+    OTF2_ErrorCode bad = OTF2_Archive_Close(archive);
+    return_name_servers(name_servers);
+    if (bad)
         return hfi_otf2_fail(reterr, "closing the archive");
     /* The library reports some failed writes only to its callback. */
     return hfi_otf2_has_failed() ? hfi_otf2_fail(reterr, "writing the archive") : HF_OK;

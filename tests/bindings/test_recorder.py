@@ -3,7 +3,11 @@
 Each case runs a program in a fresh interpreter, since a recording belongs to a process.
 """
 
+import ctypes
 import json
+import os
+import shutil
+import socket
 import subprocess
 import sys
 import textwrap
@@ -564,3 +568,37 @@ def test_a_full_disk_is_reported_and_nothing_else_happens(tmp_path):
     assert first == "the program's own result"
     assert second.startswith("said: writing the archive")
     assert not done.stderr
+
+
+CLONE_NEWUTS = 0x04000000
+
+
+def under_an_unknown_name():
+    assert ctypes.CDLL(None).unshare(CLONE_NEWUTS) == 0
+    socket.sethostname("nobody-knows-it")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give the machine another name")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_no_name_server_is_asked(tmp_path):
+    """libotf2 asks for the machine's address. Without a network each trace waited five seconds for it."""
+    script, calls = tmp_path / "script.py", tmp_path / "calls"
+    script.write_text(
+        PRELUDE + "import socket\nrecord(lambda: None)\nos.mkdir('recorded')\n"
+        "try: socket.gethostbyname(socket.gethostname())\nexcept OSError: pass\n"
+    )
+    traced = ["strace", "-f", "-qq", "-e", "trace=mkdir,connect,sendto,sendmmsg", "-o", str(calls)]
+    subprocess.run(
+        [*traced, sys.executable, str(script), str(tmp_path / "trace")],
+        check=True,
+        preexec_fn=under_an_unknown_name,
+        cwd=tmp_path,
+    )
+    before, after = calls.read_text().split('mkdir("recorded"')
+    assert "htons(53)" not in before and (tmp_path / "trace/traces.otf2").exists()
+    assert "htons(53)" in after or not name_servers(), "the program's own questions are asked"
+
+
+def name_servers():
+    with open("/etc/resolv.conf") as file:
+        return [line for line in file if line.startswith("nameserver")]
