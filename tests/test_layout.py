@@ -114,7 +114,7 @@ STANDARD = set(
 )
 # Not POSIX: in a platform/ directory, or inside an #if.
 ONE_SYSTEM = re.compile(
-    r"linux/|asm/|mach/|elf\.h|link\.h|malloc\.h|libproc|emmintrin|immintrin|nmmintrin|arm_acle|cpuid|endian|"
+    r"linux/|asm/|mach/|elf\.h|link\.h|resolv\.h|malloc\.h|libproc|emmintrin|immintrin|nmmintrin|arm_acle|cpuid|endian|"
     r"sys/(prctl|syscall|epoll|eventfd|signalfd|timerfd|vfs|statfs|sysinfo|sysctl|"
     r"event|mount|inotify|auxv|pidfd)"
 )

@@ -191,8 +191,8 @@ def test_a_process_without_descriptors_goes_on(kernel):
 def test_a_worker_that_cannot_reply_is_replaced(kernel):
     """No reply would ever come: its process ends instead, and the next one has all."""
     outcome = kernel.run(
-        "import json; from holdfast.worker import requests\n"
-        "requests._encode = json.loads = json.dumps = None"
+        "import json; from holdfast.worker import running\n"
+        "running._encode = json.loads = json.dumps = None"
     )
     assert outcome.content["ename"] == "CellDied"
     all_well(kernel)

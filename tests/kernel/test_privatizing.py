@@ -76,7 +76,7 @@ def _refuse(times):
     is_alone, left = Rollback.is_alone, [times]
 
     def refuses(rollback):
-        if sys._getframe(1).f_code.co_name == "_privatize" and left[0]:
+        if sys._getframe(1).f_code.co_name == "privatize" and left[0]:
             left[0] -= 1
             raise OSError("no more mappings")
         return is_alone(rollback)
