@@ -81,7 +81,8 @@ def test_an_error_ends_the_runs(kernel):
     assert kernel.run(f"%trace {first} --text").stream().startswith(f"cell In[{first}]")
 
 
-def test_a_run_that_dies_is_the_last_one(kernel):
+def test_a_run_that_dies_is_the_last_one(lend):
+    kernel = lend(HOLDFAST_PROTECT="always")  # else the run before may be lost, too, and named
     kernel.run("n = 0")
     outcome = kernel.run(
         HEAD + "\nimport os, signal\nn += 1\nif n == 2: os.kill(os.getpid(), signal.SIGKILL)"
