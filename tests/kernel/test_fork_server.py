@@ -182,7 +182,7 @@ def test_a_cell_that_waits_for_the_next_main_worker(start, head):
     """The fork server dies after the main worker, before it has made another one: the cell waits."""
     kernel = start()
     if head == "%holdfast rerun":
-        kernel.run("%holdfast protect off")
+        kernel.run("%holdfast protect never")
     complete(kernel)
     kernel.settle()
     main, server = int(kernel.run("mine", store_history=False).result), kernel.fork_server()
