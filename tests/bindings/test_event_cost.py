@@ -324,6 +324,15 @@ def test_a_file_that_does_not_hold_is_passed_over_and_written_anew(kept, spoil):
     assert event_cost.EventCost(kept_as="cost").known
 
 
+def test_nothing_is_left_where_it_cannot_be_kept(kept):
+    """Another user has taken the name, say."""
+    kept.unlink()
+    kept.mkdir()
+    cost = event_cost.EventCost(kept_as="cost")
+    cost.measure(None)
+    assert cost.known and list(kept.parent.iterdir()) == [kept]
+
+
 def test_a_kind_that_this_python_does_not_have_costs_nothing(monkeypatch):
     monkeypatch.setattr(
         event_cost,

@@ -4,9 +4,9 @@ A process that waits for a cell runs small works with and without a recording, e
 more than those before it: what it takes beyond the known kinds is what this kind costs. So no
 kind needs a rule of its own: the recorder counts how many there were, in a work and in a cell. Then all
 forks of the fork server know it. One measurement is enough: it is kept for a day in a file, which the user's
-other kernels read. If nobody has measured before the first recorded cell ends, that cell's process does. A recording of C functions uses another hook, and has
-costs of its own, which are measured at the end of the first such cell. Under Score-P nothing is
-measured, since a process records only once there.
+other kernels read. If nobody has measured before the first recorded cell ends, that cell's process does. A
+recording of C functions uses another hook, and has costs of its own, which are measured at the end of the
+first such cell. Under Score-P nothing is measured, since a process records only once there.
 
 What is rare and long isn't estimated: the recorder measures the processor time that it takes for the log's
 next pages and for a thread's first event.
@@ -227,9 +227,12 @@ class EventCost:
             return
         with contextlib.suppress(OSError):
             made, path = tempfile.mkstemp(prefix="holdfast-")
-            with open(made, "w") as file:
-                json.dump([_measured_with(), _COSTS.unpack_from(self._shared)], file)
-            os.replace(path, self._path())
+            try:
+                with open(made, "w") as file:
+                    json.dump([_measured_with(), _COSTS.unpack_from(self._shared)], file)
+                os.replace(path, self._path())
+            except OSError:
+                os.unlink(path)
 
     def of(self, counted: Counted) -> float:
         """Seconds that all this took."""
