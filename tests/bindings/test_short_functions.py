@@ -21,7 +21,7 @@ def run(count):
     for k in range(count):
         route(t, k % 900)
         power(k)
-run(300_000)
+run(1_000_000)
 """
 CALLS = """
 def leaf(): pass
@@ -36,7 +36,7 @@ def test_samples_of_short_functions_have_lines(record_script, tmp_path):
     record_script(PROGRAM, "--lines", "--noinstrumenter")
     found = {code.name: code for code in line_counts.codes(tmp_path / "experiment")}
     short = [found[name] for name in ("between", "route", "power")]
-    assert [code.calls for code in short] == [900_000, 300_000, 300_000]
+    assert [code.calls for code in short] == [3_000_000, 1_000_000, 1_000_000]
     samples = sum(code.samples for code in short)
     assert samples > 50
     assert sum(code.unplaced for code in short) <= samples / 10
