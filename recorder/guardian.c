@@ -4,7 +4,8 @@
  *
  * A process that is killed leaves its log file (log_file.c), and somebody has to make a
  * trace of it. The guardian waits for the end of the process, and makes the trace if
- * the process has left such a file. Without PID it does so at once. If children of the
+ * the process has left such a file. Without PID it does so at once, also for a process that
+ * lives, has ended its recording and goes on: then it gives way to that. If children of the
  * process are still recorded, it waits for the last of them and tries again: first for
  * those that have locks, then for those that have lost theirs.
  *
@@ -41,7 +42,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ASIDE_NICE 10
+
 #if defined(__linux__)
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 /* A descriptor that is readable when the process has ended; -1 on failure. */
@@ -99,6 +103,12 @@ find_log(const char *directory, log_test *test, pid_t pid, hfi_log_head *ret_hea
     if (entries)
         closedir(entries);
     return found;
+}
+
+static bool
+is_ended(const hfi_log_head *head, pid_t pid) {
+    (void)pid;
+    return head->end_time != 0;
 }
 
 static bool
@@ -233,9 +243,24 @@ guard_process(const char *directory, pid_t pid) {
     return 0;
 }
 
+/* The recorded process goes on: its next cell comes first, and has none of our time
+ * (HELPER_NAME in kernel/session/observe.c). */
+static void
+give_way(const char *directory) {
+    hfi_log_head head;
+    if (!find_log(directory, is_ended, 0, &head))
+        return;
+#if defined(__linux__)
+    prctl(PR_SET_NAME, "holdfast-helper");
+#endif
+    (void)nice(ASIDE_NICE);
+}
+
 int
 main(int count, char **arguments) {
     if (count == 3)
         return guard_process(arguments[1], (pid_t)atol(arguments[2]));
+    if (count == 2)
+        give_way(arguments[1]);
     return count == 2 && recover_recording(arguments[1]) ? 0 : 1;
 }

@@ -464,8 +464,12 @@ hfi_log_file_create(const char *path, const hfi_log_head *head, uint64_t reserve
 }
 
 void
-hfi_log_file_end(hfi_log_file *file) {
-    file->head->is_ended = 1;
+hfi_log_file_end(hfi_log_file *file, uint64_t end_time, uint64_t end_realtime,
+                 uint64_t cpu_ns) {
+    file->head->end_realtime = end_realtime;
+    file->head->cpu_ns = cpu_ns;
+    atomic_signal_fence(memory_order_release);
+    file->head->end_time = end_time;
 }
 
 void

@@ -39,7 +39,11 @@ typedef struct hfi_log_head {
     uint64_t profile_formats;              /* the wanted profiles; 0: none */
     uint64_t profile_depth, profile_paths; /* as in calltree.h */
     char profile_name[256];                /* of the profile's files */
-    uint64_t is_ended; /* no events follow, and the process writes the archive soon */
+    /* No events follow, and the archive is written soon, by the process or, if the file is
+     * closed, by whoever finds it. 0: these aren't known. */
+    uint64_t end_time; /* ticks */
+    uint64_t end_realtime;
+    uint64_t cpu_ns; /* of the process */
 } hfi_log_head;
 
 /* A record of the journal is this word, which is never 0, and `words` others. */
@@ -70,8 +74,9 @@ HF_CHECK hf_status hfi_log_file_create(const char *path, const hfi_log_head *hea
                                        uint64_t reserve_bytes,
                                        hfi_definitions *definitions,
                                        hfi_log_file **ret_file, hf_error *reterr);
-/* Note in the file that no events follow. */
-void hfi_log_file_end(hfi_log_file *file);
+/* Note in the file that no events follow, and what the process has used. */
+void hfi_log_file_end(hfi_log_file *file, uint64_t end_time, uint64_t end_realtime,
+                      uint64_t cpu_ns);
 /* Close it when all windows are unmapped. The file stays. NULL is fine. */
 void hfi_log_file_close(hfi_log_file *file);
 

@@ -241,7 +241,7 @@ remove_log(otf2_archive *self) {
  * the parts. */
 static bool
 settle_others(const hfi_trace_part *part) {
-    hfi_recovered others = {0, 1, 0};
+    hfi_recovered others = {.left = 1};
     bool is_last = hfi_trace_part_is_last(part);
     if (!is_last && part->number != 0)
         return false;

@@ -54,7 +54,8 @@ void hfi_trace_part_remove(const char *path);
 /* ---- trace_recovery.c: processes that did not close their recording ---- */
 
 typedef struct hfi_recovered {
-    size_t processes; /* their events are in the archive now */
+    size_t processes; /* that were killed: their events are in the archive now */
+    size_t ended;     /* the same of those that ended their recording, and left it */
     /* their log files are still there: they are alive, or the files can't be read */
     size_t left;
     uint64_t events;
@@ -73,7 +74,7 @@ typedef enum hfi_recording_state {
     HFI_RECORDING_NONE,
     HFI_RECORDING_ENDED,   /* a process has ended its recording, and writes it soon */
     HFI_RECORDING_GOES_ON, /* a process records */
-    HFI_RECORDING_LEFT     /* a dead process has left events */
+    HFI_RECORDING_LEFT     /* a process has left events, and writes nothing more */
 } hfi_recording_state;
 hfi_recording_state hfi_recovery_look(const char *directory);
 

@@ -4,7 +4,8 @@
  * recorder, and the trace and the profile are written when it is closed. In between
  * there are only the events of location.c. The trace is written from the file, by the
  * code that also does it for a killed process (trace_recovery.c). So a recording may end
- * before it is closed (hf_recorder_end): its log has everything, and says so.
+ * before it is closed (hf_recorder_end): its log has everything, and says so. Or it isn't
+ * closed at all, and another process writes the trace (hf_recorder_leave).
  *
  * Invariants: location i is locations[i], and lives until close. So a thread may keep a
  * pointer to it, if it checks that the recorder is still the same (python_events.c
@@ -43,10 +44,6 @@ struct hf_recorder {
     uint64_t end_realtime;
     bool recording;
 };
-
-/* More take longer to write than some clients wait for a kernel that is to end: a
- * second on a slow machine. */
-#define LATER_EVENTS 1000000
 
 static hf_status
 no_memory(hf_error *reterr) {
@@ -399,10 +396,18 @@ hf_recorder_end(hf_recorder *recorder, hfi_recording_totals *ret_totals,
     if (status != HF_OK)
         return status;
     sum_up(recorder, &totals);
-    if (totals.events > LATER_EVENTS)
-        return HF_DECLINED;
-    hfi_log_file_end(recorder->log);
+    hfi_log_file_end(recorder->log, recorder->end_time, recorder->end_realtime,
+                     hfi_clock_process_ns());
     *ret_totals = totals;
+    return HF_OK;
+}
+
+hf_status
+hf_recorder_leave(hf_recorder *recorder) {
+    if (!hfi_log_file_has_room(recorder->log))
+        return HF_DECLINED;
+    (void)recorder->options.backend->close(recorder->archive, NULL, NULL, NULL);
+    recorder_free(recorder);
     return HF_OK;
 }
 

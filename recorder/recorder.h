@@ -121,10 +121,14 @@ HF_CHECK hf_status hf_recorder_create(const hf_recorder_options *options,
 
 /* Leave all open regions, and count: then hf_recorder_close() writes the trace, whenever
  * it is called, and nothing of what it writes changes. HF_DECLINED: close it now. There
- * is a profile to be written, other processes take part, or there are so many events
- * that to write them takes long. Failures: HF_E_SYSTEM, HF_E_NOMEM; then close it, too. */
+ * is a profile to be written, or other processes take part. Failures: HF_E_SYSTEM,
+ * HF_E_NOMEM; then close it, too. */
 HF_CHECK hf_status hf_recorder_end(hf_recorder *recorder,
                                    hfi_recording_totals *ret_totals, hf_error *reterr);
+/* Release a recording that has been ended, and write nothing: any process can make the
+ * same trace of its log file, by hfi_recover() of parts.h. HF_DECLINED: the disk has no
+ * room for the trace. Close it, which says so. */
+HF_CHECK hf_status hf_recorder_leave(hf_recorder *recorder);
 
 /* Leave all open regions, write the trace and the profile, and release everything, also
  * on failure. After a failure the log file stays, and parts.h can try again. NULL is

@@ -1,15 +1,17 @@
-/* trace_recovery.c - the trace of processes that ended without closing their recording.
+/* trace_recovery.c - the trace of processes that ended without closing their recording, or
+ * left it to others.
  *
  * A process that dies leaves its log file, and removes it only when its events are in
- * the archive. So a log file of a dead process is work to be done, and doing it twice
- * does no harm. The process that finds it makes an ended part of it, as the dead
- * process itself would have: event files and a part file. If the dead process was to
- * have a profile, it is made from the same events. Then archive and profile are written
- * as usual (experiment.c).
+ * the archive. One that lives may leave it, too, when it has ended its recording
+ * (hf_recorder_leave): the file then names no owner, as if that were dead. So such a file
+ * is work to be done, and doing it twice does no harm. The process that finds it makes an
+ * ended part of it, as the dead process itself would have: event files and a part file.
+ * If the dead process was to have a profile, it is made from the same events. Then
+ * archive and profile are written as usual (experiment.c).
  *
  * Who finds it: other processes of the experiment, when they close; the guardian of a
- * lone process (guardian.c); the kernel, for a cell. `--recover` is for everything
- * else.
+ * lone process (guardian.c), which the kernel starts for a cell; readers of the trace.
+ * `--recover` is for everything else.
  *
  * A part is alive while its byte of the lock file is locked, or while its process
  * exists: a program may have closed the descriptor that has the lock, and a process
@@ -215,7 +217,10 @@ write_part(const hfi_log_reader *log, void *archive, uint64_t *ret_events,
         return status;
     }
     uint64_t rate = hfi_log_reader_ticks_per_second(log);
+    bool is_ended = head->end_time != 0;
+    end_time = head->end_time > end_time ? head->end_time : end_time;
     double seconds = (double)(end_time - head->begin_time) / (double)rate;
+    uint64_t ns = (uint64_t)(seconds * 1e9);
     hfi_recording_summary summary = {
         .definitions = hfi_log_reader_definitions(log),
         .locations = locations,
@@ -223,15 +228,15 @@ write_part(const hfi_log_reader *log, void *archive, uint64_t *ret_events,
         .begin_time = head->begin_time,
         .ticks_per_second = rate,
         .end_time = end_time,
-        .cpu_ns = (uint64_t)(seconds * 1e9), /* no less than it used on one thread */
+        .cpu_ns = is_ended ? head->cpu_ns : ns, /* no less than it used on one thread */
         .begin_realtime = head->begin_realtime,
-        .end_realtime = head->begin_realtime + (uint64_t)(seconds * 1e9),
+        .end_realtime = is_ended ? head->end_realtime : head->begin_realtime + ns,
         .has_rank = head->has_rank != 0,
         .rank = (uint32_t)head->rank,
         .process_name = head->process_name,
         .host_name = head->host_name,
         .machine = head->machine,
-        .was_killed = true,
+        .was_killed = !is_ended,
         .is_traced = true,
         .profile = profile,
         .profile_files = {head->profile_name, (unsigned)head->profile_formats}};
@@ -285,7 +290,7 @@ recover_log(const hfi_trace_part *self, uint32_t number, hfi_recovered *recovere
             hf_error *reterr) {
     hfi_log_reader *log = NULL;
     char *path;
-    bool done = false;
+    bool done = false, is_ended = false;
     hf_status status = hfi_log_path(self->directory, number, &path);
     if (status != HF_OK)
         return status;
@@ -298,10 +303,12 @@ recover_log(const hfi_trace_part *self, uint32_t number, hfi_recovered *recovere
     if (status == HF_OK && !is_alive(self, number, log)) {
         status = recover_one(self, number, log, &recovered->events, reterr);
         done = status == HF_OK;
+        is_ended = hfi_log_reader_head(log)->end_time != 0;
     }
     hfi_log_reader_close(log);
     free(path);
-    recovered->processes += done;
+    recovered->processes += done && !is_ended;
+    recovered->ended += done && is_ended;
     recovered->left += !done && status != HF_NOT_FOUND;
     return status;
 }
@@ -311,7 +318,7 @@ hfi_recover_parts(const hfi_trace_part *self, hfi_recovered *ret_recovered,
                   hf_error *reterr) {
     numbers found;
     hf_status status = find_logs(self->directory, &found, reterr);
-    *ret_recovered = (hfi_recovered){0, 0, 0};
+    *ret_recovered = (hfi_recovered){0};
     if (status != HF_OK)
         return status;
     for (size_t i = 0; i < found.count; i++) {
@@ -339,7 +346,7 @@ state_of_log(const char *directory, uint32_t number) {
         return HFI_RECORDING_LEFT;
     hfi_recording_state state = HFI_RECORDING_LEFT;
     if (is_alive(NULL, number, log))
-        state = hfi_log_reader_head(log)->is_ended ? HFI_RECORDING_ENDED
+        state = hfi_log_reader_head(log)->end_time ? HFI_RECORDING_ENDED
                                                    : HFI_RECORDING_GOES_ON;
     hfi_log_reader_close(log);
     return state;
@@ -352,16 +359,6 @@ state_of_logs(const char *directory, const numbers *found) {
         hfi_recording_state one = state_of_log(directory, found->items[i]);
         state = one > state ? one : state;
     }
-    return state;
-}
-
-hfi_recording_state
-hfi_recovery_look(const char *directory) {
-    numbers found;
-    if (find_logs(directory, &found, NULL) != HF_OK)
-        return HFI_RECORDING_NONE;
-    hfi_recording_state state = state_of_logs(directory, &found);
-    free(found.items);
     return state;
 }
 
@@ -391,6 +388,18 @@ has_ended_part(const char *directory) {
     return found;
 }
 
+hfi_recording_state
+hfi_recovery_look(const char *directory) {
+    numbers found;
+    if (find_logs(directory, &found, NULL) != HF_OK)
+        return HFI_RECORDING_NONE;
+    hfi_recording_state state = state_of_logs(directory, &found);
+    free(found.items);
+    if (state == HFI_RECORDING_NONE && has_ended_part(directory))
+        state = HFI_RECORDING_LEFT; /* somebody writes it now, or couldn't finish it */
+    return state;
+}
+
 /* If others have written everything and removed their parts, the visit has made an
  * empty place, which is removed. */
 static hf_status
@@ -402,7 +411,8 @@ recover_visiting(const char *directory, hfi_recovered *ret_recovered,
         return status;
     status = hfi_recover_parts(&visitor, ret_recovered, reterr);
     bool is_last = hfi_trace_part_is_last(&visitor) && ret_recovered->left == 0;
-    if (status == HF_OK && (ret_recovered->processes || is_last))
+    bool has_more = ret_recovered->processes + ret_recovered->ended > 0;
+    if (status == HF_OK && (has_more || is_last))
         status =
             hfi_experiment_write(directory, HFI_PART_NONE, NULL, NULL, NULL, reterr);
     bool is_done =
@@ -414,7 +424,7 @@ recover_visiting(const char *directory, hfi_recovered *ret_recovered,
 hf_status
 hfi_recover(const char *directory, hfi_recovered *ret_recovered, hf_error *reterr) {
     numbers found;
-    *ret_recovered = (hfi_recovered){0, 0, 0};
+    *ret_recovered = (hfi_recovered){0};
     hf_status status = find_logs(directory, &found, reterr);
     if (status != HF_OK)
         return status;

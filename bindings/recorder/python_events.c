@@ -26,6 +26,12 @@ static const hfi_hook *const python_hook = &hfi_monitor_hook;
 static const hfi_hook *const python_hook = &hfi_frame_hook;
 #endif
 
+/* More take longer to write than some clients wait for a kernel that is to end: a second
+ * on a slow machine. */
+#define WAITING_EVENTS 1000000
+/* To write that many takes a few ms, as long as to start a program that does it. */
+#define LEFT_EVENTS 50000
+
 static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
@@ -193,21 +199,33 @@ detach_recorder(void) {
     return hfi_events_detach();
 }
 
+/* End the recording; what becomes of its trace. With write_lock. */
+static hfi_trace_fate
+end_recording(hf_recorder *recorder, hfi_trace_fate most,
+              hfi_recording_totals *ret_totals) {
+    if (most == HFI_TRACE_WRITTEN ||
+        hf_recorder_end(recorder, ret_totals, NULL) != HF_OK)
+        return HFI_TRACE_WRITTEN;
+    if (most == HFI_TRACE_LEFT && ret_totals->events > LEFT_EVENTS &&
+        hf_recorder_leave(recorder) == HF_OK)
+        return HFI_TRACE_LEFT;
+    return waiting || ret_totals->events > WAITING_EVENTS ? HFI_TRACE_WRITTEN
+                                                          : HFI_TRACE_WAITS;
+}
+
 hf_status
-hfi_events_close(bool later, hfi_recording_totals *ret_totals, bool *ret_waits,
-                 hf_error *reterr) {
+hfi_events_close(hfi_trace_fate most, hfi_recording_totals *ret_totals,
+                 hfi_trace_fate *ret_fate, hf_error *reterr) {
     if (!hfi_events.recorder)
         return HF_NOT_FOUND;
     hf_recorder *recorder = detach_recorder();
-    hf_status status = HF_DECLINED;
+    hf_status status = HF_OK;
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&write_lock);
-    if (later && !waiting)
-        status = hf_recorder_end(recorder, ret_totals, NULL);
-    *ret_waits = status == HF_OK;
-    if (status == HF_OK)
+    *ret_fate = end_recording(recorder, most, ret_totals);
+    if (*ret_fate == HFI_TRACE_WAITS)
         waiting = recorder;
-    else
+    else if (*ret_fate == HFI_TRACE_WRITTEN)
         status = hf_recorder_close(recorder, ret_totals, reterr);
     pthread_mutex_unlock(&write_lock);
     Py_END_ALLOW_THREADS

@@ -15,11 +15,20 @@
  * when one is open. Failures: those of hf_recorder_create. */
 HF_CHECK hf_status hfi_events_open(const hf_recorder_options *options, bool c_calls,
                                    hf_error *reterr);
+/* Where a trace is when its recording has ended. */
+typedef enum hfi_trace_fate {
+    HFI_TRACE_WRITTEN,
+    HFI_TRACE_WAITS, /* for hfi_events_finish() */
+    HFI_TRACE_LEFT   /* in the log file, of which another process makes it */
+} hfi_trace_fate;
+
 /* Events off, then close; the interpreter's lock is given up while files are written.
- * HF_NOT_FOUND when none is open. `later`: if the trace can wait, and no other one does,
- * it waits for hfi_events_finish(). */
-HF_CHECK hf_status hfi_events_close(bool later, hfi_recording_totals *ret_totals,
-                                    bool *ret_waits, hf_error *reterr);
+ * HF_NOT_FOUND when none is open. `most`: how far the trace may be put off, if it can be
+ * at all. One trace waits at a time, and it has up to a million events; only one that
+ * takes milliseconds to write is left. */
+HF_CHECK hf_status hfi_events_close(hfi_trace_fate most,
+                                    hfi_recording_totals *ret_totals,
+                                    hfi_trace_fate *ret_fate, hf_error *reterr);
 /* Write the trace that waits. A forked child has none, and writes nothing. HF_NOT_FOUND
  * when none waits. Failures: those of hf_recorder_close. */
 HF_CHECK hf_status hfi_events_finish(hf_error *reterr);

@@ -191,39 +191,40 @@ recorder_directory(PyObject *module, PyObject *unused) {
 
 PyDoc_STRVAR(
     close_doc,
-    "close(*, later=False)\n--\n\n"
-    "Switch events off and write everything. With later a trace may wait for finish(), "
-    "if "
-    "it is of one\nprocess and without a profile. Returns a dict: directory, trace "
-    "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
-    "files), events, "
-    "kinds\n(a dict of those that cost more or less than others: events that are "
-    "nested "
-    "or deep, or steps\nof generators; made generators; calls that C code made, also "
-    "deep "
-    "ones (Python 3.11), that an\nexception ended, or of C functions), own_seconds "
-    "(processor time for memory and files), others (of other\nprocesses), lost (events "
-    "that could not be "
-    "written), trouble (why, as errno; or 0), rewound "
-    "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
-    "(calls "
-    "that have no path of their own in the\nprofile), locations, regions, waits "
-    "(whether\nthe trace is still to be written).\nReturns None when no recording is "
-    "open.");
+    "close(*, later=False, leave=False)\n--\n\n"
+    "Switch events off and write everything. A trace of one process and without a "
+    "profile may be put\noff: with later it waits for finish(), and with leave a large "
+    "one is left in the log file, of which\nany process makes it by recover(). Returns "
+    "a "
+    "dict: directory, trace (path of traces.otf2 or None),\nprofile (path or None, of "
+    "the first of its files), events, kinds (a dict of those that cost more or\nless "
+    "than others: events that are nested or deep, or steps of generators; made "
+    "generators; calls\nthat C code made, also deep ones (Python 3.11), that an "
+    "exception ended, or of C functions),\nown_seconds (processor time for memory and "
+    "files), others (of other processes), lost (events that\ncould not be written), "
+    "trouble (why, as errno; or 0), rewound (events), flushes (of full "
+    "buffers),\nflush_seconds (that they took), collapsed (calls that have no path of "
+    "their own in the profile),\nlocations, regions, waits (whether the trace is still "
+    "to be written by finish()), left (the same by\nrecover()). Returns None when no "
+    "recording is open.");
 
 static PyObject *
 recorder_close(PyObject *module, PyObject *arguments, PyObject *keywords) {
-    static char *names[] = {"later", NULL};
-    int later = 0;
-    bool waits = false;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$p:close", names, &later))
+    static char *names[] = {"later", "leave", NULL};
+    int later = 0, leave = 0;
+    hfi_trace_fate fate = HFI_TRACE_WRITTEN;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$pp:close", names, &later,
+                                     &leave))
         return NULL;
+    hfi_trace_fate most = leave   ? HFI_TRACE_LEFT
+                          : later ? HFI_TRACE_WAITS
+                                  : HFI_TRACE_WRITTEN;
     recorder_state *state = hfi_recorder_state(module);
     if (!hfi_events_get_recorder())
         Py_RETURN_NONE;
     hfi_recording_totals totals = {0};
     hf_error error = HF_ERROR_INIT;
-    hf_status status = hfi_events_close(later != 0, &totals, &waits, &error);
+    hf_status status = hfi_events_close(most, &totals, &fate, &error);
     hfi_children_forget();
     if (status != HF_OK)
         return hfi_recorder_raise(status, &error);
@@ -243,16 +244,18 @@ recorder_close(PyObject *module, PyObject *arguments, PyObject *keywords) {
         (unsigned long long)totals.calls.of_c, "bound",
         (unsigned long long)totals.calls.bound);
     return Py_BuildValue(
-        "{sOsNsOsKsNsdsKsdsKsisKsKsdsKsnsnsO}", "directory", state->directory, "trace",
-        trace, "profile", state->profile, "events", (unsigned long long)totals.events,
-        "kinds", kinds, "own_seconds", totals.own_seconds, "others",
-        (unsigned long long)totals.others.events, "others_seconds",
-        (double)totals.others.cpu_ns / 1e9, "lost", (unsigned long long)totals.lost,
-        "trouble", totals.trouble, "rewound", (unsigned long long)totals.rewound,
-        "flushes", (unsigned long long)totals.flushes, "flush_seconds",
-        totals.flush_seconds, "collapsed", (unsigned long long)totals.collapsed,
-        "locations", (Py_ssize_t)totals.locations, "regions",
-        (Py_ssize_t)totals.regions, "waits", waits ? Py_True : Py_False);
+        "{sOsNsOsKsNsdsKsdsKsisKsKsdsKsnsnsOsO}", "directory", state->directory,
+        "trace", trace, "profile", state->profile, "events",
+        (unsigned long long)totals.events, "kinds", kinds, "own_seconds",
+        totals.own_seconds, "others", (unsigned long long)totals.others.events,
+        "others_seconds", (double)totals.others.cpu_ns / 1e9, "lost",
+        (unsigned long long)totals.lost, "trouble", totals.trouble, "rewound",
+        (unsigned long long)totals.rewound, "flushes",
+        (unsigned long long)totals.flushes, "flush_seconds", totals.flush_seconds,
+        "collapsed", (unsigned long long)totals.collapsed, "locations",
+        (Py_ssize_t)totals.locations, "regions", (Py_ssize_t)totals.regions, "waits",
+        fate == HFI_TRACE_WAITS ? Py_True : Py_False, "left",
+        fate == HFI_TRACE_LEFT ? Py_True : Py_False);
 }
 
 PyDoc_STRVAR(finish_doc,
@@ -273,14 +276,16 @@ recorder_finish(PyObject *module, PyObject *unused) {
 
 /* -- what other processes have left ------------------------------------------------ */
 
-PyDoc_STRVAR(
-    recover_doc,
-    "recover(directory, /)\n--\n\n"
-    "Write what processes that were killed have recorded into the directory's "
-    "archive.\n"
-    "Returns a dict: processes (that were killed), left (whose recordings are still "
-    "there:\nalive, or not readable), events. Returns None when there is nothing.\n\n"
-    "Raises RuntimeError while such a process may be alive, OSError.");
+PyDoc_STRVAR(recover_doc,
+             "recover(directory, /)\n--\n\n"
+             "Write what processes have recorded that were killed, or left it, into "
+             "the directory's "
+             "archive.\n"
+             "Returns a dict: processes (that were killed), ended (that ended in "
+             "order, and left "
+             "their\nrecording), left (whose recordings are still there: alive, or not "
+             "readable), events. Returns None when there is nothing.\n\n"
+             "Raises RuntimeError while such a process may be alive, OSError.");
 
 static PyObject *
 recorder_recover(PyObject *module, PyObject *directory) {
@@ -300,8 +305,9 @@ recorder_recover(PyObject *module, PyObject *directory) {
     }
     if (status != HF_OK)
         return hfi_recorder_raise(status, &error);
-    return Py_BuildValue("{snsnsK}", "processes", (Py_ssize_t)recovered.processes,
-                         "left", (Py_ssize_t)recovered.left, "events",
+    return Py_BuildValue("{snsnsnsK}", "processes", (Py_ssize_t)recovered.processes,
+                         "ended", (Py_ssize_t)recovered.ended, "left",
+                         (Py_ssize_t)recovered.left, "events",
                          (unsigned long long)recovered.events);
 }
 
@@ -310,7 +316,8 @@ PyDoc_STRVAR(
     "state(directory, /)\n--\n\n"
     "What a directory has besides a trace: 'recording' if a process records into "
     "it now, 'ended' if\na process has ended its recording and writes the trace "
-    "soon, 'left' if a dead process has left\nevents, which recover() writes, or "
+    "soon, 'left' if a process that is dead, or\nwrites no more, has left events, "
+    "which recover() writes, or "
     "'' if there is nothing.");
 
 static PyObject *

@@ -10,6 +10,10 @@
  * only the program has open. After RESCUE_NS the program is ended, and the user can ask
  * for the trace again.
  *
+ * A process that lives may leave a large recording in the same way, and go on with the next
+ * cell. The same program writes the trace then, beside that cell, and nobody here waits
+ * for it. Readers do; if it fails, they write the trace themselves.
+ *
  * The line that names the directory is an interface: notebooks of the Score-P kernel
  * have it as expected output. One thread.
  */
@@ -117,6 +121,16 @@ begin_rescue(struct hfi_trace *trace, long long now_ns) {
     trace->deadline_ns = now_ns + RESCUE_NS;
 }
 
+/* The worker has left the recording. */
+static void
+write_aside(struct hfi_trace *trace) {
+    hf_error error = HF_ERROR_INIT;
+    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&trace->guardian),
+                    (char *)(uintptr_t)hfi_textbuf_string(&trace->directory), NULL};
+    if (hfi_program_detach(argv, &error) != HF_OK)
+        hfi_log("%s is written when it is read: %s", argv[1], error.message);
+}
+
 static int
 is_at_end(const struct hfi_trace *trace) {
     struct pollfd end = {trace->end_fd, POLLIN, 0};
@@ -219,6 +233,8 @@ hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_STARTED) {
         note_recording(kernel, event->started);
     } else if (event->kind == HFI_EVENT_CELL_COLLECTED) {
+        if (event->reply->unwritten)
+            write_aside(kernel->trace);
         if (hfi_repeat_is_last(kernel) || hfi_repeat_is_told(kernel, event->reply))
             show_trace(kernel, event->reply->trace);
         if (!event->failed)

@@ -71,8 +71,9 @@
     X(from, worker, reply, hfi_execute_replied, 0,                                     \
       HAS(id, int) MAY(content, bin) MAY(metadata, bin) MAY(buffers, bins)             \
       MAY(report, report) MAY(prepared, bin) MAY(changed, strs) MAY(looked, ints)      \
-      MAY(trace, str) MAY(automatic, bool) MAY(unserializable, texts) MAY(run, str)    \
-      MAY(run_reason, str) MAY(protected, bool) MAY(main, bool),                       \
+      MAY(trace, str) MAY(automatic, bool) MAY(unwritten, bool)                        \
+      MAY(unserializable, texts) MAY(run, str) MAY(run_reason, str)                    \
+      MAY(protected, bool) MAY(main, bool),                                            \
       "Ends the request under `id`. For a request, `content` is that of Jupyter's "    \
       "reply. `prepared` is the token of a prepared commit, which the frontend "       \
       "publishes before the client sees the reply. `changed` names the variables "     \
@@ -80,7 +81,9 @@
       "is no step of the history. If it is missing, each variable whose entry "        \
       "differs counts as changed. `looked` are the numbers of the cells since the "    \
       "commit before that have changed none of these. `trace` is the directory of "    \
-      "the recording; `automatic`: nobody has named it. The reply to a `commit` "      \
+      "the recording; `automatic`: nobody has named it; `unwritten`: the worker "      \
+      "doesn't write it, so the program `guardian` of `started` is to make it of "     \
+      "what it has left there. The reply to a `commit` "                               \
       "also has `unserializable`: the reason for each name that the commit doesn't "   \
       "have. If the frame asked how to run a cell, it has `run`, with the reason in "  \
       "`run_reason`: `in-process`, `forked` (in a fork of the main worker) or "        \

@@ -403,3 +403,39 @@ def test_a_damaged_part_costs_no_more_than_itself(start, tmp_path):
         seen.add(len(profile["processes"]))
         shutil.rmtree(copy)
     assert seen == {1, 2}
+
+
+def test_a_recording_that_was_left_gives_the_same_trace(tmp_path):
+    """As one that its process writes; times differ."""
+    program = """
+    import sys
+    from holdfast import _recorder as recorder
+    def f(): pass
+    for leave in (False, True):
+        recorder.open(f"{sys.argv[1]}/{leave}")
+        recorder.enable()
+        for _ in range(30_000): f()
+        recorder.disable()
+        result = recorder.close(later=True, leave=leave)
+        assert result["left"] == leave and result["events"] == 60_000, result
+        recorder.finish()
+        assert recorder.state(f"{sys.argv[1]}/{leave}") == ("left" if leave else "")
+    print(recorder.recover(f"{sys.argv[1]}/True"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "{'processes': 0, 'ended': 1, 'left': 0, 'events': 60000}\n"
+    assert not any(path.name.startswith("log-") for path in (tmp_path / "True").rglob("*"))
+    shown = [
+        subprocess.run(
+            ["otf2-print", *arguments, f"{tmp_path}/{leave}/traces.otf2"],
+            capture_output=True, text=True, check=True,
+        ).stdout.splitlines()
+        for arguments in (["-G"], [])
+        for leave in (False, True)
+    ]  # fmt: skip
+    definitions = [[one for one in lines if "CLOCK_PROP" not in one] for lines in shown[:2]]
+    assert definitions[0] == definitions[1]
+    assert len(shown[2]) == len(shown[3]) > 60_000

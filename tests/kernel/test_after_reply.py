@@ -1,4 +1,4 @@
-"""A recorded cell's trace is written after its reply, before anything else of the notebook runs.
+"""A recorded cell's trace is written after its reply, before anything else of the notebook runs; a large one beside it.
 
 A trace file that is a FIFO holds the writing up until somebody reads it.
 """
@@ -22,6 +22,7 @@ CELL = "%%execute_with_scorep\n"
 CALLS = "for _ in range(20): f()\n"
 HELD = CELL + CALLS + "os.mkfifo('mine/traces.otf2')"
 EVENTS = 2 * 20 + 2  # with the cell's own
+MANY = "for _ in range(30_000): f()\n"  # more than the main worker writes itself
 
 needs_reader = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not installed")
 
@@ -112,6 +113,36 @@ def test_whoever_reads_it_writes_what_a_dead_process_left(recorded):
     (directory / "traces.otf2").unlink()
     experiments.await_trace(str(directory))
     assert Trace(directory).calls() == ["__main__:f"] * 20
+
+
+@needs_reader
+def test_a_large_trace_is_written_by_another_process(recorded):
+    kernel, directory = recorded
+    outcome = kernel.run(CELL + MANY)
+    assert outcome.status == "ok" and outcome.cost["events"] == 60_002
+    assert outcome.stream() == "Instrumentation results can be found in mine\n"
+    until(lambda: _recorder.state(directory) == "")  # nobody has read it
+    assert len(Trace(directory).calls()) == 30_000
+
+
+@pytest.mark.parametrize("code, reads", [(CELL + "1 + 1", False), ("1 + 1", True)])
+def test_what_waits_for_a_large_trace(recorded, code, reads):
+    """A plain cell may read it by a program of its own; here nobody has begun to write it."""
+    kernel, directory = recorded
+    kernel.run("from holdfast.scorep import recovery\nrecovery.GUARDIAN = '/no/program'")
+    leave = "del os.environ['SCOREP_EXPERIMENT_DIRECTORY']"
+    assert kernel.run(CELL + MANY + leave).stream("stderr") == ""
+    assert _recorder.state(directory) == "left"
+    assert kernel.run(code).result == "2"
+    assert _recorder.state(directory) == ("" if reads else "left")
+
+
+def test_a_recording_into_the_directory_of_a_large_trace_waits(recorded):
+    kernel, directory = recorded
+    kernel.run("from holdfast.scorep import recovery\nrecovery.GUARDIAN = '/no/program'")
+    kernel.run(CELL + MANY)
+    assert kernel.run(CELL + "1 + 1").result == "2"
+    assert _recorder.state(directory) in ("", "ended")
 
 
 def test_interrupts_do_not_reach_it(recorded):

@@ -242,7 +242,7 @@ static bool
 is_ended(void) {
     hfi_log_reader *log;
     CHECK(hfi_log_reader_open(log_path, NULL, &log, NULL) == HF_OK);
-    bool ended = hfi_log_reader_head(log)->is_ended != 0;
+    bool ended = hfi_log_reader_head(log)->end_time != 0;
     hfi_log_reader_close(log);
     return ended;
 }

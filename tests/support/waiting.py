@@ -21,9 +21,9 @@ def until(happened, what=None, seconds=SECONDS, pause=0.01):
 
 def trace_written(directory):
     """The trace in a directory, once it is written: a cell's may be, after its reply."""
-    from holdfast import _recorder
+    from holdfast.scorep import experiments
 
-    until(lambda: _recorder.state(directory) != "ended")
+    experiments.await_trace(str(directory))
     return Path(directory, "traces.otf2")
 
 

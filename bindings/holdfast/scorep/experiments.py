@@ -273,6 +273,8 @@ class Kept:
         directory = known.get("trace", "")
         if not known.get("automatic") or not os.path.isabs(directory):
             return
+        for last in list(self._sizes)[-1:]:  # it may have been written since
+            self._sizes[last] = size(last)
         self._sizes[directory] = size(directory)
         most = limit()
         total = sum(self._sizes.values())

@@ -84,12 +84,13 @@ def recover(arguments: t.Sequence[str]) -> int:
     if found is None:
         warn(f"{directory} has nothing to recover")
         return 1
-    if found["processes"]:
-        who = "a process" if found["processes"] == 1 else f"{found['processes']} processes"
-        warn(
-            f"{who} ended without closing the recording: {found['events']} events until then "
-            f"are in {directory}"
-        )
+    done = found["processes"] + found["ended"]
+    if done:
+        who = "a process" if done == 1 else f"{done} processes"
+        killed = "ended without closing the recording: {} events until then are in {}"
+        left = "had left the recording to be written: {} events are in {}"
+        said = killed if found["processes"] else left
+        warn(f"{who} {said.format(found['events'], directory)}")
     if found["left"]:
         warn(f"the events of {found['left']} more are still in {directory}, but not in the trace")
     return 0

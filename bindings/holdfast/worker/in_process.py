@@ -52,6 +52,9 @@ class InProcess(Way):
         main = self.worker
         run.report |= self._begin(run)
         if run.is_plain:
+            recording: Recording | None = vars(self).get("recording")
+            if recording is not None:
+                recording.await_others()
             main.history = run.frame.get("history")
             main.saving.ran_plain = True
             return None

@@ -21,6 +21,7 @@ from holdfast import libraries
 from holdfast.base.usage import Usage
 from holdfast.scorep import (
     ending,
+    experiments,
     lines,
     loading,
     messages,
@@ -66,7 +67,9 @@ class Recording:
         self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it
         self._is_automatic = False  # nobody named it
-        self.waits = False  # the trace of the last one, for `finish`
+        self.waits = False  # the trace of the last one, for `finish`,
+        self._is_left = False  # or for another process, which the frontend starts:
+        self._left: list[str] = []  # the directories of such, since the last plain cell
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._cost = event_cost  # of the last recording, as the next two
@@ -136,6 +139,8 @@ class Recording:
     def _open(self, arguments: t.Sequence[str]) -> None:
         given, instrumentation = _parse(arguments)
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
+        if wanted:  # it may have one of those
+            self.await_others()
         loading.configure(given.forwarded + given.unknown)
         has_scorep = loading.is_chosen()
         self._recorded_by = "scorep" if has_scorep else "builtin"
@@ -186,7 +191,8 @@ class Recording:
     @contextlib.contextmanager
     def around(self, report: Report, reply: Frame, later: bool) -> t.Iterator[None]:
         """While this is entered, the cell runs; then the recording is closed, and the reply gets the trace.
-        Begins the report's `out`. With `later`, a trace that can wait does (`waits`).
+        Begins the report's `out`. With `later`, a trace that can wait does (`waits`), or is left to
+        another process.
 
         The cell's wall time is that of its code, as the monitor and the trace have it. What IPython does
         before the code is hand-over: it is what remains of the whole (kernel/session/request.c). What it
@@ -215,6 +221,9 @@ class Recording:
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
             reply["automatic"] = self._is_automatic
+            if self._is_left:
+                reply["unwritten"] = True
+                self._left.append(self._experiment)
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
 
     def _measure_now(self) -> float:
@@ -235,16 +244,18 @@ class Recording:
 
     def close(self, later: bool = False) -> tuple[Counts, float]:
         """End the recording, if there is one: the report's counts, the seconds that it took. If it is to
-        be written later and can, `finish` does that."""
+        be written later and can, `finish` does that, or another process."""
         started = time.perf_counter()
         counts: Counts = {"events": 0}
         self._counted, self._seconds_of_others, self._lines = Counted(), 0.0, (0, 0.0)
+        self._is_left = False
         if self._shell.recorder is not None:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
             try:
-                result = self._recorder.close(later=later)
+                result = self._recorder.close(later=later, leave=later)
                 self.waits = result is not None and result["waits"]
+                self._is_left = result is not None and result["left"]
                 loading.end_alone()
             except (OSError, RuntimeError, MemoryError) as error:
                 self._say_unwritten(error)
@@ -264,6 +275,12 @@ class Recording:
         finally:
             self.waits = False
             ending.unguard()
+
+    def await_others(self) -> None:
+        """Wait until another process has written the large traces: what comes may read them by programs of
+        its own. A recorded cell that follows doesn't wait, unless it may write to the same directory."""
+        while self._left:
+            experiments.await_trace(self._left.pop())
 
     def _end(self) -> None:
         """Before this process ends: write all."""
