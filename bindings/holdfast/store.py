@@ -31,6 +31,7 @@ globals of a notebook.
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import importlib.util
 import os
 import threading
@@ -165,7 +166,10 @@ class Session(_store.Session, collections.abc.MutableMapping[str, t.Any]):  # ty
         """Look at an array, a tensor or a table whose library isn't installed. A commit leaves it
         as it is."""
         lacks = {library for library in _LIBRARIES if importlib.util.find_spec(library) is None}
-        view: t.Any = self._names.view(name) if lacks else None
+        view: t.Any = None
+        if lacks:
+            with contextlib.suppress(Error):  # of a damaged entry: `why` says it with its name
+                view = self._names.view(name)
         if view is not None and "numpy" not in lacks:
             import numpy
 
@@ -173,7 +177,7 @@ class Session(_store.Session, collections.abc.MutableMapping[str, t.Any]):  # ty
         if view is None and lacks:
             try:
                 view = self._names.table(name)
-            except BufferError as error:
+            except (BufferError, Error) as error:
                 why = f"{why}. Without its library: {error}"
         if view is None:
             raise Error(f"{name}: {why}")

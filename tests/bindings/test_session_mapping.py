@@ -180,7 +180,10 @@ def codecs(session):
     return {row["name"]: row["codec"] for row in store.Names(session).listing()}
 
 
-def test_each_name_is_decoded_by_itself(mixed):
+@pytest.mark.parametrize("lacks", [False, True])
+def test_each_name_is_decoded_by_itself(mixed, monkeypatch, lacks):
+    if lacks:
+        monkeypatch.setattr(store, "_LIBRARIES", ("no_such_library",))
     assert list(mixed) == ["own", "table", *READABLE, *BROKEN] and len(mixed) == len(list(mixed))
     for name, (_, _, reason) in BROKEN.items():
         for _ in range(2):
