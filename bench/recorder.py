@@ -3,8 +3,8 @@
 Each row runs in a fresh process: a loop of N calls as it is and with a tool, in turns, since a
 machine's speed changes; of the fastest round each the difference is shown, and as `mean` that of
 the means, in which the log's way to the disk counts as often as it happens. Beside the recorder stand what the
-interpreter itself takes for a hook that does nothing (compiled here; left out where there is
-no C compiler), cProfile, and VizTracer where it is installed. Where scorep-config is on PATH,
+interpreter itself takes for a hook that does nothing, and for one that only reads the clock twice: no recorder takes less
+(compiled here; left out where there is no C compiler), cProfile, and VizTracer where it is installed. Where scorep-config is on PATH,
 so do Score-P through the recorder, and through its own bindings where they are installed.
 
 The calls are those of a trivial function, or of ten thousand such functions in turn, of one
@@ -39,6 +39,19 @@ import recorder_share  # noqa: E402
 
 BARE_SOURCE = """
 #include <Python.h>
+#include <time.h>
+#if defined(__x86_64__)
+#define CLOCK() __builtin_ia32_rdtsc()
+#else
+static unsigned long long read_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)now.tv_nsec;
+}
+#define CLOCK() read_clock()
+#endif
+static volatile unsigned long long last;
+static int with_clock; /* read the clock as often as two events need it */
 static int profile(PyObject *self, PyFrameObject *frame, int what, PyObject *arg) {
     (void)self, (void)frame, (void)what, (void)arg;
     return 0;
@@ -47,7 +60,12 @@ void profile_on(void) { PyEval_SetProfile(profile, NULL); }
 void profile_off(void) { PyEval_SetProfile(NULL, NULL); }
 #if PY_VERSION_HEX < 0x030C0000
 static PyObject *evaluate(PyThreadState *t, struct _PyInterpreterFrame *f, int throwing) {
-    return _PyEval_EvalFrameDefault(t, f, throwing);
+    if (!with_clock)
+        return _PyEval_EvalFrameDefault(t, f, throwing);
+    last = CLOCK();
+    PyObject *result = _PyEval_EvalFrameDefault(t, f, throwing);
+    last = CLOCK();
+    return result;
 }
 void hook_on(void) {
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate);
@@ -60,6 +78,8 @@ void hook_off(void) {
 typedef struct callback { PyObject_HEAD vectorcallfunc call; } callback;
 static PyObject *nothing(PyObject *self, PyObject *const *args, size_t n, PyObject *names) {
     (void)self, (void)args, (void)n, (void)names;
+    if (with_clock)
+        last = CLOCK();
     Py_RETURN_NONE;
 }
 static PyTypeObject type = {
@@ -87,6 +107,7 @@ void hook_on(void) {
 }
 void hook_off(void) { set(Py_None, "m.set_events(4, 0)\\nm.free_tool_id(4)"); }
 #endif
+void clock_hook_on(void) { with_clock = 1; hook_on(); }
 """
 
 WORK = {
@@ -152,6 +173,7 @@ tracer = viztracer.VizTracer(verbose=0, ignore_c_function=True, tracer_entries=2
 TOOLS = {
     "bare profile callback": (BARE, "library.profile_on()", "library.profile_off()", ""),
     "bare hook": (BARE, "library.hook_on()", "library.hook_off()", ""),
+    "bare hook, reads the clock": (BARE, "library.clock_hook_on()", "library.hook_off()", ""),
     "holdfast, trace": (OPEN.format(""), *SWITCH, CLOSE),
     "holdfast, profile": (OPEN.format(", tracing=False, profiling=True"), *SWITCH, CLOSE),
     "holdfast, filtered out": (FILTER + OPEN.format(""), *SWITCH, "r.close()"),
