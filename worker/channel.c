@@ -384,8 +384,8 @@ hfi_channel_has_ended(const hfi_channel *channel) {
     return channel->has_ended;
 }
 
-void
+bool
 hfi_channel_wait(const hfi_channel *channel, int timeout_ms) {
     struct pollfd at = {.fd = channel->fd, .events = POLLIN};
-    (void)poll(&at, 1, timeout_ms);
+    return poll(&at, 1, timeout_ms) != 0;
 }

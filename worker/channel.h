@@ -102,7 +102,8 @@ hfi_incoming *hfi_channel_next(hfi_channel *channel, const char *op);
 /* Whether hfi_channel_next would give one. */
 bool hfi_channel_has_frames(const hfi_channel *channel);
 bool hfi_channel_has_ended(const hfi_channel *channel);
-/* Wait until there is something to read, a signal comes or the time is over. */
-void hfi_channel_wait(const hfi_channel *channel, int timeout_ms);
+/* Wait until there is something to read, a signal comes or the time is over; false: it is
+ * over. */
+bool hfi_channel_wait(const hfi_channel *channel, int timeout_ms);
 
 #endif
