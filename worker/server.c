@@ -17,6 +17,7 @@
 #include "loop.h"
 #include "saving.h"
 #include "shown.h"
+#include "variables.h"
 
 #define END_SECONDS 5
 
@@ -165,6 +166,12 @@ read_language(const hf_worker_language *language, hf_worker_language *ret_langua
         HFI_STRUCT_READ(ret_language, language, hf_worker_language, end, reterr);
     if (status == HF_OK && ret_language->execute == NULL)
         status = hf_error_set(reterr, HF_E_INVALID, "the language has no `execute`");
+    if (status == HF_OK && ret_language->save == NULL && ret_language->bind == NULL) {
+        ret_language->save = hfi_variables_save;
+        ret_language->bind = hfi_variables_bind;
+    }
+    if (status == HF_OK && ret_language->answer == NULL)
+        ret_language->answer = hfi_variables_answer;
     return status;
 }
 
