@@ -2,11 +2,13 @@
  *
  * Two workers, both of this process, share a store.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "saving.h"
 #include "support/check.h"
+#include "support/failing_calls.h"
 #include "variables.h"
 
 static hf_session *session;
@@ -91,6 +93,28 @@ test_table(void) {
     hfi_variables_clear(&worker.variables);
 }
 
+/* Without memory a variable is as it was, and no block is lost. */
+static void
+test_no_memory(void) {
+    const hft_fault fault = {.err = ENOMEM};
+    long before = hft_calls_blocks();
+    for (long at = 1, failed = 1; failed > 0; at++) {
+        hf_worker worker;
+        init_worker(&worker);
+        CHECK(set(&worker, "b", "old") == HF_OK);
+        hft_calls_arm(at, fault);
+        hf_status added = set(&worker, "a", "new"), changed = set(&worker, "b", "new");
+        hft_calls_disarm();
+        failed = hft_calls_seen->failed;
+        CHECK((added == HF_E_NOMEM) + (changed == HF_E_NOMEM) == failed);
+        CHECK((get(&worker, "a") != NULL) == (added == HF_OK));
+        CHECK_TEXT(get(&worker, "b"), changed == HF_OK ? "new" : "old");
+        hfi_variables_clear(&worker.variables);
+        CHECK(hft_calls_blocks() == before);
+        CHECK(at < 10);
+    }
+}
+
 static void
 test_store(void) {
     hf_worker one, two;
@@ -149,6 +173,7 @@ main(void) {
                                         .flags = HF_SESSION_MEMFD};
     CHECK(hf_session_create(&options, &session, NULL) == HF_OK);
     test_table();
+    test_no_memory();
     test_store();
     test_misuse();
     hf_session_close(session);
