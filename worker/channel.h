@@ -73,6 +73,9 @@ void hfi_packed_fini(hfi_packed *packed);
  * Any thread. HF_E_GONE if the frontend is gone or this end is closed; HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_channel_send(hfi_channel *channel, hfi_packed *packed,
                                     hf_error *reterr);
+/* The two in one: statuses of both. */
+HF_CHECK hf_status hfi_channel_send_frame(hfi_channel *channel, const hfi_frame *frame,
+                                          hf_error *reterr);
 /* Send it together with the next frame: one system call for both, and the frontend wakes
  * up once. It has no descriptors. Waits for a frame that is being sent. Any thread.
  * HF_E_GONE, HF_E_NOMEM. */

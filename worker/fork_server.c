@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "channel.h"
-
 #define QUIET_MS     50  /* a cell's imports come one after the other */
 #define REAP_MS      200 /* if the signal came before the wait */
 #define GRACE_MS     1000
@@ -35,16 +33,6 @@ typedef struct fork_server {
     pid_t children[CHILDREN_MAX]; /* where they are ours */
     size_t child_count;
 } fork_server;
-
-static hf_status
-send_to_frontend(const fork_server *server, const hfi_frame *frame, hf_error *reterr) {
-    hfi_packed packed;
-    hf_status status = hfi_packed_init(&packed, frame, reterr);
-    if (status == HF_OK)
-        status = hfi_channel_send(server->channel, &packed, reterr);
-    hfi_packed_fini(&packed);
-    return status;
-}
 
 /* ---- children where they are ours ------------------------------------------------ */
 
@@ -71,11 +59,11 @@ report_ended(fork_server *server, hf_error *reterr) {
         const struct timeval *user = &used.ru_utime, *system = &used.ru_stime;
         double seconds = (double)(user->tv_sec + system->tv_sec) +
                          1e-6 * (double)(user->tv_usec + system->tv_usec);
-        status = send_to_frontend(server,
-                                  HFI_FRAME(from_fork_server_exited, .pid = pid,
-                                            .status = how, .cpu_seconds = seconds,
-                                            .io = hfi_part_text("")),
-                                  reterr);
+        status = hfi_channel_send_frame(server->channel,
+                                        HFI_FRAME(from_fork_server_exited, .pid = pid,
+                                                  .status = how, .cpu_seconds = seconds,
+                                                  .io = hfi_part_text("")),
+                                        reterr);
     }
     return status;
 }
@@ -133,13 +121,13 @@ serve_fork(fork_server *server, const int fds[3], const hfi_to_fork_server_fork 
     else if (status != HF_OK)
         return status;
     if (make_fork(server, fds, &pid, &failure) != HF_OK)
-        return send_to_frontend(server,
-                                HFI_FRAME(from_fork_server_forked, .pid = 0,
-                                          .role = asked->role,
-                                          .error = hfi_part_text(failure.message)),
-                                reterr);
+        return hfi_channel_send_frame(
+            server->channel,
+            HFI_FRAME(from_fork_server_forked, .pid = 0, .role = asked->role,
+                      .error = hfi_part_text(failure.message)),
+            reterr);
     if (pid == 0) {
-        hfi_channel_destroy(server->channel);
+        hfi_channel_close(server->channel);
         language->in_fork(language->context, asked->role, asked->bare, fds[0],
                           server->session);
         _exit(1);
@@ -147,18 +135,21 @@ serve_fork(fork_server *server, const int fds[3], const hfi_to_fork_server_fork 
 #ifndef __linux__
     server->children[server->child_count++] = pid;
 #endif
-    return send_to_frontend(
-        server, HFI_FRAME(from_fork_server_forked, .pid = pid, .role = asked->role),
-        reterr);
+    return hfi_channel_send_frame(
+        server->channel,
+        HFI_FRAME(from_fork_server_forked, .pid = pid, .role = asked->role), reterr);
 }
 
 static hf_status
 serve_import(fork_server *server, hfi_parts names, hf_error *reterr) {
+    static const hfi_part none[1] = {{"", 0}};
     const hfi_fork_server_language *language = server->language;
+    if (language->want_modules == NULL)
+        return hfi_channel_send_frame(
+            server->channel, HFI_FRAME(from_fork_server_imported, .modules = {none, 0}),
+            reterr);
     server->is_left = server->is_asked = true;
-    return language->want_modules != NULL
-               ? language->want_modules(language->context, names, reterr)
-               : HF_OK;
+    return language->want_modules(language->context, names, reterr);
 }
 
 static hf_status
@@ -184,45 +175,19 @@ serve_frame(fork_server *server, hfi_incoming *incoming, hf_error *reterr) {
 
 /* ---- the loop -------------------------------------------------------------------- */
 
-static const hfi_part no_names[1] = {{"", 0}};
-
-static hf_status
-begin_server(fork_server *server, hf_error *reterr) {
-    const hfi_fork_server_language *language = server->language;
-    hfi_parts modules = {no_names, 0};
-    hf_status status = language->prepare != NULL
-                           ? language->prepare(language->context, &modules, reterr)
-                           : HF_OK;
-    if (status != HF_OK)
-        return status;
-    return send_to_frontend(server,
-                            HFI_FRAME(from_fork_server_ready,
-                                      .version = HFI_CONTROL_VERSION, .pid = getpid(),
-                                      .modules = modules, .history = true),
-                            reterr);
-}
-
 /* No frame is there; `is_quiet`: and none came in the whole wait. */
 static hf_status
 use_pause(fork_server *server, bool is_quiet, hf_error *reterr) {
     const hfi_fork_server_language *language = server->language;
-    hfi_parts modules = {no_names, 0};
-    hf_status status = HF_OK;
     if (server->is_left) {
-        if (language->idle != NULL)
-            status = language->idle(language->context, reterr);
+        hf_status status = language->idle(language->context, reterr);
         server->is_left = status == HF_AGAIN;
         return server->is_left ? HF_OK : status;
     }
     if (!server->is_asked || !is_quiet)
         return HF_OK;
     server->is_asked = false;
-    if (language->finish_imports != NULL)
-        status = language->finish_imports(language->context, &modules, reterr);
-    if (status != HF_OK)
-        return status;
-    return send_to_frontend(
-        server, HFI_FRAME(from_fork_server_imported, .modules = modules), reterr);
+    return language->finish_imports(language->context, reterr);
 }
 
 static hf_status
@@ -247,19 +212,17 @@ go_on(fork_server *server, hf_error *reterr) {
 }
 
 hf_status
-hfi_fork_server_serve(const hfi_fork_server_language *language, int control,
+hfi_fork_server_serve(const hfi_fork_server_language *language, hfi_channel *channel,
                       int session, hf_error *reterr) {
     const struct sigaction on_end = {.sa_handler = on_child}; /* calls don't restart */
-    fork_server server = {
-        .language = language, .session = session, .frontend = getppid()};
-    signal(SIGINT, SIG_IGN); /* a terminal's ^C is for cells */
+    fork_server server = {.language = language,
+                          .channel = channel,
+                          .session = session,
+                          .frontend = getppid()};
+    hf_status status = HF_OK;
     sigaction(SIGCHLD, &on_end, NULL);
-    hf_status status = hfi_channel_create_consume(control, &server.channel, reterr);
-    if (status == HF_OK)
-        status = begin_server(&server, reterr);
-    while (status == HF_OK && !hfi_channel_has_ended(server.channel))
+    while (status == HF_OK && !hfi_channel_has_ended(channel))
         status = go_on(&server, reterr);
     end_children(&server);
-    hfi_channel_destroy(server.channel);
     return status == HF_E_GONE ? HF_OK : status;
 }

@@ -129,11 +129,25 @@ live_as_worker(void *context, hfi_part role, bool is_bare, int control, int sess
 /* ---- the program ----------------------------------------------------------------- */
 
 static hf_status
-prepare_language(void *context, hfi_parts *ret_modules, hf_error *reterr) {
-    const hf_worker_language *language = context;
-    (void)ret_modules; /* it has none that the frontend could ask for */
-    return language->prepare != NULL ? language->prepare(language->context, reterr)
-                                     : HF_OK;
+serve_forks(const hf_worker_language *language, int control, int session,
+            hf_error *reterr) {
+    static const hfi_part none[1] = {{"", 0}};
+    const hfi_fork_server_language server = {.in_fork = live_as_worker};
+    hfi_channel *channel = NULL;
+    signal(SIGINT, SIG_IGN);
+    hf_status status = hfi_channel_create_consume(control, &channel, reterr);
+    if (status == HF_OK && language->prepare != NULL)
+        status = language->prepare(language->context, reterr);
+    if (status == HF_OK)
+        status = hfi_channel_send_frame(
+            channel,
+            HFI_FRAME(from_fork_server_ready, .version = HFI_CONTROL_VERSION,
+                      .pid = getpid(), .modules = {none, 0}, .history = true),
+            reterr);
+    if (status == HF_OK)
+        status = hfi_fork_server_serve(&server, channel, session, reterr);
+    hfi_channel_destroy(channel);
+    return status == HF_E_GONE ? HF_OK : status;
 }
 
 /* The descriptor behind an option; -1: the option isn't there. HF_E_INVALID: it names
@@ -179,8 +193,6 @@ int
 hf_worker_main(const hf_worker_language *language, int argc, char **argv) {
     hf_error error = HF_ERROR_INIT;
     hf_worker_language *ours = &the_worker.language;
-    const hfi_fork_server_language server = {
-        .context = ours, .prepare = prepare_language, .in_fork = live_as_worker};
     int control, session = -1;
     if (read_language(language, ours, &error) != HF_OK) {
         hfi_self_complain("the language can't be used", &error);
@@ -198,7 +210,7 @@ hf_worker_main(const hf_worker_language *language, int argc, char **argv) {
         return 2;
     }
     the_worker.frontend = getppid();
-    status = hfi_fork_server_serve(&server, control, session, &error);
+    status = serve_forks(ours, control, session, &error);
     if (status != HF_OK)
         hfi_self_complain("the fork server ends", &error);
     return status == HF_OK ? 0 : 1;

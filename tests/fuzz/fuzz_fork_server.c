@@ -15,7 +15,6 @@
 
 #include "../support/check.h"
 #include "../support/open_files.h"
-#include "channel.h"
 #include "driver.h"
 #include "fork_server.h"
 #include "frames.h"
@@ -94,13 +93,11 @@ import_next(void *context, hf_error *reterr) {
 }
 
 static hf_status
-finish_imports(void *context, hfi_parts *ret_modules, hf_error *reterr) {
-    static hfi_part name;
-    (void)context, (void)reterr;
+finish_imports(void *context, hf_error *reterr) {
+    hfi_part name = hfi_part_text(first_name);
     CHECK(wanted == 0);
-    name = hfi_part_text(first_name);
-    *ret_modules = (hfi_parts){&name, 1};
-    return HF_OK;
+    return hfi_channel_send_frame(
+        context, HFI_FRAME(from_fork_server_imported, .modules = {&name, 1}), reterr);
 }
 
 static hf_status
@@ -111,11 +108,6 @@ want_for_role(void *context, hfi_part role, hf_error *reterr) {
     wanted += role.size % 2;
     return role.size % 2 ? HF_AGAIN : HF_OK;
 }
-
-static const hfi_fork_server_language language = {.want_modules = want_modules,
-                                                  .idle = import_next,
-                                                  .finish_imports = finish_imports,
-                                                  .before_fork = want_for_role};
 
 /* ---- inputs ---------------------------------------------------------------------- */
 
@@ -142,7 +134,8 @@ fuzz_seed(uint32_t number, uint8_t *ret_input) {
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static FILE *nowhere;
-    struct sigaction on_interrupt, on_child;
+    struct sigaction on_child;
+    hfi_channel *channel;
     if (size < 2 || size > FUZZ_INPUT_MAX)
         return 0;
     if (nowhere == NULL)
@@ -152,18 +145,23 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pieces = data + 1;
     piece_bytes = size - 1;
     wanted = 0;
-    sigaction(SIGINT, NULL, &on_interrupt);
     sigaction(SIGCHLD, NULL, &on_child);
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     CHECK(hfi_control_create_consume(fds[0], &frontend, NULL) == HF_OK);
+    CHECK(hfi_channel_create_consume(fds[1], &channel, NULL) == HF_OK);
+    const hfi_fork_server_language language = {.context = channel,
+                                               .want_modules = want_modules,
+                                               .idle = import_next,
+                                               .finish_imports = finish_imports,
+                                               .before_fork = want_for_role};
     FILE *log = stderr;
     stderr = nowhere; /* for ops that it doesn't know */
-    hf_status status = hfi_fork_server_serve(&language, fds[1], -1, NULL);
+    hf_status status = hfi_fork_server_serve(&language, channel, -1, NULL);
     stderr = log;
+    hfi_channel_destroy(channel);
     CHECK(status == HF_OK || status == HF_E_PROTOCOL || status == HF_E_INVALID);
     read_frames(frontend);
     hfi_control_close(frontend);
-    sigaction(SIGINT, &on_interrupt, NULL);
     sigaction(SIGCHLD, &on_child, NULL);
     CHECK(count_descriptors() == before);
     return 0;

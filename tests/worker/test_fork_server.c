@@ -24,20 +24,14 @@ enum { ARE_OURS = 0 };
 /* ---- the language ---- */
 
 static char wanted[8], imported[8]; /* a letter is a module */
-static hfi_part names[8];
+static hfi_channel *channel;        /* of the fork server */
 
-static hf_status
-list_names(const char *letters, hfi_parts *ret_names) {
+static hfi_parts
+list_names(const char *letters) {
+    static hfi_part names[8];
     for (size_t i = 0; letters[i] != '\0'; i++)
         names[i] = hfi_part_of(&letters[i], 1);
-    *ret_names = (hfi_parts){names, strlen(letters)};
-    return HF_OK;
-}
-
-static hf_status
-prepare_two(void *context, hfi_parts *ret_modules, hf_error *reterr) {
-    (void)context, (void)reterr;
-    return list_names("xy", ret_modules);
+    return (hfi_parts){names, strlen(letters)};
 }
 
 static hf_status
@@ -57,12 +51,13 @@ import_letter(void *context, hf_error *reterr) {
 }
 
 static hf_status
-list_imported(void *context, hfi_parts *ret_modules, hf_error *reterr) {
-    static char last[8];
-    (void)context, (void)reterr;
-    strcpy(last, imported);
+say_imported(void *context, hf_error *reterr) {
+    (void)context;
+    hf_status status = hfi_channel_send_frame(
+        channel, HFI_FRAME(from_fork_server_imported, .modules = list_names(imported)),
+        reterr);
     memset(imported, 0, sizeof imported);
-    return list_names(last, ret_modules);
+    return status;
 }
 
 static hf_status
@@ -85,10 +80,9 @@ live(void *context, hfi_part role, bool is_bare, int control, int session) {
     _exit(is_bare ? 7 : 0);
 }
 
-static const hfi_fork_server_language whole = {.prepare = prepare_two,
-                                               .want_modules = want_letters,
+static const hfi_fork_server_language whole = {.want_modules = want_letters,
                                                .idle = import_letter,
-                                               .finish_imports = list_imported,
+                                               .finish_imports = say_imported,
                                                .before_fork = want_for_cell,
                                                .in_fork = live};
 static const hfi_fork_server_language least = {.in_fork = live};
@@ -118,26 +112,16 @@ next_frame(const hfi_row *row, hfi_any_frame *ret_frame) {
 }
 
 static void
-check_modules(hfi_parts modules, const char *letters) {
-    CHECK(modules.count == strlen(letters));
-    for (size_t i = 0; i < modules.count; i++)
-        CHECK(modules.items[i].data[0] == letters[i]);
-}
-
-static void
-begin_server(const hfi_fork_server_language *language, const char *modules) {
+begin_server(const hfi_fork_server_language *language) {
     int fds[2];
-    hfi_any_frame frame;
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
     if ((server_pid = fork()) == 0) {
         close(fds[0]);
-        _exit(hfi_fork_server_serve(language, fds[1], -1, NULL) == HF_OK ? 0 : 1);
+        CHECK(hfi_channel_create_consume(fds[1], &channel, NULL) == HF_OK);
+        _exit(hfi_fork_server_serve(language, channel, -1, NULL) == HF_OK ? 0 : 1);
     }
     close(fds[1]);
     CHECK(hfi_control_create_consume(fds[0], &server, NULL) == HF_OK);
-    next_frame(&hfi_row_from_fork_server_ready, &frame);
-    CHECK(frame.from_fork_server_ready.pid == server_pid);
-    check_modules(frame.from_fork_server_ready.modules, modules);
 }
 
 /* Its status, or the signal that ended it, negative. */
@@ -176,16 +160,17 @@ forked_pid(void) {
 
 static void
 ask_modules(const char *letters) {
-    hfi_parts modules;
-    (void)list_names(letters, &modules);
-    tell_server(HFI_FRAME(to_fork_server_import, .modules = modules));
+    tell_server(HFI_FRAME(to_fork_server_import, .modules = list_names(letters)));
 }
 
 static void
 await_modules(const char *letters) {
     hfi_any_frame frame;
     next_frame(&hfi_row_from_fork_server_imported, &frame);
-    check_modules(frame.from_fork_server_imported.modules, letters);
+    hfi_parts modules = frame.from_fork_server_imported.modules;
+    CHECK(modules.count == strlen(letters));
+    for (size_t i = 0; i < modules.count; i++)
+        CHECK(modules.items[i].data[0] == letters[i]);
 }
 
 /* ---- the cases ---- */
@@ -193,10 +178,10 @@ await_modules(const char *letters) {
 /* A fork comes before imports that were asked first, which have one answer. */
 static void
 test_order(void) {
-    begin_server(&whole, "xy");
+    begin_server(&whole);
     kill(server_pid, SIGSTOP); /* so that it finds all at once */
     ask_modules("ab");
-    int channel = ask_worker("main", false);
+    int end = ask_worker("main", false);
     ask_modules("c");
     kill(server_pid, SIGCONT);
     pid_t main_pid = forked_pid();
@@ -219,19 +204,19 @@ test_order(void) {
     if (ARE_OURS)
         CHECK(kill(main_pid, SIGKILL) == 0);
     CHECK(status_of(main_pid) == -SIGKILL); /* elsewhere the server has killed it */
-    close(channel);
+    close(end);
 }
 
 /* One that leaves by itself isn't killed. */
 static void
 test_grace(void) {
-    begin_server(&least, "");
-    int channel = ask_worker("cell", true);
+    begin_server(&least);
+    int end = ask_worker("cell", true);
     pid_t pid = forked_pid();
     ask_modules("a");
     await_modules("");
     kill(server_pid, SIGSTOP);
-    close(channel);
+    close(end);
     hfi_control_close(server);
     server = NULL;
     kill(server_pid, SIGCONT);
@@ -247,7 +232,7 @@ static void
 test_bad_frames(void) {
     hfi_any_frame frame;
     msgpack_sbuffer bytes;
-    begin_server(&least, "");
+    begin_server(&least);
     tell_server(HFI_FRAME_BARE(to_main_rest));
     if (ARE_OURS) { /* elsewhere that fork has no channel */
         msgpack_sbuffer_init(&bytes);

@@ -33,7 +33,7 @@ import weakref
 
 from .. import _store, codecs
 from . import health
-from .control import Channel
+from .control import VERSION, Channel, ChannelClosed
 from .origin import is_library
 from .prefault import prefault
 from .process import become_worker, leave
@@ -59,7 +59,8 @@ class ForkServer:
     """
 
     def __init__(self, control_fd: int, session_fd: int):
-        self._descriptors = (control_fd, session_fd)
+        self._channel = Channel(control_fd)
+        self._session_fd = session_fd
         self._wanted: collections.deque[str] = collections.deque()
         self._imported: list[str] = []
         self._complete = False  # has what others than the main worker need
@@ -68,13 +69,14 @@ class ForkServer:
         """Import what every worker needs, then serve until the frontend's end."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's ^C is for cells
         gc.disable()
-        _store._serve_forks(self, *self._descriptors)
-        os._exit(0)
-
-    def prepare(self) -> list[str]:
-        """Import what every worker needs; the modules that are here then."""
         import_own()
-        return sorted(_top_level())
+        with contextlib.suppress(ChannelClosed):
+            modules = sorted(_top_level())
+            self._channel.send(
+                "ready", version=VERSION, pid=os.getpid(), modules=modules, history=True
+            )
+            _store._serve_forks(self, self._channel, self._session_fd)
+        os._exit(0)
 
     def want_module(self, name: str) -> None:
         """Have it imported when there is time."""
@@ -88,15 +90,15 @@ class ForkServer:
                 self._imported.append(name)
         return bool(self._wanted)
 
-    def finish_imports(self) -> list[str]:
-        """Make what was imported since the last call ready for forks; its names."""
+    def finish_imports(self) -> None:
+        """Make what was imported since the last call ready for forks. The frontend forks anew after it."""
         done, self._imported = self._imported, []
         if done:
             codecs.preload()
             _rehearse_libraries()
             gc.collect()  # what came since the last time
             _settle()
-        return done
+        self._channel.send("imported", modules=done)
 
     def before_fork(self, role: str) -> bool:
         """Import what this worker needs; whether `idle` has something to import now."""
