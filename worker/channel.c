@@ -272,6 +272,16 @@ hfi_channel_send(hfi_channel *channel, hfi_packed *packed, hf_error *reterr) {
 }
 
 hf_status
+hfi_channel_send_frame(hfi_channel *channel, const hfi_frame *frame, hf_error *reterr) {
+    hfi_packed packed;
+    hf_status status = hfi_packed_init(&packed, frame, reterr);
+    if (status == HF_OK)
+        status = hfi_channel_send(channel, &packed, reterr);
+    hfi_packed_fini(&packed);
+    return status;
+}
+
+hf_status
 hfi_channel_keep(hfi_channel *channel, const hfi_packed *packed, hf_error *reterr) {
     hf_status status = HF_OK;
     pthread_mutex_lock(&channel->sending);
@@ -384,8 +394,8 @@ hfi_channel_has_ended(const hfi_channel *channel) {
     return channel->has_ended;
 }
 
-void
+bool
 hfi_channel_wait(const hfi_channel *channel, int timeout_ms) {
     struct pollfd at = {.fd = channel->fd, .events = POLLIN};
-    (void)poll(&at, 1, timeout_ms);
+    return poll(&at, 1, timeout_ms) != 0;
 }

@@ -73,6 +73,9 @@ void hfi_packed_fini(hfi_packed *packed);
  * Any thread. HF_E_GONE if the frontend is gone or this end is closed; HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_channel_send(hfi_channel *channel, hfi_packed *packed,
                                     hf_error *reterr);
+/* The two in one: statuses of both. */
+HF_CHECK hf_status hfi_channel_send_frame(hfi_channel *channel, const hfi_frame *frame,
+                                          hf_error *reterr);
 /* Send it together with the next frame: one system call for both, and the frontend wakes
  * up once. It has no descriptors. Waits for a frame that is being sent. Any thread.
  * HF_E_GONE, HF_E_NOMEM. */
@@ -102,7 +105,8 @@ hfi_incoming *hfi_channel_next(hfi_channel *channel, const char *op);
 /* Whether hfi_channel_next would give one. */
 bool hfi_channel_has_frames(const hfi_channel *channel);
 bool hfi_channel_has_ended(const hfi_channel *channel);
-/* Wait until there is something to read, a signal comes or the time is over. */
-void hfi_channel_wait(const hfi_channel *channel, int timeout_ms);
+/* Wait until there is something to read, a signal comes or the time is over; false: it is
+ * over. */
+bool hfi_channel_wait(const hfi_channel *channel, int timeout_ms);
 
 #endif

@@ -22,18 +22,13 @@
 hf_status
 hfi_self_send(hf_worker *worker, hfi_frame *frame, hf_error *reterr) {
     int64_t written[2];
-    hfi_packed packed;
     if (getpid() != worker->pid)
         return hf_error_set(reterr, HF_E_GONE,
                             "a child that a cell has forked has no control channel");
     if (hfi_channel_has_place(frame) &&
         hfi_channel_count(worker->channel, true, written) == HF_OK)
         frame->raw = (hfi_ints){written, 2};
-    hf_status status = hfi_packed_init(&packed, frame, reterr);
-    if (status == HF_OK)
-        status = hfi_channel_send(worker->channel, &packed, reterr);
-    hfi_packed_fini(&packed);
-    return status;
+    return hfi_channel_send_frame(worker->channel, frame, reterr);
 }
 
 hf_status

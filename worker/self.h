@@ -41,6 +41,19 @@ typedef struct hfi_saving {
     size_t stay_count;
 } hfi_saving;
 
+/* A variable that the library keeps (variables.c). */
+typedef struct hfi_variable {
+    char *name; /* with a NUL behind it */
+    size_t name_size;
+    void *data; /* NULL: it is gone */
+    size_t size;
+} hfi_variable;
+
+typedef struct hfi_variables {
+    hfi_variable *items; /* sorted by name */
+    size_t count;
+} hfi_variables;
+
 struct hf_worker {
     hf_worker_language language; /* server.c */
     hf_worker_role role;
@@ -60,6 +73,7 @@ struct hf_worker {
     _Atomic int interrupts; /* came, and weren't taken */
     hfi_part parent; /* loop.c: of what its thread shows; empty: of the request asked */
     hfi_saving saving;
+    hfi_variables variables;
     bool owes_binding; /* saving.c: a generation isn't bound yet */
     bool owes_privacy; /* saving.c: what was published is mapped shared still */
     int dispatching;   /* loop.c: calls of hf_worker_dispatch, one in the other */

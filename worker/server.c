@@ -1,33 +1,25 @@
-/* server.c - the fork server, and the beginning and end of a worker.
- *
- * The fork server lets the language prepare what all workers need, and then serves `fork`
- * frames. It has one thread and runs no cell, so a fork of it is as clean as a program
- * that begins. On Linux its forks are children of the frontend; on other systems its own,
- * whose ends it reports, and which it ends with itself.
+/* server.c - the program hf_worker_main: a fork server (fork_server.c) whose forks are
+ * workers; and a worker's beginning and end.
  *
  * A worker sets the signals, attaches to the store, lets the language begin, binds what
  * was committed if it is the main worker, and serves until the end of its channel.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/struct_size.h"
-#include "fork.h"
+#include "fork_server.h"
 #include "loop.h"
 #include "saving.h"
 #include "shown.h"
+#include "variables.h"
 
-#define END_SECONDS  5
-#define REAP_WAIT_MS 200
+#define END_SECONDS 5
 
 /* ---- a worker -------------------------------------------------------------------- */
 
@@ -106,9 +98,21 @@ end_worker(hf_worker *worker) {
     hfi_saving_fini(worker);
 }
 
-static _Noreturn void
-live_as_worker(hf_worker *worker, int control, int session, bool is_bare) {
+static hf_worker_role
+role_of(hfi_part name) {
+    return hfi_part_is(name, "main")        ? HF_WORKER_MAIN
+           : hfi_part_is(name, "assistant") ? HF_WORKER_ASSISTANT
+                                            : HF_WORKER_CELL;
+}
+
+static void
+live_as_worker(void *context, hfi_part role, bool is_bare, int control, int session) {
+    hf_worker *worker = &the_worker;
     hf_error error = HF_ERROR_INIT;
+    (void)context;
+    worker->role = role_of(role);
+    worker->way =
+        worker->role == HF_WORKER_CELL ? HFI_WAY_ISOLATED : HFI_WAY_IN_PROCESS;
     hf_status status = init_worker(worker, control, session, &error);
     if (status == HF_OK)
         status = begin_worker(worker, is_bare, &error);
@@ -122,137 +126,27 @@ live_as_worker(hf_worker *worker, int control, int session, bool is_bare) {
     _exit(status == HF_OK || status == HF_E_GONE ? 0 : 1);
 }
 
-/* ---- the fork server --------------------------------------------------------------- */
-
-typedef struct fork_server {
-    hfi_channel *channel;
-    int session; /* -1: none */
-    pid_t frontend;
-    pid_t children[64]; /* where they are ours */
-    size_t child_count;
-} fork_server;
+/* ---- the program ----------------------------------------------------------------- */
 
 static hf_status
-send_to_frontend(const fork_server *server, const hfi_frame *frame, hf_error *reterr) {
-    hfi_packed packed;
-    hf_status status = hfi_packed_init(&packed, frame, reterr);
+serve_forks(const hf_worker_language *language, int control, int session,
+            hf_error *reterr) {
+    static const hfi_part none[1] = {{"", 0}};
+    const hfi_fork_server_language server = {.in_fork = live_as_worker};
+    hfi_channel *channel = NULL;
+    signal(SIGINT, SIG_IGN);
+    hf_status status = hfi_channel_create_consume(control, &channel, reterr);
+    if (status == HF_OK && language->prepare != NULL)
+        status = language->prepare(language->context, reterr);
     if (status == HF_OK)
-        status = hfi_channel_send(server->channel, &packed, reterr);
-    hfi_packed_fini(&packed);
-    return status;
-}
-
-static hf_worker_role
-role_of(hfi_part name) {
-    return hfi_part_is(name, "main")        ? HF_WORKER_MAIN
-           : hfi_part_is(name, "assistant") ? HF_WORKER_ASSISTANT
-                                            : HF_WORKER_CELL;
-}
-
-static hf_status
-fork_worker(fork_server *server, hfi_incoming *incoming,
-            const hfi_to_fork_server_fork *frame, hf_error *reterr) {
-    const int *fds = incoming->fds;
-    const hfi_descriptor_move moves[] = {{fds[0], fds[0]}, {fds[1], 1}, {fds[2], 2}};
-    const int kept[] = {hfi_channel_fd(server->channel), server->session};
-    const hfi_fork_request request = {.purpose = HFI_FORK_WORKER,
-                                      .frontend = server->frontend,
-                                      .moves = moves,
-                                      .move_count = 3,
-                                      .kept = kept,
-                                      .kept_count = server->session >= 0 ? 2 : 1};
-    double seconds;
-    pid_t pid;
-    fflush(NULL);
-    hf_error failure = HF_ERROR_INIT;
-    if (hfi_fork(&request, &pid, &seconds, &failure) != HF_OK)
-        return send_to_frontend(server,
-                                HFI_FRAME(from_fork_server_forked, .pid = 0,
-                                          .role = frame->role,
-                                          .error = hfi_part_text(failure.message)),
-                                reterr);
-    if (pid == 0) {
-        bool is_bare = frame->bare;
-        int control = fds[0];
-        the_worker.role = role_of(frame->role);
-        the_worker.way =
-            the_worker.role == HF_WORKER_CELL ? HFI_WAY_ISOLATED : HFI_WAY_IN_PROCESS;
-        the_worker.frontend = server->frontend;
-        hfi_channel_destroy(server->channel);
-        live_as_worker(&the_worker, control, server->session, is_bare);
-    }
-#ifndef __linux__
-    if (server->child_count < sizeof server->children / sizeof *server->children)
-        server->children[server->child_count++] = pid;
-#endif
-    return send_to_frontend(
-        server, HFI_FRAME(from_fork_server_forked, .pid = pid, .role = frame->role),
-        reterr);
-}
-
-static hf_status
-serve_frame(fork_server *server, hfi_incoming *incoming, hf_error *reterr) {
-    static const hfi_part none[1] = {{"", 0}};
-    hfi_part op = hfi_received_op(&incoming->received);
-    hfi_any_frame frame;
-    hf_status status = HF_OK;
-    if (hfi_part_is(op, "fork")) {
-        status = hfi_frame_read(&incoming->received, &hfi_row_to_fork_server_fork,
-                                &frame.head, reterr);
-        if (status == HF_OK)
-            status = fork_worker(server, incoming, &frame.to_fork_server_fork, reterr);
-    } else if (hfi_part_is(op, "import")) {
-        status = send_to_frontend(
-            server, HFI_FRAME(from_fork_server_imported, .modules = {none, 0}), reterr);
-    }
-    return status;
-}
-
-static hf_status
-reap_children(fork_server *server, hf_error *reterr) {
-    hf_status status = HF_OK;
-    int exit_status;
-    struct rusage usage;
-    for (size_t i = 0; i < server->child_count && status == HF_OK;) {
-        pid_t pid = server->children[i];
-        if (wait4(pid, &exit_status, WNOHANG, &usage) != pid) {
-            i++;
-            continue;
-        }
-        server->children[i] = server->children[--server->child_count];
-        status = send_to_frontend(
-            server,
-            HFI_FRAME(from_fork_server_exited, .pid = pid, .status = exit_status,
-                      .cpu_seconds =
-                          (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec),
-                      .io = hfi_part_text("")),
+        status = hfi_channel_send_frame(
+            channel,
+            HFI_FRAME(from_fork_server_ready, .version = HFI_CONTROL_VERSION,
+                      .pid = getpid(), .modules = {none, 0}, .history = true),
             reterr);
-    }
-    return status;
-}
-
-static hf_status
-serve_forks(fork_server *server, hf_error *reterr) {
-    static const hfi_part none[1] = {{"", 0}};
-    hf_status status = send_to_frontend(
-        server,
-        HFI_FRAME(from_fork_server_ready, .version = HFI_CONTROL_VERSION,
-                  .pid = getpid(), .modules = {none, 0}, .history = true),
-        reterr);
-    while (status == HF_OK && !hfi_channel_has_ended(server->channel)) {
-        hfi_incoming *incoming;
-        hfi_channel_wait(server->channel, server->child_count > 0 ? REAP_WAIT_MS : -1);
-        status = reap_children(server, reterr);
-        if (status == HF_OK)
-            status = hfi_channel_fill(server->channel, reterr);
-        while (status == HF_OK &&
-               (incoming = hfi_channel_next(server->channel, NULL)) != NULL) {
-            status = serve_frame(server, incoming, reterr);
-            hfi_incoming_free(incoming);
-        }
-    }
-    for (size_t i = 0; i < server->child_count; i++)
-        kill(server->children[i], SIGKILL);
+    if (status == HF_OK)
+        status = hfi_fork_server_serve(&server, channel, session, reterr);
+    hfi_channel_destroy(channel);
     return status == HF_E_GONE ? HF_OK : status;
 }
 
@@ -286,22 +180,27 @@ read_language(const hf_worker_language *language, hf_worker_language *ret_langua
         HFI_STRUCT_READ(ret_language, language, hf_worker_language, end, reterr);
     if (status == HF_OK && ret_language->execute == NULL)
         status = hf_error_set(reterr, HF_E_INVALID, "the language has no `execute`");
+    if (status == HF_OK && ret_language->save == NULL && ret_language->bind == NULL) {
+        ret_language->save = hfi_variables_save;
+        ret_language->bind = hfi_variables_bind;
+    }
+    if (status == HF_OK && ret_language->answer == NULL)
+        ret_language->answer = hfi_variables_answer;
     return status;
 }
 
 int
 hf_worker_main(const hf_worker_language *language, int argc, char **argv) {
     hf_error error = HF_ERROR_INIT;
-    fork_server server = {.session = -1, .frontend = getppid()};
     hf_worker_language *ours = &the_worker.language;
+    int control, session = -1;
     if (read_language(language, ours, &error) != HF_OK) {
         hfi_self_complain("the language can't be used", &error);
         return 2;
     }
-    int control;
     hf_status status = find_descriptor(argc, argv, "--control-fd", &control, &error);
     if (status == HF_OK)
-        status = find_descriptor(argc, argv, "--session-fd", &server.session, &error);
+        status = find_descriptor(argc, argv, "--session-fd", &session, &error);
     if (status == HF_OK && control < 0)
         status = hf_error_set(&error, HF_E_INVALID,
                               "--control-fd is missing: the kernel's frontend starts "
@@ -310,14 +209,9 @@ hf_worker_main(const hf_worker_language *language, int argc, char **argv) {
         hfi_self_complain("it can't begin", &error);
         return 2;
     }
-    signal(SIGINT, SIG_IGN);
-    status = hfi_channel_create_consume(control, &server.channel, &error);
-    if (status == HF_OK && ours->prepare != NULL)
-        status = ours->prepare(ours->context, &error);
-    if (status == HF_OK)
-        status = serve_forks(&server, &error);
+    the_worker.frontend = getppid();
+    status = serve_forks(ours, control, session, &error);
     if (status != HF_OK)
         hfi_self_complain("the fork server ends", &error);
-    hfi_channel_destroy(server.channel);
     return status == HF_OK ? 0 : 1;
 }

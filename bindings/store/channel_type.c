@@ -29,6 +29,11 @@ channel_of(PyObject *self) {
     return ((channel_object *)self)->channel;
 }
 
+hfi_channel *
+hfi_python_channel(PyObject *self) {
+    return channel_of(self);
+}
+
 static void *
 raise_status(PyObject *self, hf_status status, const hf_error *error) {
     hfi_state *state = hfi_state_of(Py_TYPE(self));

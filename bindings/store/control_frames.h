@@ -27,7 +27,8 @@ void hfi_python_frame_fini(hfi_python_frame *frame);
 /* What came, as a new object. */
 PyObject *hfi_python_value(const msgpack_object *object);
 
-/* channel_type.c: the type Channel. */
+/* channel_type.c: the type Channel, and what one has. */
 extern PyType_Spec hfi_channel_spec;
+struct hfi_channel *hfi_python_channel(PyObject *channel);
 
 #endif

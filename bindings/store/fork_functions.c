@@ -67,16 +67,11 @@ resume_interpreter(void *hooks, pid_t pid) {
 
 static int
 read_purpose(const char *name, hfi_fork_purpose *ret_purpose) {
-    static const char *const NAMES[] = {[HFI_FORK_WORKER] = "worker",
-                                        [HFI_FORK_CELL] = "cell",
-                                        [HFI_FORK_SLEEPER] = "sleeper"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(name, NAMES[i]) == 0) {
-            *ret_purpose = (hfi_fork_purpose)i;
-            return 0;
-        }
-    PyErr_Format(PyExc_ValueError, "a fork is a worker, cell or sleeper, not \"%s\"",
-                 name);
+    int sleeps = strcmp(name, "sleeper") == 0;
+    *ret_purpose = sleeps ? HFI_FORK_SLEEPER : HFI_FORK_CELL;
+    if (sleeps || strcmp(name, "cell") == 0)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "a fork is a cell or a sleeper, not \"%s\"", name);
     return -1;
 }
 
@@ -184,7 +179,7 @@ PyMethodDef hfi_fork_functions[] = {
      "worker/fork.h "
      "says; the fork's pid, or 0 in it, and the processor time of the process that "
      "made "
-     "it. `purpose`: 'worker', 'cell' or 'sleeper'; `session`: a session, or None; "
+     "it. `purpose`: 'cell' or 'sleeper'; `session`: a session, or None; "
      "`moves`: pairs of descriptors, each to be moved from the first to the second in "
      "the "
      "fork, its control channel's first; `frontend`: the process that becomes its "

@@ -25,6 +25,7 @@ extern PyMethodDef hfi_object_array_functions[];
 extern PyMethodDef hfi_own_pages_functions[];
 extern PyMethodDef hfi_preparation_functions[];
 extern PyMethodDef hfi_save_file_functions[];
+extern PyMethodDef hfi_server_functions[];
 extern PyMethodDef hfi_session_functions[];
 extern PyMethodDef hfi_stream_functions[];
 

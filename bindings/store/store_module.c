@@ -166,6 +166,7 @@ static PyMethodDef *const functions[] = {
     hfi_own_pages_functions,
     hfi_preparation_functions,
     hfi_save_file_functions,
+    hfi_server_functions,
     hfi_session_functions,
     hfi_stream_functions,
 };

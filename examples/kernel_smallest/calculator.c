@@ -1,4 +1,5 @@
-/* calculator.c - the smallest kernel: a calculator with variables that outlive a crash.
+/* calculator.c - the smallest kernel: a calculator with variables that outlive a crash. The
+ * library keeps them, and completes their names.
  *
  *   calculator CONNECTION_FILE     the frontend, which Jupyter starts
  *   calculator --worker ...        the workers, which the frontend starts
@@ -7,24 +8,19 @@
  * EXPRESSION`, `sleep SECONDS`, `crash` or a comment after a #. The last line's value is the result.
  */
 #include <ctype.h>
-#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <holdfast/commands.h>
 #include <holdfast/kernel.h>
 #include <holdfast/worker.h>
 
-#define VARIABLES_MAX 100
-
 typedef struct calculator {
-    char names[VARIABLES_MAX][32];
-    double values[VARIABLES_MAX];
-    int count;
-    const char *at; /* in the line that is computed */
+    hf_worker *worker; /* which keeps the variables */
+    const char *at;    /* in the line that is computed */
     hf_error *error;
     hf_status status;
 } calculator;
@@ -38,28 +34,6 @@ fail(calculator *c, const char *what, const char *name) {
     return 0;
 }
 
-static double *
-find(calculator *c, const char *name, size_t size) {
-    for (int i = 0; i < c->count; i++)
-        if (strlen(c->names[i]) == size && memcmp(c->names[i], name, size) == 0)
-            return &c->values[i];
-    return NULL;
-}
-
-static void
-set(calculator *c, const char *name, size_t size, double value) {
-    double *place = find(c, name, size);
-    if (place == NULL && (c->count == VARIABLES_MAX || size >= sizeof c->names[0])) {
-        fail(c, "no room for", name);
-        return;
-    }
-    if (place == NULL) {
-        snprintf(c->names[c->count], sizeof c->names[0], "%.*s", (int)size, name);
-        place = &c->values[c->count++];
-    }
-    *place = value;
-}
-
 static char
 next(calculator *c) {
     c->at += strspn(c->at, " ");
@@ -71,8 +45,9 @@ static double sum(calculator *c);
 static double
 factor(calculator *c) {
     char *end;
-    double value, *variable;
-    size_t size = next(c) == '_' || isalpha(*c->at) ? strcspn(c->at, " +-*/()=\n") : 0;
+    double value;
+    const void *found;
+    size_t found_size, size = isalpha(next(c)) ? strcspn(c->at, " +-*/()=\n") : 0;
     if (*c->at == '-')
         return c->at++, -factor(c);
     if (*c->at == '(') {
@@ -81,10 +56,12 @@ factor(calculator *c) {
         return next(c) == ')' ? c->at++, value : fail(c, "expected ) before", c->at);
     }
     if (size > 0) {
-        variable = find(c, c->at, size);
-        value = variable != NULL ? *variable : fail(c, "no variable", c->at);
+        hf_status status = hf_worker_variable_get(c->worker, c->at, size, &found,
+                                                  &found_size, c->error);
+        if (status != HF_OK || found_size != sizeof value)
+            return fail(c, "no variable", c->at);
         c->at += size;
-        return value;
+        return *(const double *)found;
     }
     value = strtod(c->at, &end);
     if (end == c->at)
@@ -121,17 +98,16 @@ is_word(calculator *c, const char *word) {
 
 /* Run one line; 1: it has a value. */
 static int
-run_line(calculator *c, hf_worker *worker, double *ret_value) {
-    const struct timespec tick = {0, 10000000};
+run_line(calculator *c, double *ret_value) {
     size_t size = strspn(c->at, "abcdefghijklmnopqrstuvwxyz_0123456789");
     const char *name = c->at, *sign = name + size + strspn(name + size, " ");
     if (is_word(c, "crash"))
         raise(SIGKILL);
     if (is_word(c, "sleep")) {
-        for (double left = sum(c); left > 0 && c->status == HF_OK; left -= 0.01)
-            nanosleep(&tick, NULL), c->status = hf_worker_is_interrupted(worker)
-                                                    ? HF_INTERRUPTED
-                                                    : c->status;
+        for (double left = sum(c); left > 0 && c->status == HF_OK; left -= 0.01) {
+            poll(NULL, 0, 10);
+            c->status = hf_worker_is_interrupted(c->worker) ? HF_INTERRUPTED : HF_OK;
+        }
         return 0;
     }
     int is_print = is_word(c, "print"), is_set = isalpha(*name) && *sign == '=';
@@ -140,7 +116,8 @@ run_line(calculator *c, hf_worker *worker, double *ret_value) {
     if (next(c) != '\0')
         fail(c, "expected the line's end before", c->at);
     if (is_set && c->status == HF_OK)
-        set(c, name, size, *ret_value);
+        c->status = hf_worker_variable_set(c->worker, name, size, ret_value,
+                                           sizeof *ret_value, c->error);
     if (is_print && c->status == HF_OK)
         printf("%.15g\n", *ret_value);
     return !is_set && !is_print;
@@ -149,79 +126,20 @@ run_line(calculator *c, hf_worker *worker, double *ret_value) {
 static hf_status
 run_cell(void *context, hf_worker *worker, const hf_worker_request *request,
          hf_error *reterr) {
-    calculator *c = context;
+    calculator calculator = {.worker = worker, .error = reterr}, *c = &calculator;
     char text[32], *copy = strdup(request->code), *rest = copy, *line;
     double value = 0;
     int has_value = 0;
-    c->error = reterr;
-    c->status = HF_OK;
+    (void)context;
     while (c->status == HF_OK && (line = strsep(&rest, "\n")) != NULL)
         if (*(c->at = line + strspn(line, " ")) != '\0' && *c->at != '#')
-            has_value = run_line(c, worker, &value);
+            has_value = run_line(c, &value);
     free(copy);
     if (c->status != HF_OK || !has_value)
         return c->status;
     int size = snprintf(text, sizeof text, "%.15g", value);
     const hf_mime result = {"text/plain", text, (size_t)size};
     return hf_worker_show(worker, 1, &result, 1, reterr);
-}
-
-static hf_status
-complete(void *context, hf_worker *worker, const hf_worker_request *request,
-         hf_error *reterr) {
-    calculator *c = context;
-    const char *matches[VARIABLES_MAX];
-    size_t start = request->cursor, count = 0;
-    if (strcmp(request->type, "complete_request") != 0)
-        return HF_NOT_FOUND;
-    while (start > 0 &&
-           (isalnum(request->code[start - 1]) || request->code[start - 1] == '_'))
-        start--;
-    for (int i = 0; i < c->count; i++)
-        if (strncmp(c->names[i], request->code + start, request->cursor - start) == 0)
-            matches[count++] = c->names[i];
-    return hf_worker_complete(worker, request, matches, count, start, request->cursor,
-                              reterr);
-}
-
-/* ---- variables ---- */
-
-static hf_status
-save(void *context, hf_worker *worker, hf_error *reterr) {
-    calculator *c = context;
-    hf_status status = HF_OK;
-    for (int i = 0; i < c->count && status == HF_OK; i++) {
-        const hf_value value = {.struct_size = sizeof value,
-                                .key = c->names[i],
-                                .key_size = strlen(c->names[i]),
-                                .codec = 1, /* a format of our own: HF_CODEC_RAW */
-                                .payload = &c->values[i],
-                                .payload_size = sizeof c->values[i]};
-        status = hf_worker_put(worker, &value, reterr);
-    }
-    return status;
-}
-
-static int
-bind_one(void *context, const hf_entry *entry) {
-    double value;
-    if (entry->payload_size == sizeof value) {
-        memcpy(&value, entry->payload, sizeof value);
-        set(context, entry->key, entry->key_size, value);
-    }
-    return 0;
-}
-
-static hf_status
-bind_all(void *context, hf_worker *worker, const hf_worker_binding *binding,
-         hf_error *reterr) {
-    calculator *c = context;
-    (void)worker;
-    c->count = 0;
-    c->status = HF_OK;
-    c->error = reterr;
-    hf_status status = hf_snapshot_each_in_order(binding->now, bind_one, c, reterr);
-    return status == HF_OK ? c->status : status;
 }
 
 /* ---- the program ---- */
@@ -253,13 +171,8 @@ serve(const char *program, const char *connection_file) {
 
 int
 main(int argc, char **argv) {
-    static calculator variables;
     const hf_worker_language language = {.struct_size = sizeof language,
-                                         .context = &variables,
-                                         .execute = run_cell,
-                                         .answer = complete,
-                                         .save = save,
-                                         .bind = bind_all};
+                                         .execute = run_cell};
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return hf_worker_main(&language, argc, argv);
     return serve(argv[0], argc > 1 ? argv[1] : "kernel.json");

@@ -539,7 +539,7 @@ def await_imported(frontend, module):
 
 
 def test_fork_server_imports_for_later_forks(frontend):
-    names = ["wave", "holdfast_no_such_module", "__main__", "a.b"]
+    names = ["wave", "holdfast_no_such_module", "__main__", "a.b", "\udcff"]
     frontend.server.send({"op": "import", "modules": names})
     assert await_imported(frontend, "wave") == {"wave"}
     worker = frontend.fork("main")

@@ -67,30 +67,9 @@ __wrap_hfi_self_complain(const char *what, const hf_error *error) {
     (void)what, (void)error;
 }
 
-/* What the frontend got. */
-static void
-read_frames(void) {
-    hfi_received received = {0};
-    hf_status status = hfi_control_fill(frontend, NULL);
-    CHECK(status == HF_OK || status == HF_E_GONE);
-    while ((status = hfi_control_next(frontend, &received, NULL)) == HF_OK) {
-        size_t i = 0;
-        hfi_any_frame frame;
-        while (hfi_rows[i] != NULL &&
-               !(strcmp(hfi_rows[i]->way, "from") == 0 &&
-                 hfi_part_is(hfi_received_op(&received), hfi_rows[i]->op)))
-            i++;
-        CHECK(hfi_rows[i] != NULL);
-        CHECK(hfi_control_read(frontend, &received, hfi_rows[i], &frame.head, NULL) ==
-              HF_OK);
-    }
-    hfi_received_fini(&received);
-    CHECK(status == HF_AGAIN);
-}
-
 hf_status
 __wrap_hfi_self_send(hf_worker *worker, hfi_frame *frame, hf_error *reterr) {
-    read_frames(); /* else its channel would be full */
+    read_frames(frontend); /* else its channel would be full */
     return __real_hfi_self_send(worker, frame, reterr);
 }
 
@@ -272,29 +251,6 @@ fuzz_seed(uint32_t number, uint8_t *ret_input) {
 /* ---- one life -------------------------------------------------------------------- */
 
 static void
-say(int fd, const uint8_t *bytes, size_t size) {
-    struct iovec part = {(void *)(uintptr_t)bytes, size};
-    union {
-        char bytes[CMSG_SPACE(3 * sizeof(int))];
-        struct cmsghdr head;
-    } control = {{0}};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (how & WITH_FDS) {
-        int fds[3];
-        for (int i = 0; i < 3; i++)
-            fds[i] = hf_session_fd(base);
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        control.head = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-                                        .cmsg_type = SCM_RIGHTS,
-                                        .cmsg_len = CMSG_LEN(sizeof fds)};
-        memcpy(CMSG_DATA(&control.head), fds, sizeof fds);
-    }
-    CHECK(sendmsg(fd, &message, 0) == (ssize_t)size);
-    CHECK(shutdown(fd, SHUT_WR) == 0);
-}
-
-static void
 end_worker(hf_worker *worker) {
     hfi_asked_close(worker);
     for (hfi_incoming *one; (one = worker->waiting) != NULL;) {
@@ -329,7 +285,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     worker.last_waiting = &worker.waiting;
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     CHECK(hfi_control_create_consume(fds[0], &frontend, NULL) == HF_OK);
-    say(fds[0], data + 1, size - 1);
+    send_bytes(fds[0], data + 1, size - 1, how & WITH_FDS ? hf_session_fd(base) : -1);
+    CHECK(shutdown(fds[0], SHUT_WR) == 0);
     CHECK(hfi_channel_create_consume(fds[1], &worker.channel, NULL) == HF_OK);
     CHECK(hfi_self_make_wake(worker.wake, NULL) == HF_OK);
     if (how & WITH_STORE)
@@ -337,7 +294,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hfi_life_move(&worker.life, HFI_LIFE_IDLE);
     while (hf_worker_dispatch(&worker, NULL) == HF_OK)
         continue;
-    read_frames();
+    read_frames(frontend);
     end_worker(&worker);
     hfi_control_close(frontend);
     CHECK(count_descriptors() == before);

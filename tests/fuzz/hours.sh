@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.."
 
 seconds=${1:-3600}
 [ $# = 0 ] || shift
-[ $# != 0 ] || set -- codecs commands control frontend recordings saves segments wire
+[ $# != 0 ] || set -- codecs commands control fork_server frontend recordings saves segments wire worker
 PATH="$PWD/.venv/bin:$PATH"
 export PATH
 

@@ -41,7 +41,7 @@ class Peer:
         self.ended = False
 
     def send(self, frame, fds=()):
-        body = msgpack.packb(frame, use_bin_type=True)
+        body = msgpack.packb(frame, use_bin_type=True, unicode_errors="surrogateescape")
         data = struct.pack(">I", len(body)) + body
         if fds:
             socket.send_fds(self.socket, [data], list(fds))

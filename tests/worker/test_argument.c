@@ -15,6 +15,8 @@ test_calls(void) {
     hf_worker_request request = {.struct_size = sizeof request};
     hf_commit *commit;
     char *text;
+    const void *data;
+    size_t size;
     int fds[2];
     NEEDS("worker", hf_worker_write(NULL, 0, "a", 1, &error));
     NEEDS("text", hf_worker_write(worker, 0, NULL, 1, &error));
@@ -45,6 +47,12 @@ test_calls(void) {
     NEEDS("reason", hf_worker_stays(worker, "a", NULL, &error));
     NEEDS("worker", hf_worker_commit(NULL, &commit, &error));
     NEEDS("ret_commit", hf_worker_commit(worker, NULL, &error));
+    NEEDS("worker", hf_worker_variable_set(NULL, "a", 1, "b", 1, &error));
+    NEEDS("name", hf_worker_variable_set(worker, NULL, 1, "b", 1, &error));
+    NEEDS("worker", hf_worker_variable_get(NULL, "a", 1, &data, &size, &error));
+    NEEDS("name", hf_worker_variable_get(worker, NULL, 1, &data, &size, &error));
+    NEEDS("ret_data", hf_worker_variable_get(worker, "a", 1, NULL, &size, &error));
+    NEEDS("ret_size", hf_worker_variable_get(worker, "a", 1, &data, NULL, &error));
     NEEDS("worker", hf_worker_dispatch(NULL, &error));
     hf_worker_fds(NULL, fds);
     hf_worker_fds(worker, NULL);

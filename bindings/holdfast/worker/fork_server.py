@@ -13,10 +13,7 @@ A client waits for the main worker, so that is forked first. What only other wor
 that. The garbage collector doesn't look at objects from before a fork: it would write to each of them, and so
 copy the pages that the two processes share.
 
-On Linux its forks are children of the frontend (worker/fork.c), which waits for them. They outlive the
-fork server, since the main worker has objects that are nowhere else. On other systems it reaps them itself,
-and reports to the frontend how they ended. When the frontend's end closes, it gives them a moment to leave,
-then kills them, and exits.
+Its loop, the forks and their ends are C's (worker/fork_server.c).
 """
 
 from __future__ import annotations
@@ -28,16 +25,15 @@ import gc
 import importlib
 import importlib.util
 import os
-import select
 import signal
 import sys
 import threading
-import time
+import typing as t
 import weakref
 
 from .. import _store, codecs
 from . import health
-from .control import VERSION, Channel, ChannelClosed, Frame
+from .control import VERSION, Channel, ChannelClosed
 from .origin import is_library
 from .prefault import prefault
 from .process import become_worker, leave
@@ -51,175 +47,83 @@ _THREADED = {"grpc", "ray", "pyspark"}
 # They look for the shell at import, and behave otherwise if there is none.
 _LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
 _BACKEND = "module://matplotlib_inline.backend_inline"
-_GRACE_SECONDS = 1.0
-_QUIET_SECONDS = 0.05  # a cell's imports come one after the other
 
 
 class ForkServer:
-    """Serves fork and import requests on one control channel."""
+    """What Python does in the fork server of worker/fork_server.h, which calls these methods.
+
+    Parameters
+    ----------
+    control_fd, session_fd : int
+        Descriptors of the control channel, and of the session, or -1.
+    """
 
     def __init__(self, control_fd: int, session_fd: int):
-        self.channel = Channel(control_fd)
-        self.session_fd = session_fd
-        self._frontend = os.getppid()
-        self.children: dict[int, str] = {}  # where they are ours
-        self._imports: collections.deque[str] = collections.deque()
+        self._channel = Channel(control_fd)
+        self._session_fd = session_fd
+        self._wanted: collections.deque[str] = collections.deque()
         self._imported: list[str] = []
-        self._asked = False  # for imports that were not answered yet
         self._complete = False  # has what others than the main worker need
 
-    def serve(self) -> None:
+    def serve(self) -> t.NoReturn:
         """Import what every worker needs, then serve until the frontend's end."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's ^C is for cells
-        awake, wake = os.pipe()
-        for fd in (awake, wake):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
         gc.disable()
         import_own()
-        try:
-            self.channel.send(
-                "ready",
-                version=VERSION,
-                pid=os.getpid(),
-                modules=sorted(_top_level()),
-                history=True,
+        with contextlib.suppress(ChannelClosed):
+            modules = sorted(_top_level())
+            self._channel.send(
+                "ready", version=VERSION, pid=os.getpid(), modules=modules, history=True
             )
-            while True:
-                timeout = 0 if self._imports else _QUIET_SECONDS if self._asked else None
-                readable, _, _ = select.select([self.channel.fileno(), awake], [], [], timeout)
-                if awake in readable:
-                    _drain(awake)
-                    self._reap()
-                if self.channel.fileno() in readable:
-                    for frame in self.channel.poll():
-                        self._handle(frame)
-                elif self._imports:
-                    self._import_next()
-                elif self._asked and not readable:
-                    self._report_imported()
-        except ChannelClosed:
-            self._end()
+            _store._serve_forks(self, self._channel, self._session_fd)
+        os._exit(0)
 
-    # ---- requests
+    def want_module(self, name: str) -> None:
+        """Have it imported when there is time."""
+        self._wanted.append(name)
 
-    def _handle(self, frame: Frame) -> None:
-        op = frame.get("op")
-        if op == "fork":
-            fds = self.channel.take_descriptors(frame)
-            self._fork(frame.get("role", "cell"), bool(frame.get("bare")), *fds)
-        elif op == "import":
-            modules = frame.get("modules") or []
-            self._imports.extend(name for name in modules if isinstance(name, str))
-            self._asked = True
-        else:
-            print(f"holdfast fork server: unknown op {op!r}", file=sys.stderr, flush=True)
+    def idle(self) -> bool:
+        """Import one module that is wanted; whether others are."""
+        if self._wanted:
+            name = self._wanted.popleft()
+            if name not in sys.modules and _may_import(name) and _try_import(name):
+                self._imported.append(name)
+        return bool(self._wanted)
 
-    def _fork(self, role: str, bare: bool, control: int, stdout: int, stderr: int) -> None:
-        if role != "main" and not self._complete:
-            import_rest()
-            self._complete = True
-            self._imports.append("stack_data")  # for errors, when there is time
-            self._asked = True
-        _look_ahead(anew=False)  # cells in a row leave no quiet moment after an import
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        moves = ((control, control), (stdout, 1), (stderr, 2))
-        kept = tuple(fd for fd in (self.channel.fileno(), self.session_fd) if fd >= 0)
-        failed = {}
-        try:
-            pid, _ = _store._fork("worker", None, moves, self._frontend, kept)
-        except OSError as error:
-            pid, failed = -1, {"error": error.strerror or str(error)}
-        if pid == 0:
-            status = 1
-            try:
-                self.channel.close()
-                _run(role, bare, control, self.session_fd)
-                status = 0
-            except BaseException:
-                import traceback
-
-                traceback.print_exc(file=sys.__stderr__)
-            finally:
-                leave(status)
-        for fd in (control, stdout, stderr):
-            os.close(fd)
-        if sys.platform != "linux" and not failed:
-            self.children[pid] = role
-        self.channel.send("forked", pid=max(pid, 0), role=role, **failed)
-
-    def _import_next(self) -> None:
-        name = self._imports.popleft()
-        if name not in sys.modules and self._may_import(name) and _try_import(name):
-            self._imported.append(name)
-
-    def _report_imported(self) -> None:
-        """One answer for all that was asked in a row: the frontend forks anew after it."""
-        done, self._imported, self._asked = self._imported, [], False
+    def finish_imports(self) -> None:
+        """Make what was imported since the last call ready for forks. The frontend forks anew after it."""
+        done, self._imported = self._imported, []
         if done:
             codecs.preload()
             _rehearse_libraries()
             gc.collect()  # what came since the last time
             _settle()
-        self.channel.send("imported", modules=done)
+        self._channel.send("imported", modules=done)
 
-    def _may_import(self, name: str) -> bool:
-        """Whether it is safe to import before a fork, and the same module for everyone."""
-        from .ipython import application
+    def before_fork(self, role: str) -> bool:
+        """Import what this worker needs; whether `idle` has something to import now."""
+        completes = role != "main" and not self._complete
+        if completes:
+            import_rest()
+            self._complete = True
+            self._wanted.append("stack_data")  # for errors, when there is time
+        _look_ahead(anew=False)  # cells in a row leave no quiet moment after an import
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        return completes
 
-        top = name.partition(".")[0]
-        if not name.replace(".", "").isidentifier() or top in _THREADED:
-            return False
-        if top in _LOOKING and application.built_shell() is None:
-            return False
+    def in_fork(self, role: str, bare: bool, control: int, session_fd: int) -> t.NoReturn:
+        """Live as this worker."""
+        status = 1
         try:
-            spec = (
-                sys.modules[top].__spec__ if top in sys.modules else importlib.util.find_spec(top)
-            )
-        except (AttributeError, ImportError, ValueError):
-            return False
-        if spec is None or spec.origin in ("built-in", "frozen"):
-            return spec is not None
-        places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
-        return bool(places) and all(map(is_library, places))
+            _run(role, bare, control, session_fd)
+            status = 0
+        except BaseException:
+            import traceback
 
-    # ---- children
-
-    def _reap(self) -> None:
-        while True:
-            try:
-                io = _last_io()
-                pid, status, used = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            self.children.pop(pid, None)  # else a library has started it
-            cpu = used.ru_utime + used.ru_stime
-            self.channel.send("exited", pid=pid, status=status, cpu_seconds=cpu, io=io)
-
-    def _end(self) -> None:
-        """Let the children leave, then make them."""
-        deadline = time.monotonic() + _GRACE_SECONDS
-        while self.children and time.monotonic() < deadline:
-            self._wait_quietly()
-            time.sleep(0.005)
-        for pid in self.children:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        os._exit(0)
-
-    def _wait_quietly(self) -> None:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            self.children.clear()
-            return
-        self.children.pop(pid, None)
+            traceback.print_exc(file=sys.__stderr__)
+        finally:
+            leave(status)
 
 
 def _run(role: str, bare: bool, control: int, session_fd: int) -> None:
@@ -337,6 +241,25 @@ def _look_ahead(anew: bool = True) -> None:
         baseline.look_ahead(shell)
 
 
+def _may_import(name: str) -> bool:
+    """Whether it is safe to import before a fork, and the same module for everyone."""
+    from .ipython import application
+
+    top = name.partition(".")[0]
+    if not name.replace(".", "").isidentifier() or top in _THREADED:
+        return False
+    if top in _LOOKING and application.built_shell() is None:
+        return False
+    try:
+        spec = sys.modules[top].__spec__ if top in sys.modules else importlib.util.find_spec(top)
+    except (AttributeError, ImportError, ValueError):
+        return False
+    if spec is None or spec.origin in ("built-in", "frozen"):
+        return spec is not None
+    places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
+    return bool(places) and all(map(is_library, places))
+
+
 def _try_import(name: str) -> bool:
     """Import a module; False if it isn't there, breaks, or starts a thread."""
     try:
@@ -354,23 +277,3 @@ def _try_import(name: str) -> bool:
 
 def _top_level() -> set[str]:
     return {name for name in sys.modules if "." not in name and not name.startswith("_")}
-
-
-def _last_io() -> bytes:
-    """The I/O counters of the child that is waited for next: gone as soon as it is."""
-    if sys.platform != "linux":
-        return b""
-    dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    try:
-        with open(f"/proc/{dead.si_pid if dead else 0}/io", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _drain(fd: int) -> None:
-    try:
-        while os.read(fd, 4096):
-            pass
-    except BlockingIOError:
-        pass

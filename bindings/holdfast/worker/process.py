@@ -47,7 +47,6 @@ _SIGNALS = _signal.valid_signals()  # `signal` makes an enumerator of each
 
 def become_worker() -> None:
     """Turn this fork into a worker: set what Python keeps itself, such as its table of signal handlers."""
-    signal.set_wakeup_fd(-1)
     for signum in _DEFAULTS:
         signal.signal(signum, signal.SIG_DFL)
     # Until the worker sets its own handler: an interrupt is not for a worker without a cell.

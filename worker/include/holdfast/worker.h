@@ -22,9 +22,9 @@
  *
  * Threads: the library calls the language from one thread, the one that called
  * hf_worker_main. From it alone, inside of a call of the language, hf_worker_input,
- * hf_worker_commit, hf_worker_put, hf_worker_remove, hf_worker_stays and
- * hf_worker_dispatch may be called. All others may be called from any thread. No lock
- * is held while the language runs.
+ * hf_worker_commit, hf_worker_put, hf_worker_remove, hf_worker_stays,
+ * hf_worker_variable_set, hf_worker_variable_get and hf_worker_dispatch may be called.
+ * All others may be called from any thread. No lock is held while the language runs.
  *
  * Statuses: HF_E_INVALID for a missing pointer, a wrong struct_size, or a call that
  * isn't allowed now. HF_E_GONE: the frontend is dead, or this is a child that a cell has
@@ -128,7 +128,8 @@ typedef struct hf_worker_language {
                          const hf_worker_request *request, hf_error *reterr);
     /* Answer another request by hf_worker_reply, hf_worker_complete or
      * hf_worker_inspect. HF_NOT_FOUND, or HF_OK without an answer: the library gives an
-     * empty one. HF_PENDING: it comes later. Without it all answers are empty. */
+     * empty one. HF_PENDING: it comes later. Without it names of hf_worker_variable_set
+     * are completed, and all other answers are empty. */
     hf_status (*answer)(void *context, hf_worker *worker,
                         const hf_worker_request *request, hf_error *reterr);
     /* In the handler of SIGINT while a cell's code runs: async-signal-safe. Without it a
@@ -145,14 +146,16 @@ typedef struct hf_worker_language {
     void (*after_fork)(void *context, hf_worker_fork kind, pid_t pid);
     /* Save the variables: hf_worker_put for each, which finds what has changed, and
      * hf_worker_remove, hf_worker_stays. HF_OK, also if some stay. A failure: nothing is
-     * saved, and the user gets its message. Without it a crash costs all variables, and
-     * isolated cells begin with none. */
+     * saved, and the user gets its message. Without `save` and `bind`, the variables of
+     * hf_worker_variable_set are saved and bound. With `bind` only, a crash costs all
+     * variables, and isolated cells begin with none. */
     hf_status (*save)(void *context, hf_worker *worker, hf_error *reterr);
     /* What was saved is the current generation. Without it nothing is done. */
     void (*published)(void *context, hf_worker *worker, uint64_t generation);
     /* Make the variables those of `binding->now`: hf_snapshot_diff gives what differs
      * from `before`, if that may be NULL, too. A failure at HF_BIND_BEGIN ends the main
-     * worker; else the user gets its message, and it is tried again before the next cell. Without it what was saved is never read. */
+     * worker; else the user gets its message, and it is tried again before the next
+     * cell. With `save` only, what was saved is never read. */
     hf_status (*bind)(void *context, hf_worker *worker,
                       const hf_worker_binding *binding, hf_error *reterr);
     /* The language's own loop, if it has one: until hf_worker_dispatch returns HF_STOP,
@@ -253,6 +256,21 @@ HF_EXPORT HF_CHECK hf_status hf_worker_commit(hf_worker *worker, hf_commit **ret
                                               hf_error *reterr);
 /* NULL if the frontend gave none. The worker's; another process publishes. */
 HF_EXPORT hf_session *hf_worker_session(const hf_worker *worker);
+
+/* ---- variables that the library keeps -------------------------------------------- */
+
+/* For a language without `save` and `bind`: a variable is a name and bytes, which are
+ * copied; `data` NULL: it is gone. HF_E_LIMIT: the name has no byte, or more than
+ * HF_KEY_SIZE_MAX. */
+HF_EXPORT HF_CHECK hf_status hf_worker_variable_set(hf_worker *worker, const char *name,
+                                                    size_t name_size, const void *data,
+                                                    size_t size, hf_error *reterr);
+/* Its bytes, aligned for any type, and valid until it is set or `execute` returns.
+ * HF_NOT_FOUND. */
+HF_EXPORT HF_CHECK hf_status hf_worker_variable_get(hf_worker *worker, const char *name,
+                                                    size_t name_size,
+                                                    const void **ret_data,
+                                                    size_t *ret_size, hf_error *reterr);
 
 /* ---- a loop of the language's ------------------------------------------------------ */
 
