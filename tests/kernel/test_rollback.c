@@ -154,6 +154,16 @@ test_woken(hf_kernel *kernel) {
 }
 
 static void
+cell_starts(hf_kernel *kernel, double prepared_s) {
+    hfi_from_worker_started frame = {.prepared = prepared_s};
+    kernel->cell.plan = HFI_PLAN_PLAIN;
+    kernel->cell.state = HFI_CELL_RUNNING;
+    hfi_rollback_hear(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STARTED,
+                                           .worker = hfi_workers_main(kernel),
+                                           .started = &frame});
+}
+
+static void
 plain_cell_takes(hf_kernel *kernel, long long ms) {
     kernel->cell.started_ns = 1;
     kernel->cell.ended_ns = 1 + ms * 1000000;
@@ -173,6 +183,11 @@ test_due_by_what_it_costs(hf_kernel *kernel) {
     plain_cell_takes(kernel, 100);
     CHECK(!hfi_rollback_is_due(kernel));
     plain_cell_takes(kernel, 33);
+    CHECK(hfi_rollback_is_due(kernel));
+    cell_starts(kernel, 0.010); /* an array was copied for it */
+    plain_cell_takes(kernel, 33);
+    CHECK(!hfi_rollback_is_due(kernel));
+    plain_cell_takes(kernel, 300);
     CHECK(hfi_rollback_is_due(kernel));
     hfi_rollback_make(kernel);
     CHECK(!hfi_rollback_is_due(kernel)); /* it is being made */
