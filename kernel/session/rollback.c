@@ -29,13 +29,14 @@
  *
  * Cells that follow each other without a pause, as in "Run All", share a fork: no idle
  * commit (rest.c) comes between them. This holds for plain cells, and for recorded ones
- * after the first ROW, which also commit nothing then. A fork costs its own time, and
- * that of what is copied because it shares it: pages in the cells (copies.h), and arrays
- * before a cell that will write them, which the worker times. So the next one is made
- * once the cells have run for SHARE times what the last one cost: 3 % of their time. A
- * crash loses the cell that died, and the cells before it that together ran for less.
- * After a crash the next cell gets a fork at once, because the state of the woken fork is
- * nowhere else.
+ * after the first ROW, which also commit nothing then; or after one of them that waited
+ * for copies of arrays, as the next one would after another fork. A fork costs its own
+ * time, and that of what is copied because it shares it: pages in the cells (copies.h),
+ * and arrays before a cell that will write them, which the worker times. So the next one
+ * is made once the cells have run for SHARE times what the last one cost: 3 % of their
+ * time. A crash loses the cell that died, and the cells before it that together ran for
+ * less. After a crash the next cell gets a fork at once, because the state of the woken
+ * fork is nowhere else.
  *
  * A cell that touches all of a large memory would wait for the copy of all of it. So
  * while a cell runs, plain or recorded, the copies since the fork are counted. The fork
@@ -309,8 +310,10 @@ hfi_rollback_is_wanted(const hf_kernel *kernel) {
 
 int
 hfi_rollback_paces(const hf_kernel *kernel) {
-    return kernel->rollback->row >= ROW &&
-           kernel->rollback->protection != HFI_PROTECT_ALWAYS;
+    const hfi_rollback *rollback = kernel->rollback;
+    int is_run = rollback->row >= ROW ||
+                 (rollback->row > 0 && rollback->prepared_ns > ALLOWED_LEAST_NS);
+    return is_run && rollback->protection != HFI_PROTECT_ALWAYS;
 }
 
 void

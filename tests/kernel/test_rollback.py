@@ -502,11 +502,12 @@ _store._prepare = slow
 """
 
 
-def test_a_fork_that_makes_cells_wait_for_copies_is_seldom_made(paced_kernel):
+@pytest.mark.parametrize("head", ["", IN_PROCESS])
+def test_a_fork_that_makes_cells_wait_for_copies_is_seldom_made(paced_kernel, head):
     paced_kernel.run(SLOW)
     paced_kernel.settle()  # a commit has the array
     try:
-        codes = ["large *= 1; time.sleep(0.05)"] * 60
+        codes = [head + "large *= 1; time.sleep(0.05)"] * 60
         sent = [paced_kernel.client.execute(code) for code in codes]
         assert [paced_kernel.finish(one).status for one in sent] == ["ok"] * len(codes)
         assert paced_kernel.run("len(copies)").result == "1"
