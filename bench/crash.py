@@ -1,15 +1,15 @@
 """What a crash loses: "Run All" of quick cells, with the main worker killed at random moments.
 
-    python bench/crash.py [--kills N] [--milliseconds M] [--seconds S] [--seed I] [--json F]
+    python bench/crash.py [--rows plain,recorded] [--kills N] [--milliseconds M] [--seconds S]
+                          [--seed I] [--json F]
 
-Plain and recorded cells in turn. Each cell sleeps for M ms, and appends its number to a list. They
-are sent at once. At a random moment, S seconds after the first reply at most, the main worker gets a
-SIGKILL. Then the list
-has the cells whose changes are left. A cell is lost if its reply was "ok" and the list doesn't have
-it; the cell that died isn't counted. `ran` is how many cells had
-a reply (median), `lost` the seconds that the lost ones ran, and `over 1 s` how many of the kills lost
-more than the rule's second. `named` is how many of the kills that lost
-anything had an error or a line that named cells to run again.
+A run of each row has as many cells as take S seconds, which are sent at once. Each sleeps for M ms,
+and appends its number to a list. At a random moment, S seconds after the first reply at most, the
+main worker gets a SIGKILL. Then the list has the cells whose changes are left. A cell is lost if its
+reply was "ok" and the list doesn't have it; the cell that died isn't counted. `ran` is how many
+cells had a reply (median), `lost` the seconds that the lost ones ran, and `over 1 s` how many of the
+kills lost more than the rule's second. `named` is how many of the kills that lost anything had an
+error or a line that named cells to run again.
 """
 
 from __future__ import annotations
@@ -31,14 +31,20 @@ from client import CELL, TIMEOUT_S, Kernel  # noqa: E402
 RULE_S = 1.0
 
 
-def run_all(kernel: Kernel, head: str, milliseconds: float, after_s: float) -> tuple[set[int], str]:
+ROWS = {"plain": "", "recorded": CELL}
+
+
+def run_all(
+    kernel: Kernel, head: str, arguments: argparse.Namespace, after_s: float
+) -> tuple[set[int], str]:
     """Send cells at once and kill the main worker: the cells with a reply "ok", and what was said."""
+    cell_s = arguments.milliseconds / 1000
     kernel.run("kept = []")
     _, _ = kernel.run("print(os.getpid())")
     pid = int(kernel.printed)
     time.sleep(0.3)  # a pause: all is protected
-    count = int(2 * after_s / (milliseconds / 1000)) + 20
-    code = f"{head}kept.append({{}}); time.sleep({milliseconds / 1000})"
+    count = int(arguments.seconds / cell_s) + 20
+    code = f"{head}kept.append({{}}); time.sleep({cell_s})"
     killer = threading.Timer(after_s, os.kill, (pid, signal.SIGKILL))
     requests = {kernel.client.execute(code.format(i)): i for i in range(count)}
     left, done, said = set(requests), set(), ""
@@ -71,7 +77,7 @@ def lose(head: str, arguments: argparse.Namespace) -> dict[str, Any]:
         kernel.run("import os, time")
         for _ in range(arguments.kills):
             after_s = draw.uniform(0.05, arguments.seconds)
-            done, said = run_all(kernel, head, arguments.milliseconds, after_s)
+            done, said = run_all(kernel, head, arguments, after_s)
             kernel.run("import os, time; print(kept if 'kept' in globals() else [])")
             lost = done - set(json.loads(kernel.printed))
             seconds.append(len(lost) * arguments.milliseconds / 1000)
@@ -96,16 +102,17 @@ def lose(head: str, arguments: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     """Run the program from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", default=",".join(ROWS), help="some, by name")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--milliseconds", type=float, default=10)
-    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     found = {}
     print("cells      kills  ran  lost: median   90 %    most   over 1 s   lost anything   named")
-    for name, head in (("plain", ""), ("recorded", CELL)):
-        found[name] = row = lose(head, arguments)
+    for name in arguments.rows.split(","):
+        found[name] = row = lose(ROWS[name], arguments)
         print(
             f"{name:10} {row['kills']:5} {row['ran']:4} {row['median']:13.2f} {row['p90']:6.2f} {row['most']:7.2f}"
             f" {row['over']:10} {row['losses']:15} {row['named']:7}",

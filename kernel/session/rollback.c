@@ -29,12 +29,14 @@
  *
  * Cells that follow each other without a pause, as in "Run All", share a fork: no idle
  * commit (rest.c) comes between them. This holds for plain cells, and for recorded ones
- * after the first ROW, which also commit nothing then. A fork costs its own time, and
- * that of the pages that the cells copy because it shares them (copies.h). So the next
- * one is made once the cells have run for SHARE times what the last one cost: 3 % of
- * their time. A crash loses the cell that died, and the cells before it that together
- * ran for less. After a crash the next cell gets a fork at once, because the state of
- * the woken fork is nowhere else.
+ * after the first ROW, which also commit nothing then; or after one of them that waited
+ * for copies of arrays, as the next one would after another fork. A fork costs its own
+ * time, and that of what is copied because it shares it: pages in the cells (copies.h),
+ * and arrays before a cell that will write them, which the worker times. So the next one
+ * is made once the cells have run for SHARE times what the last one cost: 3 % of their
+ * time. A crash loses the cell that died, and the cells before it that together ran for
+ * less. After a crash the next cell gets a fork at once, because the state of the woken
+ * fork is nowhere else.
  *
  * A cell that touches all of a large memory would wait for the copy of all of it. So
  * while a cell runs, plain or recorded, the copies since the fork are counted. The fork
@@ -60,10 +62,11 @@
 #include "workers/program.h"
 
 /* Recorded cells since the last pause, after which they are a run. */
-#define ROW            2
-#define SHARE          33
-#define COST_FIRST_NS  15000000 /* of a fork and its copies, before one was measured */
-#define COMMIT_WAIT_NS 60000000000LL
+#define ROW             2
+#define SHARE           33
+#define COST_FIRST_NS   15000000 /* of a fork and its copies, before one was measured */
+#define COMMIT_WAIT_NS  60000000000LL
+#define PREPARED_MOST_S 3600.0 /* of one cell; a worker that says more is wrong */
 
 /* Copies for a cell, however short: the usual ones take a few milliseconds. And for cells
  * that follow long ones. */
@@ -98,6 +101,7 @@ typedef struct hfi_rollback {
     long long cost_ns;      /* of the last fork; 0: not measured yet */
     hfi_copies copies;      /* since the fork was made */
     long long copied_ns;    /* their time, or that of the fork before */
+    long long prepared_ns;  /* of copies before the cells since the fork was made */
     long long earned_ns;    /* what copies may take for the cells before the fork */
     long long look_ns;      /* when to count the copies next; 0: never */
     hfi_rollback_given_up given_up; /* during the cell that runs or ran last */
@@ -287,7 +291,7 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                rollback->worker);
     hfi_worker_note_forked(rollback->worker, (pid_t)frame->pid);
     rollback->cost_ns = (long long)(frame->seconds * 1e9);
-    rollback->copied_ns = 0;
+    rollback->copied_ns = rollback->prepared_ns = 0;
     hfi_copies_begin(&rollback->copies, worker->pid, rollback->worker->pid);
     /* It can only commit, and what lies on a GPU it can't even read. */
     if (rollback->state == HFI_ROLLBACK_PARTIAL && rollback->saved) {
@@ -306,8 +310,10 @@ hfi_rollback_is_wanted(const hf_kernel *kernel) {
 
 int
 hfi_rollback_paces(const hf_kernel *kernel) {
-    return kernel->rollback->row >= ROW &&
-           kernel->rollback->protection != HFI_PROTECT_ALWAYS;
+    const hfi_rollback *rollback = kernel->rollback;
+    int is_run = rollback->row >= ROW ||
+                 (rollback->row > 0 && rollback->prepared_ns > ALLOWED_LEAST_NS);
+    return is_run && rollback->protection != HFI_PROTECT_ALWAYS;
 }
 
 void
@@ -350,8 +356,11 @@ hear_finished(hf_kernel *kernel) {
 
 /* A fork may have been made long ago, and pages copied when nobody waited. */
 static void
-hear_started(hf_kernel *kernel) {
+hear_started(hf_kernel *kernel, const hfi_from_worker_started *frame) {
     hfi_rollback *rollback = kernel->rollback;
+    if (hfi_cell_is_in_main(&kernel->cell) && frame->prepared > 0 &&
+        frame->prepared <= PREPARED_MOST_S)
+        rollback->prepared_ns += (long long)(frame->prepared * 1e9);
     rollback->given_up = (hfi_rollback_given_up){0};
     if (!is_asleep(rollback) || !hfi_cell_is_in_main(&kernel->cell) ||
         rollback->woken || rollback->protection == HFI_PROTECT_ALWAYS)
@@ -364,7 +373,7 @@ hear_started(hf_kernel *kernel) {
 void
 hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind == HFI_EVENT_CELL_STARTED)
-        hear_started(kernel);
+        hear_started(kernel, event->started);
     else if (event->kind == HFI_EVENT_CELL_FINISHED)
         hear_finished(kernel);
 }
@@ -377,13 +386,13 @@ hfi_rollback_is_due(hf_kernel *kernel) {
     if (rollback->state == HFI_ROLLBACK_OWED)
         return 1;
     if ((rollback->cells == 0 && rollback->state != HFI_ROLLBACK_NONE) ||
-        rollback->run_ns < SHARE * rollback->cost_ns)
+        rollback->run_ns < SHARE * (rollback->cost_ns + rollback->prepared_ns))
         return 0;
     if (is_asleep(rollback))
         rollback->copied_ns =
             (long long)hfi_copies_count(&rollback->copies, UINT64_MAX) *
             hfi_copies_page_ns();
-    long long cost_ns = rollback->cost_ns + rollback->copied_ns;
+    long long cost_ns = rollback->cost_ns + rollback->prepared_ns + rollback->copied_ns;
     return rollback->run_ns >= SHARE * (cost_ns > 0 ? cost_ns : COST_FIRST_NS);
 }
 

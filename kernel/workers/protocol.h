@@ -99,13 +99,15 @@
       "The worker can serve requests. A fork that runs one cell doesn't send it.")     \
     X(from, worker, started, hfi_execute_started, 0,                                   \
       HAS(id, int) HAS(begin, moment) MAY(trace, str) MAY(guardian, str)               \
-      MAY(recover, str) MAY(automatic, bool),                                          \
+      MAY(recover, str) MAY(automatic, bool) MAY(prepared, real),                      \
       "An execute_request has begun. From now on a SIGINT is for the cell, and the "   \
       "frontend sends none before this frame. `begin` needs no more than the time "    \
       "and `childless` if `ended` has it whole. The cell is recorded into the "        \
       "directory `trace`; `automatic`: nobody has named it. If the process dies, the " \
       "program `guardian` makes a trace of the recording. If that fails, the cell's "  \
-      "error names the command `recover`, which makes it from the directory.")         \
+      "error names the command `recover`, which makes it from the directory. The "     \
+      "cell has waited `prepared` seconds for copies of memory that it will write, "   \
+      "since a fork or a commit has that memory, too.")                                \
     X(from, worker, began, hfi_observe_began, 0, HAS(id, int) HAS(begin, moment),      \
       "The code of the cell begins, after the worker's own work before it. Sent by a "  \
       "process that may not come to the cell's end.")                                  \

@@ -45,6 +45,7 @@ def figures(path, program, *args, **options):
             (["cell.py", "--rows", "nothing"], "no such row: nothing"),
             (["described.py", "--works", "nothing"], "no such work: nothing"),
             (["handover.py", "--systems", "nothing"], "no such system or work"),
+            (["inside.py", "--cells", "nothing"], "no such cell: nothing"),
             (["kernel.py", "--rows", "nothing"], "no such row: nothing"),
             (["kernels.py", "--kernels", "nothing"], "no such kernel: nothing"),
             (["notebooks.py", "nothing.ipynb"], "no such notebook: nothing.ipynb"),
@@ -145,6 +146,19 @@ def test_kernels_are_timed_every_way(tmp_path, environment, kernels):
         assert set(result["times_s"]) == PEERS | WAYS
         assert set(result["ratios"]) == {way + pages for way in WAYS for pages in ("", " 4K")}
         assert all(seconds > 0 for times in result["times_s"].values() for seconds in times)
+
+
+@pytest.mark.parametrize("names", effort.core(["in place", "sort,merge"], ["in place"]))
+def test_cells_are_timed_inside(tmp_path, environment, names):
+    arguments = ("--cells", names, "--quick", "--repeat", "1")
+    found, _ = figures(tmp_path, "inside.py", *arguments, env=environment)
+    assert [result["cell"] for result in found["results"]] == names.split(",")
+    for result in found["results"]:
+        assert set(result["times"]) == {"ipykernel", "plain", "recorded"}
+        for by in result["times"].values():
+            for inside, processor, client, _ in by["at once"] + by["after a pause"]:
+                assert 0 < inside < client and processor > 0
+        assert len(result["ratios"]) == 6
 
 
 CELLS = ["import json\nx = json.load(open('beside.json'))", "x.append(4)", "print(x)\nx[0]", "1/0"]

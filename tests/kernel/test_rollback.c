@@ -69,6 +69,16 @@ cell_ends(hf_kernel *kernel, hfi_plan plan) {
 }
 
 static void
+cell_starts(hf_kernel *kernel, double prepared_s) {
+    hfi_from_worker_started frame = {.prepared = prepared_s};
+    kernel->cell.plan = HFI_PLAN_PLAIN;
+    kernel->cell.state = HFI_CELL_RUNNING;
+    hfi_rollback_hear(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STARTED,
+                                           .worker = hfi_workers_main(kernel),
+                                           .started = &frame});
+}
+
+static void
 test_cells_in_a_row_are_expected_to_go_on(hf_kernel *kernel) {
     CHECK(!hfi_rollback_is_wanted(kernel));
     cell_ends(kernel, HFI_PLAN_IN_PROCESS);
@@ -84,6 +94,11 @@ test_cells_in_a_row_are_expected_to_go_on(hf_kernel *kernel) {
     hfi_rollback_pause(kernel);
     cell_ends(kernel, HFI_PLAN_IN_PROCESS);
     CHECK(!hfi_rollback_paces(kernel)); /* a pause ends a run */
+    cell_ends(kernel, HFI_PLAN_IN_PROCESS);
+    CHECK(hfi_rollback_paces(kernel));
+    hfi_rollback_pause(kernel);
+    cell_starts(kernel, 0.011); /* it waited for a copy: so would the next one */
+    CHECK(!hfi_rollback_paces(kernel));
     cell_ends(kernel, HFI_PLAN_IN_PROCESS);
     CHECK(hfi_rollback_paces(kernel));
     cell_ends(kernel, HFI_PLAN_ISOLATED);
@@ -173,6 +188,11 @@ test_due_by_what_it_costs(hf_kernel *kernel) {
     plain_cell_takes(kernel, 100);
     CHECK(!hfi_rollback_is_due(kernel));
     plain_cell_takes(kernel, 33);
+    CHECK(hfi_rollback_is_due(kernel));
+    cell_starts(kernel, 0.010); /* an array was copied for it */
+    plain_cell_takes(kernel, 33);
+    CHECK(!hfi_rollback_is_due(kernel));
+    plain_cell_takes(kernel, 300);
     CHECK(hfi_rollback_is_due(kernel));
     hfi_rollback_make(kernel);
     CHECK(!hfi_rollback_is_due(kernel)); /* it is being made */

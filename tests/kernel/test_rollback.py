@@ -486,6 +486,35 @@ def test_a_fork_that_makes_a_cell_copy_much_is_given_up(paced_kernel):
     assert paced_kernel.run("kept").result == "1"
 
 
+# Each copy of an array before a cell takes longer, by far, than a fork.
+SLOW = """
+import time
+import numpy as np
+from holdfast import _store
+large, copies, prepare = np.ones(4 << 20), [], _store._prepare
+def slow(*args):
+    size = prepare(*args)
+    if size:
+        copies.append(size)
+        time.sleep(0.5)
+    return size
+_store._prepare = slow
+"""
+
+
+@pytest.mark.parametrize("head", ["", IN_PROCESS])
+def test_a_fork_that_makes_cells_wait_for_copies_is_seldom_made(paced_kernel, head):
+    paced_kernel.run(SLOW)
+    paced_kernel.settle()  # a commit has the array
+    try:
+        codes = [head + "large *= 1; time.sleep(0.05)"] * 60
+        sent = [paced_kernel.client.execute(code) for code in codes]
+        assert [paced_kernel.finish(one).status for one in sent] == ["ok"] * len(codes)
+        assert paced_kernel.run("len(copies)").result == "1"
+    finally:
+        paced_kernel.run("_store._prepare = prepare")
+
+
 def test_each_cell_of_a_run_can_have_a_fork(kernel):
     cells = ["kept = []", *(f"{IN_PROCESS}kept.append({i})" for i in range(5))]
     outcomes = outcomes_of_a_run(kernel, [*cells, IN_PROCESS + "kept.append('dying')\n" + DIE])

@@ -127,7 +127,10 @@ class Way:
         channel, shell, number = self.channel, self.shell, run.frame["id"]
         shell.span, shell.request = {}, number
         said = usage.word(brief=True)  # the rest is asked for when the code begins
-        channel.send("started", id=number, begin=said, **shell.recorded)
+        first = {"begin": said, **shell.recorded}
+        if run.report.get("bytes_prepared"):
+            first["prepared"] = run.report["seconds_prepared"]
+        channel.send("started", id=number, **first)
         run.reply |= await self.run_code(run.frame, run.message)
         if channel.open:  # not in a child that the cell forked
             span = shell.span
