@@ -106,7 +106,7 @@ BUFFERED = {
 }
 
 
-def _make_buffered(kind, raw, size, position, *_):  # a session that was saved long ago has more
+def _make_buffered(kind, raw, size, position):
     file = BUFFERED[kind](raw, size)
     if position is not None:
         file.seek(position)
