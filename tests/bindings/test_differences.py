@@ -107,6 +107,18 @@ def test_what_an_import_gives_again(own):
     assert list(reasons) == ["lock", "_hf_differs:lock"]
 
 
+def test_an_object_that_stands_in_its_modules_place(monkeypatch):
+    """`sys.modules[__name__] = M()`: what is set on it is compared like a module's attributes."""
+    made = type("M", (), {"__module__": "hf_stands_in"})()
+    made.x = 1
+    monkeypatch.setitem(sys.modules, "hf_stands_in", made)
+    differences = Differences({})
+    differences.imported(types.ModuleType("hf_stands_in"))
+    assert differences.find()[0] == {}
+    made.x = 5
+    assert differences.find()[0] == {"_hf_stands_in:x": 1}
+
+
 def test_a_module_that_was_made_by_its_file_is_compared_like_one_that_was_imported(
     tmp_path, monkeypatch
 ):

@@ -406,7 +406,7 @@ class Differences:
         inside: set[str],
     ) -> None:
         module = sys.modules.get(name)
-        if not is_imported_as(module, name):
+        if not is_imported_as(module, name) and type(module).__module__ != name:
             return  # `sys.modules[name] = None` keeps it from being imported
         own: Found = {}
         gone = looked.keys() | set()
