@@ -1,4 +1,7 @@
-"""Reads, compares and sets the attributes of modules."""
+"""Reads, compares and sets the attributes of modules, and of their classes and functions.
+
+It also says which modules are the user's own, and which have come since the last look.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries the exit handlers (`atexit`) that the notebook's code registers.
+"""Leaves out the exit handlers (`atexit`) that the notebook's code registers in the process of a cell.
 
 They run when the notebook's own process ends. The process of a cell ends with the cell, so what its code registers or
 takes back there changes nothing, and is named.
