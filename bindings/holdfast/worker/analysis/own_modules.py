@@ -33,8 +33,7 @@ class OwnModules:
     """Those that were imported since this was made, a look at a time."""
 
     def __init__(self) -> None:
-        self._modules = NewModules()
-        self._modules.look()  # what is normal
+        self._modules = NewModules(knows_all=True)
         self.reason = ""
 
     def look(self) -> str:

@@ -72,18 +72,23 @@ def new_modules(count: int) -> list[str]:
 
 
 class NewModules:
-    """The modules that come, a look at a time."""
+    """The modules that come, a look at a time; `knows_all`: those that are here aren't new."""
 
-    def __init__(self) -> None:
+    def __init__(self, knows_all: bool = False) -> None:
         self._count, self._last = 0, ""
+        if knows_all:
+            self._note()
 
     def look(self) -> list[str]:
         """Those that came since the last look; all of them if others were taken out."""
         names = new_modules(self._count - 1)
         if not names or names.pop() != self._last:
             names = list(sys.modules)
-        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
+        self._note()
         return names
+
+    def _note(self) -> None:
+        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
 
     def installed(self) -> t.Iterator[tuple[str, types.ModuleType]]:
         """Of these the modules of libraries, with their names."""
