@@ -5,9 +5,10 @@ is exact, since both states are those of one process. A message names what chang
 
 * what only a row of plain_settings.py knows: child processes, timers, what runs on beside the cell;
 * exit handlers, and modules that the cell has made;
-* attributes of `sys` and `builtins` that no library has set there.
+* attributes of `sys` and `builtins`, and iterators and the like that became attributes of modules which the
+  notebook has a name for.
 
-What modules hold is compared by differences.py: a value that can't be carried is named as a variable is.
+What else modules hold is compared by differences.py: a value that can't be carried is named as a variable is.
 """
 
 from __future__ import annotations
@@ -43,7 +44,12 @@ class Census:
         module_entries.changed()  # before it
         exit_handlers.leave_out(shell.user_ns)
         self._handlers = atexit._ncallbacks()
-        self._bare = {name: Snapshot(sys.modules[name]) for name in BARE}
+        named = [one for one in shell.user_ns.values() if type(one) is types.ModuleType]
+        self._modules = {
+            module.__name__: Snapshot(module)
+            for module in (*(sys.modules[name] for name in BARE), *named)
+            if sys.modules.get(module.__name__) is module
+        }
         self._rows = plain_settings.look(shell)
 
     def submodules(self) -> list[str]:
@@ -56,17 +62,26 @@ class Census:
         named = plain_settings.changed(self._rows, imported, self._shell)
         if not imported and atexit._ncallbacks() != self._handlers and EXIT_HANDLERS not in named:
             named.append(EXIT_HANDLERS)
-        return named + list(self._changed_in_bare())
+        return named + list(self._changed_in_modules())
 
-    def _changed_in_bare(self) -> t.Iterator[str]:
+    def _changed_in_modules(self) -> t.Iterator[str]:
         carried = set(self._shell.patches.keys())
-        for name, before in self._bare.items():
-            for attribute, (_, now) in sorted(before.changes(sys.modules[name]).items()):
+        for name, before in self._modules.items():
+            module = sys.modules.get(name)
+            if not isinstance(module, types.ModuleType):
+                continue  # module_entries.py
+            for attribute, (_, now) in sorted(before.changes(module).items()):
                 key = f"{name}:{attribute}"
                 if f"_{key}" in carried or key in CARRIED_OTHERWISE:
                     continue
                 if is_public(name, attribute) and not isinstance(now, types.ModuleType):
-                    yield f"{name}.{attribute}"
+                    if name in BARE or _is_iterator(now):
+                        yield f"{name}.{attribute}"
+
+
+def _is_iterator(one: t.Any) -> bool:
+    """Whether it is of a type of the interpreter's that nothing shows the maker of."""
+    return getattr(one, "__module__", None) is None and type(one).__module__ == "builtins"
 
 
 def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:
