@@ -14,7 +14,7 @@
  *
  * A fork of the main worker begins in FORKING, as a copy, and goes on in IDLE: at once if
  * it is to run a cell, and when it wakes if it sleeps. tests/worker/test_life.c compares
- * this picture, and that of ARCHITECTURE.md, with the table.
+ * this picture, and that of docs/internals.md, with the table.
  *
  * Threads: one moves it, any thread and a signal's handler reads it.
  */

@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib.machinery
+import importlib.util
 import sys
 import types
 
@@ -104,6 +105,34 @@ def test_what_an_import_gives_again(own):
     reasons = dict.fromkeys(["lock", "_hf_differs:lock", "_hf_differs:table"], "why")
     patches.drop_imported(reasons)
     assert list(reasons) == ["lock", "_hf_differs:lock"]
+
+
+def test_an_object_that_stands_in_its_modules_place(monkeypatch):
+    """`sys.modules[__name__] = M()`: what is set on it is compared like a module's attributes."""
+    made = type("M", (), {"__module__": "hf_stands_in"})()
+    made.x = 1
+    monkeypatch.setitem(sys.modules, "hf_stands_in", made)
+    differences = Differences({})
+    differences.imported(types.ModuleType("hf_stands_in"))
+    assert differences.find()[0] == {}
+    made.x = 5
+    assert differences.find()[0] == {"_hf_stands_in:x": 1}
+
+
+def test_a_module_that_was_made_by_its_file_is_compared_like_one_that_was_imported(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "hf_by_file.py"
+    file.write_text("_calls = 0\ndef count():\n    global _calls\n    _calls += 1\n")
+    differences = Differences({})
+    assert differences.find()[0] == {}
+    spec = importlib.util.spec_from_file_location("hf_by_file", file)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "hf_by_file", module)
+    spec.loader.exec_module(module)
+    assert differences.find()[0] == {}  # no variable leads to it
+    module.count()
+    assert differences.find()[0] == {"_hf_by_file:_calls": 0}
 
 
 COMPUTES = "import random\nrun = random.random()\nclass K: number = random.random()\nnone = None\n"

@@ -157,7 +157,6 @@ def test_loading_anew_is_repeated(process, write, capsys):
     assert module.x == "newer" and main.has_loaded_anew() and not main.has_loaded_anew()
     said = main.read()
     assert said["texts"] == {} and list(said["reloads"]) == ["hf_code"]
-    assert main.loaded_since({}) == {"hf_code"} and not main.loaded_since(said["reloads"])
     main.write(said)
     assert not main.has_loaded_anew(), "it has the same"
     capsys.readouterr()
@@ -228,7 +227,6 @@ def test_autoreload_loads_by_itself(process, write, monkeypatch):
     monkeypatch.setattr(module_of_code.reloader, "reloader", lambda: reloader)
     write(NEW)
     assert code.read()["texts"]["hf_code"][2] == OLD.encode(), "another process is to load it, too"
-    assert code.loaded_since({}) == {"hf_code"}
     reloader.failed[str(path)] = times["hf_code"] = os.stat(path).st_mtime
     assert code.read()["texts"]["hf_code"][2] == OLD.encode() and code.text("hf_code") == OLD
     reloader.failed.clear()

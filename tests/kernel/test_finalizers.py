@@ -119,6 +119,7 @@ def test_exit_handlers_run_at_the_end_of_the_kernel(notebook, tmp_path):
     said = notebook.run(ISOLATED + "@atexit.register\ndef last(): put('last')").stream("stderr")
     assert "exit handlers" in said
     assert notebook.run(ISOLATED + "last.__name__").stream("stderr") == ""
+    assert "exit handlers" in notebook.run(ISOLATED + "atexit.unregister(put)").stream("stderr")
     assert notebook.ended() == []
     notebook.close()
     assert (tmp_path / "ends.txt").read_text().split() == ["plain"]

@@ -303,6 +303,7 @@ NAMED = {
     "import subprocess; p = subprocess.Popen(['sleep', '9'])": "child processes",
     "import signal; signal.setitimer(signal.ITIMER_VIRTUAL, 100)": "timers",
     "import builtins; builtins.print_twice = print": "builtins.print_twice",
+    "vars(json)['later'] = iter([1])": "json.later",
     "import fcntl; held = open('held', 'w'); fcntl.lockf(held, fcntl.LOCK_EX)": "POSIX locks",
 }
 

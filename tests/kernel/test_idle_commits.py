@@ -45,7 +45,7 @@ READERS = {
     "libraries.standard.loggers:levels": 0,
     "libraries.matplotlib.pyplot:colour_maps": 0,
     "worker.settings.thread_locals:_read_spaces": 0,
-    "worker.settings.registries:_read": 2,  # properties: mpmath's contexts
+    "worker.settings.registry_contents:_read": 2,  # properties: mpmath's contexts
     "worker.settings.differences:_look": 2,  # sys and builtins, in which IPython puts things for each cell
 }
 # SciPy's thread-local object, whose module has another name from SciPy 1.18 on.

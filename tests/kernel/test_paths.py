@@ -7,7 +7,7 @@ import itertools
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
+PAGE = Path(__file__).parents[2] / "docs/internals.md"
 # A chapter for each frame that is handled; in it each chain of calls below the event loop, once.
 TRACE = """
 import os, sys
@@ -56,7 +56,7 @@ def files_twice(chain):
 
 
 def path_on_page(way):
-    """The rows of ARCHITECTURE.md for a cell of this kind: the functions of a file, in their order."""
+    """The rows of docs/internals.md for a cell of this kind: the functions of a file, in their order."""
     table = (
         PAGE.read_text("utf-8").partition("Through the worker that runs it:")[2].split("\n\n")[1]
     )

@@ -102,7 +102,7 @@ def test_docstring(name, reference):
 
 
 def test_there_are_enough():
-    assert len(NOTEBOOKS) >= 820
+    assert len(NOTEBOOKS) >= 790
 
 
 def test_the_core_has_each_file_and_each_mode():

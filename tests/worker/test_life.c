@@ -1,7 +1,7 @@
 /* test_life.c - the states of a worker: the table is whole, and the pictures of it in
- * life.h and ARCHITECTURE.md are the table's.
+ * life.h and docs/internals.md are the table's.
  *
- *   test_worker_life [life.h ARCHITECTURE.md]     checks
+ *   test_worker_life [life.h docs/internals.md]     checks
  *   test_worker_life --draw                       prints what has to be there
  */
 #include "../support/states.h"

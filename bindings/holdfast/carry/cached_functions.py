@@ -202,18 +202,10 @@ class _Reader:
 
 
 def _fill_cached(wrapper, state):
-    attributes, *kept, reader = state if len(state) > _STATE_BEFORE else (*state, None)
+    attributes, *kept, reader = state
     vars(wrapper).update(attributes)
-    if not _places():
-        return
-    fill = functools.partial(_fill, wrapper, *kept)
-    if reader is None:
-        fill()
-    else:
-        reader.at_end = fill
-
-
-_STATE_BEFORE = 5  # parts of the state in a session that was saved long ago
+    if _places():
+        reader.at_end = functools.partial(_fill, wrapper, *kept)
 
 
 def _fill(wrapper, calls, names, results, counts):

@@ -126,9 +126,8 @@ def _make_class(metaclass, bases, about, base, members, identifier):
 
 
 def _fill_class(cls, state):
-    attributes, slots, extra, combined, order, *more = state
-    values = more[0] if more else {}  # a class that was here before may have other values
-    for name, value in values.items():
+    attributes, slots, extra, combined, order, values = state
+    for name, value in values.items():  # a class that was here before may have others
         cls._member_map_[name]._value_ = value
     for name, (items, slots_of) in extra.items():
         _fill_member(cls._member_map_[name], items, slots_of)

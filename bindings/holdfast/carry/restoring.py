@@ -266,13 +266,8 @@ def _quiet(owner):
     return classmethod(lambda cls, **options: super(owner, cls).__init_subclass__(**options))
 
 
-def make_exception(cls, args):
-    return cls.__new__(cls, *args)
-
-
 def fill_exception(error, state):
-    attributes, args, cause, before, suppressed, *more = state
-    trace, fields = (*more, None, ())[:2]  # a session that was saved long ago has less
+    attributes, args, cause, before, suppressed, trace, fields = state
     BaseException.args.__set__(error, args)
     BaseException.__cause__.__set__(error, cause)
     BaseException.__context__.__set__(error, before)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import itertools
 import opcode
 import re
 import sys
 import types
 
 from ..origin import is_library
+from ..settings.attributes import NewModules
 
 _LOOKS_OUT = re.compile(
     r"\b(?:_getframe|currentframe|get_ipython|get_referrers|get_objects|f_globals|user_ns)\b"
@@ -33,26 +33,17 @@ class OwnModules:
     """Those that were imported since this was made, a look at a time."""
 
     def __init__(self) -> None:
-        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
+        self._modules = NewModules(knows_all=True)
         self.reason = ""
 
     def look(self) -> str:
         """Why any variable may be looked at by a module, or ""."""
-        for name in self._new():
+        for name in self._modules.look():
             path = getattr(sys.modules.get(name), "__file__", None)
             source = _source_of(path)
             if source is not None and _LOOKS_OUT.search(source):
                 self.reason = f"the module {name} may look at any variable"
         return self.reason
-
-    def _new(self) -> list[str]:
-        """Their names: new ones come last. A look at all would copy a page of a fork for each."""
-        more = len(sys.modules) - self._count
-        names = list(itertools.islice(reversed(sys.modules), max(more, 0) + 1))
-        if more < 0 or names.pop() != self._last:  # others were taken out
-            names = list(sys.modules)
-        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
-        return names
 
 
 def imported_look_out(code: types.CodeType) -> str:

@@ -32,12 +32,10 @@ The same analysis of plain cells finds which variables they can have changed (to
 from __future__ import annotations
 
 import ast
-import gc
 import re
 import types
 import typing as t
 
-from IPython.core.interactiveshell import InteractiveShell
 
 from .own_modules import OwnModules, imported_look_out
 
@@ -65,7 +63,6 @@ _STRING_MAX = 4096  # characters: longer ones are texts, not formulas
 _BUDGET = (
     65536  # bytes of plain data, or an eighth of that of functions and classes: below a millisecond
 )
-_WALK_MAX = 20_000  # objects looked at behind one binding
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
@@ -178,8 +175,6 @@ class Reach:
     def __init__(self, code: str = "", transform: t.Callable[[str], str] | None = None):
         self.names: set[str] = set()
         self.reason = ""
-        self._seen: set[int] = set()
-        self._kept: list[object] = []  # so that ids in _seen stay taken
         if transform is not None:
             self._source(code, transform)
 
@@ -193,32 +188,6 @@ class Reach:
             self._all("the code uses get_ipython")
         self._magics(tree)
         self.add_code(compiled)
-
-    def follow(self, namespace: dict[str, t.Any], names: t.Iterable[str]) -> None:
-        """Add what the notebook's functions and classes behind `names` reach."""
-        work = [namespace[name] for name in names if name in namespace]
-        looked = 0
-        while work and not self.reason:
-            value = work.pop()
-            if id(value) in self._seen or not _may_hold_code(value):
-                continue
-            self._seen.add(id(value))
-            self._kept.append(value)
-            looked += 1
-            if isinstance(value, InteractiveShell):
-                self.add_shell()
-            if value is namespace:
-                self.add_namespace()
-            if looked > _WALK_MAX:
-                self.reason = "a value holds too many objects to look for functions in it"
-                return
-            if isinstance(value, types.FunctionType):
-                if value.__globals__ is not namespace and value.__module__ != "__main__":
-                    continue
-                self.add_function(value)
-            # An instance's attributes lie in itself on Python 3.13: its dict doesn't refer to them.
-            behind = value.values() if type(value) is dict else gc.get_referents(value)
-            work.extend(item for item in behind if item is not namespace)
 
     # ---- one code object
 
@@ -296,22 +265,6 @@ class Reach:
 
     def _all(self, reason: str) -> None:
         self.reason = self.reason or reason
-
-
-_ATOMS = (str, bytes, bytearray, int, float, complex, type(None), types.ModuleType)
-
-
-def _may_hold_code(value: object) -> bool:
-    """Whether a function of the notebook may be behind this object.
-
-    Types that aren't the notebook's, and builtins, are ends; NumPy arrays are no containers for
-    the collector and look like one.
-    """
-    if isinstance(value, _ATOMS) or isinstance(value, types.BuiltinFunctionType):
-        return False
-    if isinstance(value, type):
-        return value.__module__ == "__main__"
-    return gc.is_tracked(value)
 
 
 # ---- values that missed a variable while they were remade: once more, when it is there -------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .values import is_array, is_frame, own_attributes
+from .expression_values import is_array, is_frame, own_attributes
 
 _PAGE = 4096
 

@@ -24,8 +24,8 @@ These count as writes:
 A read is an operand, an argument of a call, a method that isn't known to be cheap, or the subject of a loop.
 An element is neither: each use has the number of bytes that it touches.
 
-A wrong guess costs time and never changes a value. But the walk must not run the user's code: values.py knows
-what can be followed.
+A wrong guess costs time and never changes a value. But the walk must not run the user's code:
+expression_values.py knows what can be followed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import types
 import typing as t
 
 from .spans import Span, spans
-from .values import (
+from .expression_values import (
     INDEX_TYPES,
     MANY,
     UNKNOWN,

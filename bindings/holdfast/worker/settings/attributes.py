@@ -1,4 +1,7 @@
-"""Reads, compares and sets the attributes of modules."""
+"""Reads, compares and sets the attributes of modules, and of their classes and functions.
+
+It also says which modules are the user's own, and which have come since the last look.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import enum
 import functools
 import itertools
 import os
-import re
 import sys
 import threading
 import types
@@ -58,30 +60,66 @@ _AROUND: dict[type, tuple[str, ...]] = {
 DATA = frozenset(("numpy", "pandas", "scipy", "torch", "polars", "pyarrow"))
 _DIGEST_MAX = 16 << 20  # bytes
 _STANDARD = sys.stdlib_module_names
-_WORD = re.compile(r"[^\W\d][\w.]*")
 
 
 # ---- which modules
 
+
+def new_modules(count: int) -> list[str]:
+    """The modules that were added since there were so many, the latest first. Others aren't touched: in a fork
+    that copies their pages."""
+    return list(itertools.islice(reversed(sys.modules), max(len(sys.modules) - count, 0)))
+
+
+class NewModules:
+    """The modules that come, a look at a time; `knows_all`: those that are here aren't new."""
+
+    def __init__(self, knows_all: bool = False) -> None:
+        self._count, self._last = 0, ""
+        if knows_all:
+            self._note()
+
+    def look(self) -> list[str]:
+        """Those that came since the last look; all of them if others were taken out."""
+        names = new_modules(self._count - 1)
+        if not names or names.pop() != self._last:
+            names = list(sys.modules)
+        self._note()
+        return names
+
+    def _note(self) -> None:
+        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
+
+    def installed(self) -> t.Iterator[tuple[str, types.ModuleType]]:
+        """Of these the modules of libraries, with their names."""
+        for name in self.look():
+            module = sys.modules[name]
+            if type(module) is types.ModuleType and name.partition(".")[0] not in _STANDARD:
+                file = vars(module).get("__file__")
+                if isinstance(file, str) and os.path.isabs(file) and not _is_own_file(file):
+                    yield name, module
+
+
 _judged: dict[str, bool] = {}  # by file: whether it is a library's
+_new = NewModules()
 _own: tuple[int, dict[str, types.ModuleType]] = (0, {})  # which modules there were, and those
 
 
 def own_modules() -> dict[str, types.ModuleType]:
-    """The modules of the user's own. A fork needn't touch the others, where its parent knew them."""
+    """The modules of the user's own."""
     global _own
     digest = _store._modules_digest()
     if _own[0] != digest:
-        _own = digest, _find_own()
+        found = {name: sys.modules.get(name) for name in (*_own[1], *_new.look())}
+        _own = (
+            digest,
+            {
+                name: module
+                for name, module in found.items()
+                if name != "__main__" and _is_own_file(getattr(module, "__file__", None))
+            },
+        )
     return _own[1]
-
-
-def _find_own() -> dict[str, types.ModuleType]:
-    return {
-        name: module
-        for name, module in list(sys.modules.items())
-        if name != "__main__" and _is_own_file(getattr(module, "__file__", None))
-    }
 
 
 def _is_own_file(file: object) -> bool:
@@ -126,20 +164,6 @@ def _file_of(module: object) -> object:
 def know_modules() -> None:
     """Find out in the main worker, for its forks, which modules are libraries'."""
     own_modules()
-
-
-def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
-    """The modules that the notebook or the cell has a name for; sys and builtins."""
-    found = [sys, sys.modules["builtins"]]
-    found += [value for value in shell.user_ns.values() if type(value) is types.ModuleType]
-    for word in set(_WORD.findall(code)):
-        if isinstance(module := sys.modules.get(word), types.ModuleType):
-            found.append(module)  # None keeps a module from being imported
-    return [
-        module
-        for module in {id(one): one for one in found}.values()
-        if module.__name__ != "__main__" and sys.modules.get(module.__name__) is module
-    ]
 
 
 def look_into(module: object) -> dict[str, t.Any]:
@@ -338,22 +362,6 @@ def is_fixed(value: object) -> bool:
     if kind is tuple:
         return all(map(is_fixed, value))  # type: ignore[call-overload]
     return kind in _ATOMS
-
-
-def new_modules(count: int) -> list[str]:
-    """The modules that were added since there were so many. Others aren't touched: in a fork that copies
-    their pages."""
-    return list(itertools.islice(reversed(sys.modules), max(len(sys.modules) - count, 0)))
-
-
-def new_installed(count: int) -> t.Iterator[tuple[str, types.ModuleType]]:
-    """Of these the modules of libraries, with their names."""
-    for name in new_modules(count):
-        module = sys.modules[name]
-        if type(module) is types.ModuleType and name.partition(".")[0] not in _STANDARD:
-            file = vars(module).get("__file__")
-            if isinstance(file, str) and os.path.isabs(file) and not _is_own_file(file):
-                yield name, module
 
 
 # ---- their attributes

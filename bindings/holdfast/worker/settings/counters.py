@@ -25,7 +25,7 @@ import typing as t
 from holdfast.base.after_import import Waiting
 from holdfast.libraries import Counter
 
-from .attributes import new_installed
+from .attributes import NewModules
 
 Places = dict[str, tuple[str, ...]]  # by module: names in it
 
@@ -48,7 +48,7 @@ class Counters:
         self._places: Places = {}
         # A process draws one at random, and adds another number to it.
         self._drawn: set[str] = set()
-        self._count = 0  # of modules that were looked at
+        self._modules = NewModules()
         self._held: dict[str, int] = {}  # numbers that came, until `settle` is called
         self._waiting = Waiting(self._go_on, lambda key: key.partition(":")[0])
 
@@ -87,10 +87,9 @@ class Counters:
 
     def look(self) -> None:
         """Find those of modules that have been imported since the last time."""
-        for name, module in new_installed(self._count):
+        for name, module in self._modules.installed():
             if str(module.__file__).endswith(".py") and (found := _counters_in(module)):
                 self._places[name] = (*self._places.get(name, ()), *found)
-        self._count = len(sys.modules)
 
 
 # ---- which they are

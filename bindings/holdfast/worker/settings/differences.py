@@ -61,6 +61,7 @@ from .attributes import (
     look_into,
     of_function,
     of_method,
+    own_modules,
     parts_of,
     set_attributes,
     shown,
@@ -78,7 +79,7 @@ CARRIED_OTHERWISE = frozenset(
     "gc:callbacks gc:garbage copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
     " linecache:cache inspect:modulesbyfile sys:stdout sys:stderr".split()
 )
-_BARE = ("sys", "builtins")  # modules that libraries leave alone
+BARE = ("sys", "builtins")  # modules that libraries leave alone
 _CHOSEN = "the module defines it otherwise when it is loaded again"
 
 
@@ -109,6 +110,7 @@ class Differences:
         ] = {}  # as it was, how it looked
         self._plain: dict[str, dict[str, t.Any]] = {}  # what own modules have computed
         self._to_compute: dict[str, dict[str, t.Any]] = {}  # for modules that aren't imported here
+        self._first = own_modules().keys()  # nobody notes what these were
         for module in (sys, builtins):
             self._note_library(module)
 
@@ -172,7 +174,7 @@ class Differences:
         if name in self._libraries or name in self._own or name.partition(".")[0] in _OURS:
             return
         if sys.modules.get(name) is module:
-            self._note_library(module)
+            (self.imported if is_users(name) else self._note_library)(module)
 
     def _note_library(self, module: types.ModuleType) -> None:
         """Note a library's module before the notebook can have changed it."""
@@ -188,7 +190,7 @@ class Differences:
         self._watched.pop(name, None)
         for attribute in self._inside[name]:
             self._holders.setdefault(id(attributes[attribute]), set()).add((name, attribute))
-        if name not in _BARE:
+        if name not in BARE:
             classes = list(self._new_classes(name, attributes))
             self._in_classes[name] = [one for cls in classes for one in _holders_of(cls)]
             self._classes_of[name] = [(cls, Snapshot(cls)) for cls in classes]
@@ -313,6 +315,9 @@ class Differences:
     def find(self) -> tuple[Found, set[str]]:
         """The attributes that were set, with what they were, and those that are the same objects with
         something else in them."""
+        for name, module in own_modules().items():  # also one that was made by its file
+            if name not in self._first:
+                self._meet(module)
         found: Found = {}
         for one in set(map(id, list(self._namespace.values()))) & self._holders.keys():
             for name, attribute in self._holders[one]:
@@ -369,7 +374,7 @@ class Differences:
             value = now.get(attribute)
             if value is not self._libraries[name].entries[attribute]:
                 continue
-            if not held.is_still(value) and (name in _BARE or _has_nobodys(value, held)):
+            if not held.is_still(value) and (name in BARE or _has_nobodys(value, held)):
                 found[f"_{name}:{attribute}"] = value
 
     def _find_in_library(self, name: str, found: Found) -> None:
@@ -401,7 +406,7 @@ class Differences:
         inside: set[str],
     ) -> None:
         module = sys.modules.get(name)
-        if not is_imported_as(module, name):
+        if not is_imported_as(module, name) and type(module).__module__ != name:
             return  # `sys.modules[name] = None` keeps it from being imported
         own: Found = {}
         gone = looked.keys() | set()

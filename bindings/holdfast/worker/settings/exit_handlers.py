@@ -1,7 +1,7 @@
-"""Carries the exit handlers (`atexit`) that the notebook's code registers.
+"""Leaves out the exit handlers (`atexit`) that the notebook's code registers in the process of a cell.
 
-They run when the notebook's own process ends. The process of a cell ends with the cell, so what its code registers there
-doesn't run, and is named.
+They run when the notebook's own process ends. The process of a cell ends with the cell, so what its code registers or
+takes back there changes nothing, and is named.
 
 Libraries' handlers, registered by code of the standard library or site-packages, belong to the process in
 which they were registered, and run at its end. So do handlers that a module of the user's own registers while
@@ -19,13 +19,14 @@ from ..origin import is_library
 
 Call = tuple[t.Any, tuple, dict[str, t.Any]]  # function, arguments, named arguments
 
-# What the notebook's code has registered in this process, which doesn't run it.
+# What the notebook's code has registered or taken back in this process, which doesn't run it.
 left_out: list[object] = []
 
 
 def leave_out(namespace: dict[str, t.Any]) -> None:
-    """Stand in for `atexit.register`, in a process that ends after its cell."""
+    """Stand in for `atexit.register` and `unregister`, in a process that ends after its cell."""
     register: t.Any = atexit.register
+    unregister: t.Any = atexit.unregister
 
     @functools.wraps(register)
     def note(func: t.Any, /, *args: t.Any, **kwargs: t.Any) -> t.Any:
@@ -36,7 +37,13 @@ def leave_out(namespace: dict[str, t.Any]) -> None:
             left_out.append(func)
         return func
 
-    atexit.register = note
+    @functools.wraps(unregister)
+    def note_less(func: t.Any, /) -> None:
+        if is_own(sys._getframe(1).f_globals, namespace):
+            left_out.append(func)
+        unregister(func)
+
+    atexit.register, atexit.unregister = note, note_less
 
 
 def is_own(space: dict[str, t.Any], namespace: dict[str, t.Any]) -> bool:

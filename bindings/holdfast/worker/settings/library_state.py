@@ -18,11 +18,11 @@ from holdfast import libraries
 from holdfast.carry.patches import Patches, Slot
 from holdfast.libraries import Counter, Registry, Replay, Setting
 
-from .additions import Additions
+from .registry_additions import Additions
 from .counters import counters
 from .memo import Memo, everything_in
 from .plain_settings import Row, is_imported, plain_settings
-from .registries import Contents
+from .registry_contents import Contents
 from .replays import Replays
 
 _ALWAYS = "standard"  # the standard library's

@@ -90,12 +90,6 @@ class OwnCode:
         seen, self._loads_seen = self._loads_seen, self._loads
         return seen != self._loads
 
-    def loaded_since(self, reloads: dict[str, Reload]) -> set[str]:
-        """Those that were loaded anew since `reloads` was this, or that `%autoreload` looks at."""
-        if reloader.is_on():
-            return set(self._origins)
-        return set(_later(self.reloads, reloads))
-
     def text(self, name: str) -> str | None:
         """The text that a module was loaded from, if it is known."""
         origin = self._origins.get(name)

@@ -22,7 +22,7 @@ from . import exit_handlers
 from .module_entries import module_entries
 from .own_code import own_code
 
-_ELSEWHERE = frozenset(("exit handlers",))  # they run where they are: exit_handlers.py
+EXIT_HANDLERS = "exit handlers"
 _STAYS = "the notebook's own process alone has that"
 
 
@@ -151,24 +151,24 @@ class PlainSettings:
         process doesn't have it."""
         found = dict.fromkeys(module_entries.made(), _STAYS) | own_code.lost()
         for name, row in list(self.rows.items()):
-            if row.write is None and name not in _ELSEWHERE:
+            if row.write is None:
                 if differs(row, self._fresh.get(name), self._now(name, row), imported=True):
                     found[name] = _STAYS
         return found
 
     def look(self, shell: t.Any) -> dict[str, t.Any]:
-        """Note, before a cell in a clean process, what can only be reported."""
-        rows = {name: row for name, row in self.rows.items() if row.write is None}
-        return {name: read(row) for name, row in rows.items() if name not in _ELSEWHERE}
+        """Note, before a cell in a process of its own, what can only be reported."""
+        rows = list(self.rows.items())
+        return {name: read(row) for name, row in rows if row.write is None}
 
     def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
         """Name what differs from `look` after the cell; `imported`: the cell has imported modules."""
         found = [
             name
-            for name, was in before.items()
-            if differs(self.rows[name], was, read(self.rows[name]), imported)
+            for name, row in list(self.rows.items())
+            if row.write is None and differs(row, before.get(name), read(row), imported)
         ]
-        found += ["exit handlers"] if exit_handlers.left_out else []
+        found += [EXIT_HANDLERS] if exit_handlers.left_out else []
         return found + module_entries.changed()
 
     def _fresh_of(self, name: str) -> t.Any:

@@ -1,5 +1,5 @@
 """The table of the process's and the interpreter's own settings, each with the functions that read and set it
-(plain_settings.py, census.py).
+(plain_settings.py).
 
 Each row is a part of the state that is no variable and in no other list (state.py, slots.py). To add one: the
 function that reads it, and, if a plain value is enough, the one that sets it. Settings of libraries are
@@ -9,7 +9,6 @@ declared in holdfast/libraries.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import gc
 import io
@@ -486,5 +485,4 @@ plain_settings.rows |= {
     "functions of os.register_at_fork": Row(
         "os", lambda: fork_hooks.count(), grows=True, by_imports=True, of_process=True
     ),
-    "exit handlers": Row("atexit", lambda: atexit._ncallbacks(), by_imports=True, of_process=True),
 }

@@ -17,7 +17,7 @@ from holdfast.carry.snapshots import Snapshot
 from holdfast.libraries import Registry
 
 from . import dispatchers, exit_handlers
-from .additions import Additions
+from .registry_additions import Additions
 from .attributes import is_notebooks
 from .exit_handlers import is_own
 from .function_results import function_results

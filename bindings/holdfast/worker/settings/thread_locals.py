@@ -15,7 +15,7 @@ import typing as t
 from holdfast.base.after_import import Waiting
 from holdfast.carry.patches import is_plain
 
-from .attributes import new_installed
+from .attributes import NewModules
 from .memo import Memo, holders_in
 
 _OURS = frozenset("IPython holdfast ipykernel jupyter_client tornado traitlets zmq".split())
@@ -27,10 +27,10 @@ class ThreadLocals:
     """The `threading.local` objects of this process's libraries."""
 
     def __init__(self) -> None:
-        self._count = 0  # of modules that were looked at
+        self._modules = NewModules()
         self._places: list[tuple[str, str]] = []  # modules and names
         self._waiting = Waiting(self._put)
-        self._read = Memo(self._read_spaces, lambda: self._count, self._parts)
+        self._read = Memo(self._read_spaces, lambda: self._places, self._parts)
 
     def read(self) -> Found:
         """Read what this thread has in them."""
@@ -65,16 +65,15 @@ class ThreadLocals:
 
     def look(self) -> None:
         """Find those of modules that have been imported since the last time."""
-        if len(sys.modules) == self._count:
-            return
-        for name, module in new_installed(self._count):
-            if name.partition(".")[0] not in _OURS:
-                self._places += [
-                    (name, attribute)
-                    for attribute, one in list(vars(module).items())
-                    if issubclass(type(one), threading.local)
-                ]
-        self._count = len(sys.modules)
+        found = [
+            (name, attribute)
+            for name, module in self._modules.installed()
+            if name.partition(".")[0] not in _OURS
+            for attribute, one in list(vars(module).items())
+            if issubclass(type(one), threading.local)
+        ]
+        if found:  # another list: what was read from the last one is read again
+            self._places = list(dict.fromkeys(self._places + found))
 
 
 def _space(module: str, name: str) -> dict[str, t.Any]:

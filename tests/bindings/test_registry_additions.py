@@ -1,4 +1,4 @@
-"""What the notebook registers with IPython (libraries/IPython, additions.py): read, and put into another process."""
+"""What the notebook registers with IPython (libraries/IPython, registry_additions.py): read, and put into another process."""
 
 import functools
 import sys
@@ -10,7 +10,7 @@ from IPython.lib import pretty
 from traitlets.config import Config
 
 from holdfast.carry.patches import Deleted, MISSING
-from holdfast.worker.settings import additions
+from holdfast.worker.settings import registry_additions as additions
 from holdfast.worker.settings.library_state import LibraryState
 
 

@@ -1,4 +1,4 @@
-"""Objects in which libraries keep what the notebook sets (registries.py): what differs, and refilled elsewhere."""
+"""Objects in which libraries keep what the notebook sets (registry_contents.py): what differs, and refilled elsewhere."""
 
 import collections
 import sys
@@ -10,7 +10,7 @@ import holdfast
 from holdfast.carry import module_objects
 from holdfast.carry.patches import MISSING
 from holdfast.libraries import Registry
-from holdfast.worker.settings.registries import Contents
+from holdfast.worker.settings.registry_contents import Contents
 from holdfast.worker.settings.library_state import library_state
 
 
