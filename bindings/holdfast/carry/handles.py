@@ -211,7 +211,7 @@ def handle_of(owner: t.Any) -> tuple[int, Place | None]:
     return number if stored else 0, place
 
 
-LAYERS = "buffer", "raw"
+LAYERS = "buffer", "raw", "_sock"
 
 
 def owner_of(file: t.Any) -> t.Any:

@@ -1,4 +1,4 @@
-"""Codecs of sockets, and of multiprocessing's connections."""
+"""Codecs of sockets, of the files that sockets make, and of multiprocessing's connections."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def _take_socket(new: socket.socket):
     return lambda here: here.settimeout(new.gettimeout())
 
 
+def _make_socket_io(owner, mode):
+    owner._io_refs += 1  # as socket.makefile does
+    return socket.SocketIO(owner, mode)
+
+
+def _reduce_socket_io(value):
+    if value.closed:
+        raise ValueError("the file of a socket that is closed")
+    return _make_socket_io, (value._sock, value.mode.replace("b", ""))
+
+
 def _make_connection(number, readable, writable):
     fd = handles.table.descriptor(number, None, 0)
     return handles.table.adopt(connection.Connection(fd, readable, writable), number, None)
@@ -46,4 +57,5 @@ def _reduce_connection(value: connection.Connection):
 
 
 register(handles.Exact(socket.socket, _reduce_socket, _take_socket))
+register(handles.Exact(socket.SocketIO, _reduce_socket_io, lambda new: lambda here: None))
 register(handles.Exact(connection.Connection, _reduce_connection))

@@ -3,8 +3,8 @@
 The processes share the open file description, and so its offset. They don't share what Python keeps in its
 own buffer: bytes that were read ahead, characters that were decoded. So before a file is encoded, written
 bytes are flushed, and the offset is set back by the bytes that were read ahead. Then the offset is where the
-program is, and either process may go on. What was read ahead from a pipe or a socket can't be given back: a
-buffered reader of one stays in its process.
+program is, and either process may go on. Bytes that were read ahead from a pipe can't be given back. They are
+carried, and put into the new buffer.
 
 This takes several steps, and no other thread may use the file between them. So a file that has read ahead is
 unserializable while a thread runs that might use it.
@@ -12,9 +12,12 @@ unserializable while a thread runs that might use it.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import select
+import socket
+import stat
 import sys
 import typing as t
 
@@ -106,10 +109,12 @@ BUFFERED = {
 }
 
 
-def _make_buffered(kind, raw, size, position):
-    file = BUFFERED[kind](raw, size)
+def _make_buffered(kind, raw, size, position, ahead):
+    file = BUFFERED[kind](raw, max(size, len(ahead)))
     if position is not None:
         file.seek(position)
+    if ahead:
+        put_back(raw.fileno(), ahead, file.peek)
     return file
 
 
@@ -118,39 +123,44 @@ def _reduce_buffered(file):
     if file.closed:
         return _make_closed, blank_of(file), attributes(file)
     size = file.__sizeof__() - type(file).__basicsize__
-    return _make_buffered, (kind, file.raw, size, _settle_buffered(file)), attributes(file)
+    position, ahead = _settle_buffered(file)
+    return _make_buffered, (kind, file.raw, size, position, ahead), attributes(file)
 
 
-def _settle_buffered(file) -> int | None:
-    """Make the file's position the offset of the description. Returns the position."""
+def _settle_buffered(file) -> tuple[int | None, bytes]:
+    """Make the file's position the offset of the description. Returns the position, or the bytes
+    that were read ahead from a pipe."""
     if file.writable():
         flush(file)
     if not file.readable():
-        return None
-    must_be_seekable(file)
-    position = file.tell()
-    drop_ahead(file, file, position)
-    return position
+        return None, b""
+    if file.seekable():
+        position = file.tell()
+        drop_ahead(file, file, position)
+        return position, b""
+    must_be_alone()
+    with at_its_end(file.fileno()):
+        return None, bytes(file.peek())
 
 
 def _take_buffered(new):
     if new.closed:
         return type(new).close
-    _settle_buffered(new)
-    position = new.tell() if new.seekable() else None
+    position, ahead = _settle_buffered(new)
+    if new.seekable():
+        position = new.tell()
 
     def give(here):
         copy_attributes(here, new)
         if position is not None:
             seek_anew(here, position)
+        elif here.readable():
+            with at_its_end(here.fileno()):
+                here.read()
+            if ahead:
+                put_back(here.fileno(), ahead, here.peek)
 
     return give
-
-
-def must_be_seekable(file) -> None:
-    """Refuse a reader that may have read ahead what nobody can give back."""
-    if not file.seekable():
-        raise ValueError("it may have read ahead from a pipe or a socket (buffering=0 doesn't)")
 
 
 def seek_anew(file, position: int) -> None:
@@ -181,6 +191,38 @@ def drop_ahead(file, buffer, position: int) -> None:
 def must_be_alone() -> None:
     if not alone():
         raise ValueError("it has read ahead, and other threads run that may be reading from it")
+
+
+@contextlib.contextmanager
+def at_its_end(fd: int, other: int = -1) -> t.Iterator[None]:
+    """For a moment, let the descriptor be one that has nothing to read, or `other`."""
+    kept = os.dup(fd)
+    try:
+        if other >= 0:
+            os.dup2(other, fd, inheritable=False)
+        elif stat.S_ISSOCK(os.fstat(fd).st_mode):
+            ours, theirs = socket.socketpair()
+            theirs.close()
+            os.dup2(ours.fileno(), fd, inheritable=False)
+            ours.close()
+        else:
+            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            os.dup2(null, fd, inheritable=False)
+            os.close(null)
+        yield
+    finally:
+        os.dup2(kept, fd, inheritable=False)
+        os.close(kept)
+
+
+def put_back(fd: int, ahead: bytes, read: t.Callable[[], object]) -> None:
+    """Put these bytes into an empty buffer, which `read` fills."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * len(ahead))
+        theirs.sendall(ahead)
+        with at_its_end(fd, ours.fileno()):
+            read()
 
 
 # ---- the standard streams

@@ -19,8 +19,11 @@ from holdfast.libraries.standard import files
 
 
 def _make_text(buffer, encoding, errors, newline, line_buffering, write_through, position):
+    """If `position` is bytes, they are what was read ahead."""
     file = io.TextIOWrapper(buffer, encoding, errors, newline, line_buffering, write_through)
-    if position is not None:
+    if isinstance(position, bytes):
+        _put_back_text(file, position)
+    elif position is not None:
         file.seek(position)
     return file
 
@@ -29,6 +32,12 @@ def _make_closed(blank, *settings):
     file = io.TextIOWrapper(files.make_blank(*blank), *settings)
     file.close()
     return file
+
+
+def _put_back_text(file: io.TextIOWrapper, ahead: bytes) -> None:
+    # read(1) returns the first character, and decodes the others. readline(0) does so, too, but
+    # from Python 3.13 on only if nothing was read before.
+    files.put_back(file.fileno(), b"a" + ahead, lambda: file.read(1))
 
 
 def _reduce_text(file: io.TextIOWrapper):
@@ -61,6 +70,11 @@ def _take_text(new: io.TextIOWrapper):
             here.reconfigure(**changed)
         if here.seekable():
             files.seek_anew(here, position)
+        elif here.readable():
+            with files.at_its_end(here.fileno()):
+                here.read()
+            if position is not None:
+                _put_back_text(here, position)
 
     return give
 
@@ -76,18 +90,37 @@ def _settings_of(file: io.TextIOWrapper) -> dict[str, t.Any]:
     }
 
 
-def _settle_text(file: io.TextIOWrapper) -> int | None:
+def _settle_text(file: io.TextIOWrapper) -> int | bytes | None:
     if file.writable():
         files.flush(file)
     if not file.readable():
         return None
-    files.must_be_seekable(file)
+    if not file.seekable():
+        return _read_ahead_text(file)
     try:
         position = file.tell()
     except OSError:  # it was iterated over
         position = _position_after_iteration(file)
     files.drop_ahead(file, file.buffer, position)
     return position
+
+
+def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
+    """The bytes of the text that was decoded from a pipe and not read yet."""
+    files.must_be_alone()
+    buffer, encoding = file.buffer, file.encoding
+    if not isinstance(buffer, io.BufferedReader) or "a".encode(encoding) != b"a":
+        raise ValueError(
+            f"text in {encoding} was read ahead from a pipe, and its bytes can't be counted"
+        )
+    with files.at_its_end(buffer.fileno()):
+        if buffer.peek():
+            raise ValueError("its binary buffer was read directly")
+        ahead = file.read().encode(encoding, file.errors)
+    if not ahead:
+        return None
+    _put_back_text(file, ahead)
+    return ahead
 
 
 def _position_after_iteration(file: io.TextIOWrapper) -> int:
