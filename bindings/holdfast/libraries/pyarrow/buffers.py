@@ -61,7 +61,7 @@ class Columns(Codec):
             return None
         table = pa.Table.from_batches([value]) if isinstance(value, pa.RecordBatch) else value
         columns = [(list(range(len(names))), table, None)]
-        if any(column.num_chunks > 1 for column in table.itercolumns()):
+        if names and (table.column(0).num_chunks > 1 or len(table.to_batches()) > 1):
             columns = [(place, one, None) for place, one in enumerate(table.itercolumns())]
         return value.num_rows, names, [], columns
 
