@@ -339,7 +339,7 @@ def _merged(parts: t.Iterable[tuple[t.Any, ...]]) -> list[tuple[t.Any, ...]]:
     others: dict[t.Any, list[int]] = {}
     for part in parts:
         if part[1] is None:
-            others.setdefault(str(part[3]), []).extend(part[0])
+            others.setdefault(part[3], []).extend(part[0])
         else:
             arrays.append(part)
     return arrays + [(places, None, None, kind) for kind, places in others.items()]
@@ -358,8 +358,8 @@ def names_of_columns(labels: t.Iterable[t.Any]) -> list[str] | None:
     list of str or None
         None if there are other labels, texts that UTF-8 can't write, or two with one name.
     """
-    names = list(map(str, labels))
-    if not set(map(type, labels)) <= {str, int} or len(set(names)) < len(names):
+    names = [label if type(label) is str else str(label) for label in labels]
+    if not all(type(label) in (str, int) for label in labels) or len(set(names)) < len(names):
         return None
     try:
         "".join(names).encode()

@@ -78,7 +78,10 @@ class Frame(Codec):
         parts, columns = [], []
         for block in value._mgr.blocks:
             values, places = block.values, block.mgr_locs.as_array.tolist()
-            parts.append((places, _array_of(values), None, values.dtype))
+            array, kind = _array_of(values), values.dtype
+            if array is None:
+                kind = str(kind)  # these are compared, which is cheap for texts
+            parts.append((places, array, None, kind))
             columns += exported.columns(values, places)
         return len(value), names, parts, [*columns, *exported.index(value, names)]
 
