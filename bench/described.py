@@ -7,8 +7,9 @@ them. Commits with the description (docs/formats.md, "Tables") and without it ta
 table of the same kind.
 
 Columns: the processor time of the commit without and with the description, in ms (medians); the ratio of the
-two; and, for comparison, the processor time in which the table's library exports the whole table by Arrow's
-interface, without a copy.
+two; the processor time of a commit that finds the table unchanged, without and with; the bytes that the
+description adds to the session; and, for comparison, the processor time in which the table's library exports
+the whole table by Arrow's interface, without a copy.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ def _chunks(count: int, rows: int, seed: int) -> Any:
 
 
 WORKS: dict[str, Callable[[int, int, int], Any]] = {
-    "pandas, numbers": _numbers_of_pandas,
-    "pandas, half text": _half_of_pandas,
-    "Polars, half text": _polars,
-    "Arrow, half text": _arrow,
-    "Arrow, half text, 4 chunks": _chunks,
+    "pandas numbers": _numbers_of_pandas,
+    "pandas half text": _half_of_pandas,
+    "Polars half text": _polars,
+    "Arrow half text": _arrow,
+    "Arrow half text in 4 chunks": _chunks,
 }
 
 
@@ -76,6 +77,18 @@ def _processor_ms(work: Callable[[], Any]) -> float:
     start = time.process_time()
     work()
     return (time.process_time() - start) * 1e3
+
+
+def _allocated(table: Any) -> int:
+    """The bytes of a session with one table."""
+    from holdfast import store
+
+    with store.Session.create("bench/described") as session:
+        session["x"] = table
+        session.commit()
+        size = session.info()["allocated_bytes"]
+        session.destroy()
+    return size
 
 
 def compute(
@@ -87,6 +100,8 @@ def compute(
     size = (50, 40) if args.quick else (1000, 1000)
     describe = codecs.table_of
     times: dict[bool, list[float]] = {False: [], True: []}
+    again: dict[bool, list[float]] = {False: [], True: []}
+    sizes = []
     try:
         with store.Session.create("bench/described") as session:
             for round in range(args.repeat + 1):
@@ -96,6 +111,9 @@ def compute(
                     took = _processor_ms(session.commit)
                     if round:  # the first one loads what the libraries need
                         times[is_described].append(took)
+                        again[is_described].append(_processor_ms(session.commit))
+                    else:
+                        sizes.append(_allocated(table))
             exports = [_processor_ms(table.__arrow_c_stream__) for _ in range(args.repeat)]
             session.destroy()
     finally:
@@ -104,12 +122,19 @@ def compute(
         "work": name,
         "without_ms": statistics.median(times[False]),
         "with_ms": statistics.median(times[True]),
+        "unchanged_without_ms": statistics.median(again[False]),
+        "unchanged_with_ms": statistics.median(again[True]),
+        "larger_bytes": sizes[1] - sizes[0],
         "export_ms": statistics.median(exports),
     }
 
 
 def show(results: list[dict]) -> str:
-    head = ["table", "without", "with", "ratio", "Arrow's export"]
+    head = [
+        "table",
+        *("without", "with", "ratio", "unchanged, without", "unchanged, with"),
+        *("larger by", "Arrow's export"),
+    ]
     return measure.table(
         head,
         [
@@ -118,6 +143,9 @@ def show(results: list[dict]) -> str:
                 f"{one['without_ms']:.1f}",
                 f"{one['with_ms']:.1f}",
                 f"{one['with_ms'] / one['without_ms']:.2f}",
+                f"{one['unchanged_without_ms']:.1f}",
+                f"{one['unchanged_with_ms']:.1f}",
+                f"{one['larger_bytes']:,}",
                 f"{one['export_ms']:.3f}",
             ]
             for one in results

@@ -27,7 +27,6 @@
 #include <string.h>
 
 #include "imported.h"
-#include "member_meta.h"
 #include "module_functions.h"
 #include "names_format.h"
 #include "plain.h"
@@ -170,9 +169,6 @@ hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value, PyObject *su
         status = codec->encode(codec, value, &sink->base, reterr);
         if (named)
             hf_session_turn_end(sink->session, &before);
-        if (status == HF_OK && sink->session && codec->number == HF_CODEC_PICKLE &&
-            hfi_pickle_describe(sink, value) < 0)
-            status = hfi_error_from_python(HF_DECLINED, reterr);
         if (status == HF_OK)
             *ret_codec = codec;
         if (status != HF_DECLINED)

@@ -88,6 +88,16 @@ description_put(hfi_meta_writer *meta, const description *said) {
                            (size_t)PyBytes_GET_SIZE(said->table));
 }
 
+static PyObject *
+finish_as_bytes(hfi_meta_writer *meta) {
+    PyObject *bytes = meta->failed
+                          ? PyErr_NoMemory()
+                          : PyBytes_FromStringAndSize(meta->buffer.data,
+                                                      (Py_ssize_t)meta->buffer.size);
+    msgpack_sbuffer_destroy(&meta->buffer);
+    return bytes;
+}
+
 /* ---- names in a group ------------------------------------------------------------- */
 
 static PyObject *
@@ -102,12 +112,7 @@ write_member(PyObject *value, PyObject *group, const description *said) {
     hfi_meta_put_text(&meta, "type", type, strlen(type));
     hfi_meta_put_text(&meta, "group", text, (size_t)size);
     description_put(&meta, said);
-    PyObject *bytes =
-        meta.failed
-            ? PyErr_NoMemory()
-            : PyBytes_FromStringAndSize(meta.buffer.data, (Py_ssize_t)meta.buffer.size);
-    msgpack_sbuffer_destroy(&meta.buffer);
-    return bytes;
+    return finish_as_bytes(&meta);
 }
 
 PyObject *
@@ -121,11 +126,11 @@ hfi_member_meta(hfi_places *places, PyObject *value, PyObject *group) {
 }
 
 int
-hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *meta) {
+hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, const void *meta,
+                  size_t size) {
     hf_error error = HF_ERROR_INIT;
     hfi_entry_sink_clear(sink);
-    hf_status status = sink->base.set_meta(&sink->base, PyBytes_AS_STRING(meta),
-                                           (size_t)PyBytes_GET_SIZE(meta), &error);
+    hf_status status = sink->base.set_meta(&sink->base, meta, size, &error);
     if (status == HF_OK)
         return 0;
     hfi_raise(state, status, &error);
@@ -134,32 +139,33 @@ hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *meta) {
 
 /* ---- entries of their own --------------------------------------------------------- */
 
-static int
-add_pairs(hfi_entry_sink *sink, const description *said) {
-    hfi_meta_writer more;
-    hfi_meta_writer_init(&more, 0);
-    more.buffer.size = 0; /* without the map's head */
-    msgpack_sbuffer_write(&more.buffer, sink->meta, sink->meta_size);
-    description_put(&more, said);
-    if (!more.failed) /* more pairs, of at most 15 */
-        more.buffer.data[0] =
-            (char)(more.buffer.data[0] + (int)description_pairs(said));
-    hf_error error = HF_ERROR_INIT;
-    hf_status status = hfi_meta_writer_finish(&more, &sink->base, &error);
-    if (status == HF_E_NOMEM)
-        PyErr_NoMemory();
-    return status == HF_E_NOMEM ? -1 : 0; /* too large: the meta stays as it is */
+/* The sink's meta with more pairs, of at most 15. */
+static PyObject *
+with_pairs(const hfi_entry_sink *sink, const description *said) {
+    hfi_meta_writer whole;
+    hfi_meta_writer_init(&whole, 0);
+    whole.buffer.size = 0; /* without the map's head */
+    msgpack_sbuffer_write(&whole.buffer, sink->meta, sink->meta_size);
+    description_put(&whole, said);
+    if (!whole.failed)
+        whole.buffer.data[0] =
+            (char)(whole.buffer.data[0] + (int)description_pairs(said));
+    return finish_as_bytes(&whole);
 }
 
-int
-hfi_pickle_describe(hfi_entry_sink *sink, PyObject *value) {
+PyObject *
+hfi_pickle_described(const hfi_entry_sink *sink, PyObject *value) {
     hfi_places places;
     hfi_places_init(&places, sink, sink->payload, sink->payload_size);
     description said;
-    int failed = description_init(&said, &places, value) < 0;
+    PyObject *meta = NULL;
+    if (description_init(&said, &places, value) == 0)
+        meta = description_pairs(&said) && (sink->meta[0] & 0xf0) == 0x80
+                   ? with_pairs(sink, &said)
+                   : Py_NewRef(Py_None);
     hfi_places_fini(&places);
-    if (!failed && description_pairs(&said) && (sink->meta[0] & 0xf0) == 0x80)
-        failed = add_pairs(sink, &said) < 0;
     description_fini(&said);
-    return failed ? -1 : 0;
+    if (meta && meta != Py_None && PyBytes_GET_SIZE(meta) > HF_META_SIZE_MAX)
+        Py_SETREF(meta, Py_NewRef(Py_None)); /* it is carried all the same */
+    return meta;
 }

@@ -15,10 +15,12 @@ PyObject *hfi_member_meta(hfi_places *places, PyObject *value, PyObject *group);
 
 /* Make such bytes the encoding in the sink, which is emptied first. -1 with an
  * exception. */
-int hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *meta);
+int hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, const void *meta,
+                      size_t size);
 
-/* Add to the meta in the sink, whose encoding is the value's pickle, where the memory of
- * a tensor or a table is. -1 with an exception. */
-int hfi_pickle_describe(hfi_entry_sink *sink, PyObject *value);
+/* The meta in the sink, whose encoding is the value's pickle, and where the memory of a
+ * tensor or a table is. New reference to bytes; to None if that isn't said; NULL with an
+ * exception. */
+PyObject *hfi_pickle_described(const hfi_entry_sink *sink, PyObject *value);
 
 #endif

@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "member_meta.h"
 #include "names_format.h"
 
 enum { DETACH_SIZE = 4096 }; /* putting a larger payload may need a system call */
@@ -105,22 +106,24 @@ put_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     return status;
 }
 
-/* Put the sink's encoding under `key`. Returns a new record, borrowed from pending. */
+/* Put the sink's encoding under `key`, with `meta` instead of its own, unless it is None.
+ * Returns a new record, borrowed from pending. */
 static hfi_record *
-put_record(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
-    if (at->is_trial)
-        return hfi_records_put(&at->names->pending, key);
+put_entry(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec,
+          PyObject *meta) {
     Py_ssize_t size = 0;
     const char *text = hfi_key_bytes(key, &size);
     if (!text || begin_commit(at) < 0)
         return NULL;
+    int has_own = meta == Py_None;
     hf_value value = {.struct_size = sizeof value,
                       .key = text,
                       .key_size = (size_t)size,
                       .codec = codec,
                       .flags = entry_flags(key, sink, codec),
-                      .meta = sink->meta,
-                      .meta_size = sink->meta_size,
+                      .meta = has_own ? sink->meta : PyBytes_AS_STRING(meta),
+                      .meta_size =
+                          has_own ? sink->meta_size : (size_t)PyBytes_GET_SIZE(meta),
                       .payload = sink->payload_size ? sink->payload : NULL,
                       .payload_size = sink->payload_size,
                       .buffers = sink->buffers,
@@ -141,9 +144,23 @@ put_record(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec)
                : record;
 }
 
+/* A pickle is described for programs without Python only here, if it is put: what is said
+ * follows from the pickle, so nobody compares it. */
+static hfi_record *
+put_record(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec,
+           PyObject *value) {
+    if (at->is_trial)
+        return hfi_records_put(&at->names->pending, key);
+    PyObject *meta = codec == HF_CODEC_PICKLE ? hfi_pickle_described(sink, value)
+                                              : Py_NewRef(Py_None);
+    hfi_record *record = meta ? put_entry(at, key, sink, codec, meta) : NULL;
+    Py_XDECREF(meta);
+    return record;
+}
+
 int
 hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec,
-                PyObject *group, hfi_record **ret_record) {
+                PyObject *value, PyObject *group, hfi_record **ret_record) {
     hfi_record *record = current_record(at, key);
     int same = record ? hfi_stored_matches(at->state, at->names, key, record, sink,
                                            codec, &at->decoded_again)
@@ -151,7 +168,7 @@ hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t c
     if (same < 0)
         return -1;
     if (!same) {
-        record = put_record(at, key, sink, codec);
+        record = put_record(at, key, sink, codec, value);
         if (!record || hfi_record_set_group(record, group) < 0)
             return -1;
     }

@@ -427,44 +427,24 @@ take_own_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t 
                   : 0;
 }
 
-/* What the entry of each name of a group says. The places are those in the stored
- * entry, as in a save. A dict: name -> meta. */
-static PyObject *
-member_metas(hfi_decoding *at, const hfi_entry_sink *sink, PyObject *group,
-             PyObject *values) {
-    hf_entry stored = {.struct_size = sizeof stored};
-    PyObject *metas = find_entry(at, group, &stored) < 0 ? NULL : PyDict_New();
+/* Of the names of a group: their own entries say where in it they are. */
+static int
+take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *values) {
     PyObject *name, *value;
     Py_ssize_t position = 0;
-    hfi_places places;
-    hfi_places_init(&places, sink, stored.payload, stored.payload_size);
-    while (metas && PyDict_Next(values, &position, &name, &value)) {
-        Py_INCREF(name);
-        PyObject *meta = hfi_member_meta(&places, value, group);
-        if (!meta || PyDict_SetItem(metas, name, meta) < 0)
-            Py_CLEAR(metas);
-        Py_XDECREF(meta);
-        Py_DECREF(name);
-    }
-    hfi_places_fini(&places);
-    return metas;
-}
-
-/* Of the names of a group, whose encoding the sink has. */
-static int
-take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
-                      PyObject *values) {
-    PyObject *metas = member_metas(at, sink, group, values), *name, *meta;
-    Py_ssize_t position = 0;
-    int failed = !metas;
-    while (!failed && PyDict_Next(metas, &position, &name, &meta)) {
+    int failed = 0;
+    while (!failed && PyDict_Next(values, &position, &name, &value)) {
         hfi_record *record = decoded_record(at, name);
+        hf_entry stored = {.struct_size = sizeof stored};
         if (!record || !hfi_record_group(record))
             continue;
-        failed = hfi_member_encode(at->state, sink, meta) < 0 ||
-                 take_own_digest(at, sink, name, HF_CODEC_MEMBER) < 0;
+        int found = find_entry(at, name, &stored);
+        failed =
+            found < 0 ||
+            (found && stored.codec == HF_CODEC_MEMBER &&
+             (hfi_member_encode(at->state, sink, stored.meta, stored.meta_size) < 0 ||
+              take_own_digest(at, sink, name, HF_CODEC_MEMBER) < 0));
     }
-    Py_XDECREF(metas);
     return failed ? -1 : 0;
 }
 
@@ -483,7 +463,7 @@ take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *v
     hf_status status = hfi_encode(at->state, sink, value, key, &codec, &error);
     if (status == HF_OK && take_own_digest(at, sink, key, codec->number) < 0)
         return -1;
-    if (is_group && take_member_baselines(at, sink, key, value) < 0)
+    if (is_group && take_member_baselines(at, sink, value) < 0)
         return -1;
     return PyErr_Occurred() ? -1 : 0;
 }

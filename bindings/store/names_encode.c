@@ -94,9 +94,10 @@ encode_value(hfi_encoder *at, PyObject *value, PyObject *subject, uint32_t *ret_
 }
 
 static int
-put_encoding(hfi_encoder *at, PyObject *key, uint32_t codec, PyObject *group,
-             hfi_record **ret_record) {
-    return hfi_changes_put(at->changes, key, &at->sink, codec, group, ret_record);
+put_encoding(hfi_encoder *at, PyObject *key, uint32_t codec, PyObject *value,
+             PyObject *group, hfi_record **ret_record) {
+    return hfi_changes_put(at->changes, key, &at->sink, codec, value, group,
+                           ret_record);
 }
 
 /* Note the classes among these as those that are encoded by value. */
@@ -186,7 +187,7 @@ save_single(hfi_encoder *at, hfi_member *one) {
     if (status != HF_OK || accept_member(at, one) < 0)
         return -1;
     hfi_record *record;
-    int changed = put_encoding(at, one->key, codec, NULL, &record);
+    int changed = put_encoding(at, one->key, codec, one->value, NULL, &record);
     if (changed < 0)
         return -1;
     one->is_saved = (uint8_t)changed;
@@ -197,10 +198,12 @@ save_single(hfi_encoder *at, hfi_member *one) {
 static int
 save_member(hfi_encoder *at, hfi_member *one) {
     if (accept_member(at, one) < 0 ||
-        hfi_member_encode(at->changes->state, &at->sink, one->meta) < 0)
+        hfi_member_encode(at->changes->state, &at->sink, PyBytes_AS_STRING(one->meta),
+                          (size_t)PyBytes_GET_SIZE(one->meta)) < 0)
         return -1;
     hfi_record *record;
-    int changed = put_encoding(at, one->key, HF_CODEC_MEMBER, one->group, &record);
+    int changed =
+        put_encoding(at, one->key, HF_CODEC_MEMBER, one->value, one->group, &record);
     if (changed < 0)
         return -1;
     one->is_saved |= (uint8_t)changed;
@@ -291,6 +294,25 @@ member_values(hfi_member *const *list, size_t count) {
     return values;
 }
 
+/* What a name's own entry says, if the store has it as a member of this group. None if
+ * not; NULL with an exception. */
+static PyObject *
+stored_member(hfi_encoder *at, const hfi_member *one, PyObject *group) {
+    hf_entry stored = {.struct_size = sizeof stored};
+    hfi_names *names = at->changes->names;
+    hfi_record *record = hfi_records_find(&names->records, one->key);
+    PyObject *was_in =
+        record && record->state == HFI_BOUND ? hfi_record_group(record) : NULL;
+    if (!was_in || PyUnicode_Compare(was_in, group) != 0)
+        Py_RETURN_NONE;
+    int found = hfi_names_find(at->changes->state, names, one->key, &stored);
+    if (found < 0)
+        return NULL;
+    return found && stored.codec == HF_CODEC_MEMBER
+               ? PyBytes_FromStringAndSize(stored.meta, (Py_ssize_t)stored.meta_size)
+               : Py_NewRef(Py_None);
+}
+
 /* Note the group's key in its members, and what their own entries say. The places of
  * memory are those in the entry that holds: the sink's, or the stored one if that is
  * the same. */
@@ -309,7 +331,9 @@ note_group(hfi_encoder *at, hfi_member **list, size_t count, PyObject *key,
     for (size_t i = 0; !failed && i < count; i++) {
         list[i]->group = Py_NewRef(key);
         list[i]->is_saved = (uint8_t)changed;
-        list[i]->meta = hfi_member_meta(&places, list[i]->value, key);
+        list[i]->meta = changed ? Py_NewRef(Py_None) : stored_member(at, list[i], key);
+        if (list[i]->meta == Py_None)
+            Py_SETREF(list[i]->meta, hfi_member_meta(&places, list[i]->value, key));
         failed = !list[i]->meta;
     }
     hfi_places_fini(&places);
@@ -328,12 +352,14 @@ save_group(hfi_encoder *at, hfi_member **list, size_t count) {
     hf_status status = HF_E_NOMEM;
     if (values && own_classes(at, list, count) == 0)
         status = encode_value(at, values, values, &codec);
-    Py_XDECREF(values);
-    if (status == HF_DECLINED)
+    if (status == HF_DECLINED) {
+        Py_XDECREF(values);
         return save_apart(at, list, count);
+    }
     PyObject *key = status == HF_OK ? group_key(at, list, count) : NULL;
-    int changed = key ? put_encoding(at, key, codec, NULL, NULL) : -1;
+    int changed = key ? put_encoding(at, key, codec, values, NULL, NULL) : -1;
     int failed = changed < 0 || note_group(at, list, count, key, changed > 0) < 0;
+    Py_XDECREF(values);
     Py_XDECREF(key);
     return failed ? -1 : 0;
 }
@@ -396,7 +422,7 @@ save_extra(hfi_encoder *at, PyObject *word, PyObject *value) {
     if (status == HF_DECLINED)
         PyErr_Format(at->changes->state->error, "extra '%U' can't be carried: %s", word,
                      at->error.message);
-    int failed = status != HF_OK || put_encoding(at, key, codec, NULL, NULL) < 0;
+    int failed = status != HF_OK || put_encoding(at, key, codec, value, NULL, NULL) < 0;
     Py_XDECREF(key);
     return failed ? -1 : 0;
 }

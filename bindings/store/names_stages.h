@@ -106,11 +106,12 @@ void hfi_changes_fini(hfi_changes *changes);
 
 /* Room for a first save of this many keys. */
 int hfi_changes_expect(hfi_changes *changes, size_t count);
-/* Put the sink's encoding if it differs from the record of `key`: 1 if so, 0 if not.
- * `group`: the key of the group that it says the value is in, or NULL. `ret_record` (or
- * NULL) is the record that will hold. */
+/* Put the sink's encoding of `value` if it differs from the record of `key`: 1 if so, 0
+ * if not. `group`: the key of the group that it says the value is in, or NULL.
+ * `ret_record` (or NULL) is the record that will hold. */
 int hfi_changes_put(hfi_changes *changes, PyObject *key, hfi_entry_sink *sink,
-                    uint32_t codec, PyObject *group, hfi_record **ret_record);
+                    uint32_t codec, PyObject *value, PyObject *group,
+                    hfi_record **ret_record);
 /* The store's entry under this key, if any, is not the value any more. */
 int hfi_changes_drop(hfi_changes *changes, PyObject *key);
 /* Remove the names that the user deleted or gave back, and the groups and classes that

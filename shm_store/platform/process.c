@@ -52,12 +52,14 @@ read_proc_file(const char *path, char *text, size_t size) {
 
 /* 1 and the start time. 0 if there is no such process, or only a zombie. Negative if
  * that is unknown: a process that has no descriptor left must not count others as dead.
- * */
+ * The file is that of the leader's task: qemu-user makes up a process's own
+ * /proc/PID/stat, with another start time than all others see. */
 static int
 read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     char path[64], text[1024];
     *ret_is_ending = false;
-    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
+    snprintf(path, sizeof path, "/proc/%llu/task/%llu/stat", (unsigned long long)pid,
+             (unsigned long long)pid);
     if (read_proc_file(path, text, sizeof text) != 0)
         return errno == ENOENT || errno == ESRCH ? 0 : -1;
     const char *p = strrchr(text, ')'); /* the name may contain any character */

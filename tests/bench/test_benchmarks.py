@@ -108,6 +108,7 @@ def test_tables_are_committed_with_their_description_and_without(tmp_path):
     assert len(found["results"]) == 5
     for result in found["results"]:
         assert result["without_ms"] > 0 and result["with_ms"] > 0
+        assert result["larger_bytes"] >= 0
 
 
 # ---- bench/kernel, bench/kernels and bench/notebooks ----------------------------------------

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from holdfast import store
+from holdfast import codecs, store
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -347,3 +347,25 @@ def test_a_description_is_no_change(mapping):
     with store.Session.open(mapping.name) as other:
         assert other["frame"]["n"].sum() and other["table"].num_rows == SMALL
         assert other.commit() == generation
+
+
+def test_an_unchanged_table_isnt_described_again(mapping, monkeypatch):
+    """Alone or in a group: a commit that finds it unchanged looks at no column."""
+    described = []
+    table_of = codecs.table_of
+    monkeypatch.setattr(
+        codecs, "table_of", lambda value: described.append(type(value)) or table_of(value)
+    )
+    mapping.update(alone=pd.DataFrame({"text": ["a", "b"]}), frame=of_pandas(SMALL))
+    mapping["same"] = mapping["frame"]
+    generation = mapping.commit()
+    assert described == 3 * [pd.DataFrame]
+    assert mapping.commit() == generation
+    with store.Session.open(mapping.name) as other:  # whose encodings have other bytes
+        other["alone"]
+        other["same"]
+        assert other.commit() == generation
+    assert described == 3 * [pd.DataFrame]
+    mapping["alone"].loc[0, "text"] = "c"
+    mapping.commit()
+    assert described == 4 * [pd.DataFrame]

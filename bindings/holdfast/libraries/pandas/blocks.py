@@ -75,8 +75,15 @@ class Frame(Codec):
         names = names_of_columns(value.columns.tolist())
         if names is None:
             return None
-        parts = [_part_of(block) for block in value._mgr.blocks]
-        return len(value), names, parts, [*exported.columns(value), *exported.index(value, names)]
+        parts, columns = [], []
+        for block in value._mgr.blocks:
+            values, places = block.values, block.mgr_locs.as_array.tolist()
+            array, kind = _array_of(values), values.dtype
+            if array is None:
+                kind = str(kind)  # these are compared, which is cheap for texts
+            parts.append((places, array, None, kind))
+            columns += exported.columns(values, places)
+        return len(value), names, parts, [*columns, *exported.index(value, names)]
 
 
 class Index(Codec):
@@ -161,13 +168,12 @@ def _declared(cls: type) -> set[str]:
     }
 
 
-def _part_of(block: t.Any) -> tuple[t.Any, ...]:
-    """The columns of a block, and their memory. Times with a zone are more than their memory."""
-    values = block.values
-    array = values if type(values) is np.ndarray else None
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "mM":
-        array = getattr(values, "_ndarray", values)
-    return block.mgr_locs.as_array.tolist(), array, None, values.dtype
+def _array_of(values: t.Any) -> t.Any:
+    """The memory of a block, or None. Times with a zone are more than their memory."""
+    if type(values) is np.ndarray:
+        return values
+    is_plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "mM"
+    return getattr(values, "_ndarray", values) if is_plain else None
 
 
 def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any) -> t.Any:

@@ -21,23 +21,15 @@ _LETTERS = {
 _UNITS = {"s": "s", "ms": "m", "us": "u", "ns": "n"}
 
 
-def columns(frame: pd.DataFrame) -> list[tuple[t.Any, ...]]:
-    """The columns that aren't plain memory of NumPy's."""
-    found = list(_columns(frame))
-    if not any(hasattr(what, "num_chunks") for _, what, _ in found):
-        return found
-    from holdfast.libraries.pyarrow.buffers import together
-
-    return together(found)
-
-
-def _columns(frame: pd.DataFrame) -> t.Iterator[tuple[t.Any, ...]]:
-    for block in frame._mgr.blocks:  # type: ignore[attr-defined]
-        values = block.values
-        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufmM":
-            continue
-        for row, place in enumerate(block.mgr_locs.as_array.tolist()):
-            yield place, node_of(values[row] if values.ndim == 2 else values), None
+def columns(values: t.Any, places: list[int]) -> list[tuple[t.Any, ...]]:
+    """The columns of a block, unless they are plain memory of NumPy's."""
+    chunks = getattr(values, "_pa_array", None)
+    if chunks is not None:
+        return [(places[0], chunks, None)]
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufmM":
+        return []
+    rows = values if values.ndim == 2 else (values,)
+    return [(place, node_of(row), None) for place, row in zip(places, rows)]
 
 
 def index(frame: pd.DataFrame, names: list[str]) -> t.Iterator[tuple[t.Any, ...]]:

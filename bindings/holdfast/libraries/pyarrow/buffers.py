@@ -61,8 +61,8 @@ class Columns(Codec):
             return None
         table = pa.Table.from_batches([value]) if isinstance(value, pa.RecordBatch) else value
         columns = [(list(range(len(names))), table, None)]
-        if len(table.to_batches()) > 1:
-            columns = together([(place, one, None) for place, one in enumerate(table.columns)])
+        if names and (table.column(0).num_chunks > 1 or len(table.to_batches()) > 1):
+            columns = [(place, one, None) for place, one in enumerate(table.itercolumns())]
         return value.num_rows, names, [], columns
 
     def memory(self, value):
@@ -115,26 +115,6 @@ def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
         yield from value.buffers()
         if isinstance(value, pa.DictionaryArray):
             yield from buffers_of(value.dictionary)
-
-
-def together(columns: list[tuple[t.Any, ...]]) -> list[tuple[t.Any, ...]]:
-    """Columns for `Codec.table`, with those of Arrow that have equal chunks in one table.
-
-    To export a table costs less than to export its columns one by one.
-    """
-    alike: dict[tuple[int, ...], list[tuple[int, t.Any]]] = {}
-    rest = []
-    for place, what, name in columns:
-        if name is None and isinstance(what, (pa.Array, pa.ChunkedArray)):
-            chunks = what.chunks if isinstance(what, pa.ChunkedArray) else [what]
-            alike.setdefault(tuple(map(len, chunks)), []).append((place, what))
-        else:
-            rest.append((place, what, name))
-    for group in alike.values():
-        places = [place for place, _ in group]
-        table = pa.Table.from_arrays([what for _, what in group], names=list(map(str, places)))
-        rest.append((places, table, None))
-    return rest
 
 
 def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
