@@ -159,6 +159,22 @@ def test_closures_share_with_a_generator(main):
     assert main.ns["add"] is add and next(main.ns["lengths"]) == 2
 
 
+def test_a_variable_that_a_closure_has_deleted():
+    def make(value):
+        def get():
+            return value
+
+        get.__module__ = "__main__"
+        return get
+
+    old, new = make(1), make(2)
+    del new.__closure__[0].cell_contents
+    bound = {"get": new}
+    assert in_place.apply({"get": old}, bound, {}, {"get"}) == [] and bound["get"] is old
+    with pytest.raises(NameError):
+        old()
+
+
 def test_sequences_of_other_lengths_correspond_where_they_are_equal():
     rows = [[1], [2], [3]]
     old = list(rows)

@@ -339,6 +339,8 @@ class _Cell:
     def put(self, here, items, new):
         for item in items:
             here.cell_contents = item
+        if not items and here is not new:
+            del here.cell_contents
 
 
 class _Finalizer:
@@ -546,6 +548,11 @@ def _kind_of(value):
     if cls.__flags__ & restoring.HEAP_TYPE and not issubclass(cls, type) and _is_plain(cls):
         return _INSTANCE
     return None
+
+
+def keeps(value):
+    """Whether `apply` gives what comes back for a value to the object that is here, or names it."""
+    return _kind_of(value) is not None or _is_apart(value)
 
 
 def _is_apart(value):
