@@ -22,6 +22,7 @@ import random
 import sys
 import types
 
+from holdfast import codecs
 from holdfast.carry import restoring, trial
 
 
@@ -143,6 +144,17 @@ def _way_of(cls):
     names = [*_RUN, "__init__"] if base in _CALLED else _RUN
     runs = any(_home(cls, name) not in _ITEMS for name in names) or _guards_slots(cls)
     return _ByBase(cls, base) if runs else None
+
+
+def is_copied(cls):
+    """Whether the objects of a class are pickled by what they hold alone, so that a copy has all
+    that they have."""
+    return (
+        cls not in copyreg.dispatch_table
+        and _builtin_base(cls) is not None
+        and _has_no_ways(cls)
+        and codecs.find(cls) is None
+    )
 
 
 def _has_made_state(cls):
