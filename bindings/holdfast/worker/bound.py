@@ -109,7 +109,7 @@ class Bound:
         attributes: t.Any = None,
     ):
         self._namespace, self._attributes = namespace, attributes
-        self._calls = _calls_of_functions()
+        self._calls, self._places = _calls_of_functions(), places(namespace)
         budget = Budget()
         self._before = {}
         carried = _objects_of(namespace, unserializable) if unserializable else {}
@@ -174,6 +174,10 @@ class Bound:
         same = all(now.get(one) == holder for one, holder in shared.items())
         return same and look(value, but=shared) == apart
 
+    def bound_anew(self, names: t.Iterable[str]) -> list[str]:
+        """After the cell: those of these names that have another object."""
+        return bound_anew(self._places, self._namespace, names)
+
     def gone(self, kept: t.Container[str]) -> list[str]:
         """After the cell: those that it deleted, and the patches that it took back.
 
@@ -191,6 +195,18 @@ class Bound:
 
 def _calls_of_functions() -> dict[str, t.Any]:
     return {name: one.cache_info() for name, one in cached_functions.left_out().items()}
+
+
+def places(namespace: dict[str, t.Any]) -> dict[str, int]:
+    """The ids of all variables, for `bound_anew`."""
+    return {name: id(value) for name, value in list(namespace.items()) if type(name) is str}
+
+
+def bound_anew(
+    before: dict[str, int], namespace: dict[str, t.Any], names: t.Iterable[str]
+) -> list[str]:
+    """The names that have another object than before, or had none."""
+    return [name for name in names if name in namespace and before.get(name) != id(namespace[name])]
 
 
 def _objects_of(
