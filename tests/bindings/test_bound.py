@@ -34,6 +34,11 @@ def steps():
         yield total
 
 
+def same_steps():
+    for _ in [5, 5, 5]:
+        yield 1
+
+
 def counter():
     count, lock = 0, threading.Lock()
 
@@ -63,8 +68,14 @@ def slotted():
     return made
 
 
+def started(generator):
+    next(generator)
+    return generator
+
+
 CHANGES = {
     "generator": (steps, next),
+    "generator in a loop": (lambda: started(same_steps()), next),
     "generator expression": (lambda: (i for i in range(9)), next),
     "iterator": (lambda: iter([1, 2]), next),
     "zip": (lambda: zip([1, 2], iter({3: 4, 5: 6}), strict=True), next),
@@ -194,6 +205,25 @@ def test_what_comes_back_with_a_carried_variable_is_not_lost(change):
     bound = Bound({"add": "why"}, space)
     change(space)
     assert bound.lost({"add": "why"}, None) == {}
+
+
+def test_a_generator_that_shares_a_variable_with_a_function():
+    def make():
+        rows = [1]
+
+        def put():
+            nonlocal rows
+            rows = [5]
+
+        put.__module__ = "__main__"
+        return {"put": put, "reads": (rows for _ in range(9))}
+
+    space = make()
+    bound = Bound({"reads": "why"}, space)
+    space["put"]()
+    assert bound.lost({"reads": "why"}, None) == {}
+    next(space["reads"])
+    assert bound.lost({"reads": "why"}, None) == {"reads": ("why", Lost.CHANGED)}
 
 
 @pytest.mark.parametrize(

@@ -363,12 +363,12 @@ def _is_imported(module: types.ModuleType) -> bool:
 
 
 def _look_at_steps(one: t.Any, prefix: str) -> Seen:
-    """A generator or its like: how far it is, and its variables."""
+    """A generator or its like: how far it is, its variables, as cells if they are others' too, and what it has in
+    hand (the iterators of its loops)."""
     frame = getattr(one, prefix + "_frame")
     if frame is None:
         return "over", ()
-    waits = getattr(one, prefix + ("_yieldfrom" if prefix == "gi" else "_await"))
-    return frame.f_lasti, [waits, *frame.f_locals.values()]
+    return frame.f_lasti, [part for part in gc.get_referents(one) if part is not frame]
 
 
 def _look_at_instance(one: t.Any) -> Seen | None:
