@@ -27,6 +27,7 @@
 
 #include "session/workers.h"
 #include "session/publish.h"
+#include "session/escalate.h"
 #include "session/rerun.h"
 
 /* The reports that the user wants after each cell. */
@@ -60,16 +61,23 @@ hfi_ends_read(const hfi_from_worker_reply *reply) {
     json_t *body =
         json_loadb(reply->content.data, reply->content.size, JSON_ALLOW_NUL, NULL);
     const char *status = json_string_value(json_object_get(body, "status"));
+    const char *error = json_string_value(json_object_get(body, "ename"));
     hfi_ends_outcome outcome = {.failed =
                                     status != NULL && strcmp(status, "error") == 0,
                                 .exits = asks_exit(body)};
+    if (outcome.failed)
+        snprintf(outcome.error, sizeof outcome.error, "%s",
+                 error != NULL ? error : "?");
     json_decref(body);
     return outcome;
 }
 
 int
-hfi_ends_goes_on(hf_kernel *kernel, int failed) {
-    if (!kernel->cell.goes_on && !failed && hfi_rerun_goes_on(kernel))
+hfi_ends_goes_on(hf_kernel *kernel, const char *error) {
+    int as_before = hfi_rerun_ended(kernel, error);
+    if (!kernel->cell.goes_on &&
+        (error[0] == 0 || (as_before && !hfi_escalate_has_reached(kernel))) &&
+        hfi_rerun_goes_on(kernel))
         hfi_cell_repeat(&kernel->cell, 1);
     return kernel->cell.goes_on;
 }
@@ -90,9 +98,9 @@ renumber_content(const hf_kernel *kernel, const hfi_request *request,
 void
 hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
                const hfi_from_worker_reply *reply, hfi_part metadata) {
+    hfi_ends_outcome outcome = hfi_ends_read(reply);
     if (reply->content.size == 0 ||
-        (request == kernel->cell.request &&
-         hfi_ends_goes_on(kernel, hfi_ends_read(reply).failed)))
+        (request == kernel->cell.request && hfi_ends_goes_on(kernel, outcome.error)))
         return;
     char *own = renumber_content(kernel, request, reply->content);
     hfi_reply(kernel, request, own != NULL ? hfi_part_text(own) : reply->content,
@@ -168,8 +176,9 @@ hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue) {
 static void
 end_running_cell(hf_kernel *kernel) {
     int executed = hfi_cell_is_execution(&kernel->cell);
-    int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
     int goes_on = kernel->cell.goes_on;
+    int stop =
+        executed && !goes_on && kernel->cell.failed && kernel->cell.stop_on_error;
     hfi_request *request = hfi_cell_end(&kernel->cell);
     /* Messages that were sent by now are dropped, too, but none that answers the
      * "idle". */

@@ -55,7 +55,7 @@
 static void
 finish_answer(hf_kernel *kernel) {
     hfi_textbuf content = {0};
-    if (hfi_ends_goes_on(kernel, 0)) {
+    if (hfi_ends_goes_on(kernel, "")) {
         hfi_ends_finish(kernel, 0);
         return;
     }

@@ -189,8 +189,10 @@ add_list(const hfi_map_history *history, hfi_textbuf *text) {
     for (size_t i = 0; i < history->steps.count; i++)
         add_step(&history->steps.items[i], text);
     if (history->pending.size > 0)
-        hfi_textbuf_format(text, "Not committed yet: the changes of the cells %.*s.\n",
-                           (int)history->pending.size, history->pending.data);
+        hfi_textbuf_format(
+            text, "Not committed yet: what cell%s %.*s may have changed.\n",
+            memchr(history->pending.data, ',', history->pending.size) ? "s" : "",
+            (int)history->pending.size, history->pending.data);
     add_size(text, history->kept_bytes);
     hfi_textbuf_add(text, " kept for it, of at most ");
     add_size(text, history->limit_bytes);

@@ -43,15 +43,18 @@ hfi_times hfi_request_times(const hf_kernel *kernel, const hfi_map_report *repor
 /* ---- ends.c: how a request ends ---- */
 
 extern const hfi_owner hfi_ends_owner;
+#define HFI_ENDS_ERROR_SIZE 64
 /* The outcome in the content of an execute_reply. */
 typedef struct hfi_ends_outcome {
     int failed;
+    char error[HFI_ENDS_ERROR_SIZE]; /* its name, cut off; "?": it has none; "": well */
     int exits; /* the cell called exit(): the main worker is about to exit */
 } hfi_ends_outcome;
 hfi_ends_outcome hfi_ends_read(const hfi_from_worker_reply *reply);
 /* Whether the running request has another run: of the same cell (repeat.c), or of another
- * one (rerun.c) unless this one has failed. */
-int hfi_ends_goes_on(hf_kernel *kernel, int failed);
+ * one (rerun.c) unless this one has failed, and not as the first time. `error` is as in
+ * its outcome. */
+int hfi_ends_goes_on(hf_kernel *kernel, const char *error);
 /* Send a worker's reply to the client, if it has content and its request doesn't go
  * on. */
 void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,

@@ -25,8 +25,9 @@
  * in `In` and `Out`: later ones may use it. The reply and the steps of the history have
  * the number of the request.
  *
- * The first one that fails, is interrupted or dies is the last one. It has run, and
- * doesn't wait any more; those after it do.
+ * One that fails with the error with which it failed the first time is followed by the
+ * next. The first one that fails otherwise, is interrupted or dies is the last one. It has
+ * run, and doesn't wait any more; those after it do.
  *
  * Rejected: requests of their own in the queue. Each would need an "idle", and clients
  * take the first one for the end of the whole. One thread.
@@ -34,9 +35,12 @@
 #include "session/rerun.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "session/publish.h"
+#include "session/request.h"
 
 #define KEPT_BYTES_MAX (16u << 20) /* of code, of noted and lost cells together */
 
@@ -47,6 +51,7 @@ typedef struct noted_cell {
     json_t *code; /* as it was sent; NULL: not kept */
     hfi_directive directive;
     size_t bytes;
+    char error[HFI_ENDS_ERROR_SIZE]; /* as in hfi_ends_outcome */
 } noted_cell;
 
 struct hfi_rerun {
@@ -58,6 +63,7 @@ struct hfi_rerun {
     int is_begun;      /* the user has begun to run the lost ones again */
     int is_told;       /* the error that ends the request names what is left */
     char *content;     /* of the request that runs them */
+    char error[HFI_ENDS_ERROR_SIZE]; /* of the cell that runs, once it has ended */
 };
 
 /* ---- one cell --------------------------------------------------------------------- */
@@ -141,6 +147,7 @@ note_cell(struct hfi_rerun *rerun, const hfi_cell *cell) {
     noted->serial = rerun->serial;
     noted->number = cell->number;
     noted->directive = (hfi_directive)HFI_DIRECTIVE_INIT;
+    memcpy(noted->error, rerun->error, sizeof noted->error);
     keep_code(rerun, noted, cell);
     rerun->noted = noted;
 }
@@ -257,6 +264,14 @@ hfi_rerun_postpone(hf_kernel *kernel) {
 }
 
 int
+hfi_rerun_ended(hf_kernel *kernel, const char *error) {
+    struct hfi_rerun *rerun = kernel->rerun;
+    snprintf(rerun->error, sizeof rerun->error, "%s", error);
+    return hfi_cell_reruns(&kernel->cell) && rerun->now != NULL &&
+           strcmp(rerun->now->error, error) == 0;
+}
+
+int
 hfi_rerun_goes_on(hf_kernel *kernel) {
     hfi_request *request = kernel->cell.request;
     if (!hfi_cell_reruns(&kernel->cell) || kernel->rerun->lost == NULL ||
@@ -297,6 +312,8 @@ hfi_rerun_hear(hf_kernel *kernel, const hfi_event *event) {
             forget_same(rerun, hfi_cell_source(cell));
         note_cell(rerun, cell);
     }
-    if (reruns && cell->failed && rerun->lost != NULL && !rerun->is_told)
+    if (reruns && cell->failed && !cell->goes_on && rerun->lost != NULL &&
+        !rerun->is_told)
         tell_left(kernel);
+    rerun->error[0] = 0;
 }

@@ -29,7 +29,10 @@ int hfi_rerun_is_left(const hf_kernel *kernel);
 HF_CHECK hf_status hfi_rerun_begin(hf_kernel *kernel, hf_error *reterr);
 /* The running cell wasn't begun: if it is a lost cell, it waits again. */
 void hfi_rerun_postpone(hf_kernel *kernel);
-/* The running cell has gone well: whether the request goes on with another lost one. */
+/* The running cell has ended with this error (hfi_ends_outcome). Whether it is a lost
+ * cell, and has ended so the first time, too. */
+int hfi_rerun_ended(hf_kernel *kernel, const char *error);
+/* Whether the request of the running cell goes on with another lost one. */
 int hfi_rerun_goes_on(hf_kernel *kernel);
 
 #endif

@@ -34,6 +34,11 @@ def steps():
         yield total
 
 
+def same_steps():
+    for _ in [5, 5, 5]:
+        yield 1
+
+
 def counter():
     count, lock = 0, threading.Lock()
 
@@ -63,8 +68,14 @@ def slotted():
     return made
 
 
+def started(generator):
+    next(generator)
+    return generator
+
+
 CHANGES = {
     "generator": (steps, next),
+    "generator in a loop": (lambda: started(same_steps()), next),
     "generator expression": (lambda: (i for i in range(9)), next),
     "iterator": (lambda: iter([1, 2]), next),
     "zip": (lambda: zip([1, 2], iter({3: 4, 5: 6}), strict=True), next),
@@ -162,3 +173,71 @@ def test_what_became_of_each():
     assert bound.lost({"opaque": "why"}, {"same"}) == {}
     assert list(bound.lost({"opaque": "why"}, None)) == ["opaque"]
     assert bound.gone({}) == ["gone"]
+
+
+def sharing():
+    """Two closures with one variable, of which only the second is carried, and a list that the first also has."""
+    count, kept, lock = [0], [0], threading.Lock()
+
+    def add():
+        with lock:
+            count[0] += 1
+        return kept
+
+    def get():
+        return count[0]
+
+    get.__module__ = "__main__"
+    return {"add": add, "get": get, "kept": kept}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda space: space["add"](),
+        lambda space: space["add"]().append(1),
+        lambda space: space["kept"].append(1),
+    ],
+    ids=["cell", "both", "variable"],
+)
+def test_what_comes_back_with_a_carried_variable_is_not_lost(change):
+    space = sharing()
+    bound = Bound({"add": "why"}, space)
+    change(space)
+    assert bound.lost({"add": "why"}, None) == {}
+
+
+def test_a_generator_that_shares_a_variable_with_a_function():
+    def make():
+        rows = [1]
+
+        def put():
+            nonlocal rows
+            rows = [5]
+
+        put.__module__ = "__main__"
+        return {"put": put, "reads": (rows for _ in range(9))}
+
+    space = make()
+    bound = Bound({"reads": "why"}, space)
+    space["put"]()
+    assert bound.lost({"reads": "why"}, None) == {}
+    next(space["reads"])
+    assert bound.lost({"reads": "why"}, None) == {"reads": ("why", Lost.CHANGED)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda space: space.update(get=space["add"], x=space["add"]()),
+        lambda space: space.update(kept=[space["add"]().append(1)]),
+        lambda space: [space["add"]().append(1), space.pop("kept")],
+        lambda space: space["add"].__closure__[2].cell_contents.acquire(),
+    ],
+    ids=["another function", "another list", "deleted", "lock"],
+)
+def test_it_is_if_that_variable_no_longer_has_it(change):
+    space = sharing()
+    bound = Bound({"add": "why"}, space)
+    change(space)
+    assert bound.lost({"add": "why"}, None) == {"add": ("why", Lost.CHANGED)}

@@ -159,6 +159,36 @@ def test_closures_share_with_a_generator(main):
     assert main.ns["add"] is add and next(main.ns["lengths"]) == 2
 
 
+def test_a_variable_that_a_closure_has_deleted():
+    def make(value):
+        def get():
+            return value
+
+        get.__module__ = "__main__"
+        return get
+
+    old, new = make(1), make(2)
+    del new.__closure__[0].cell_contents
+    bound = {"get": new}
+    assert in_place.apply({"get": old}, bound, {}, {"get"}) == [] and bound["get"] is old
+    with pytest.raises(NameError):
+        old()
+
+
+def test_a_name_that_the_cell_has_bound_anew():
+    """It keeps no object, but what it holds does if another name keeps it."""
+    old, inner = [1], [2]
+    bound = {"a": [3], "b": [4], "c": [5]}
+    bound["a"].append(bound["b"])
+    with in_place.bound_anew(["a", "c"]):
+        here = {"a": old, "b": inner, "c": old}
+        decoded = {"\0g": dict(bound)}
+        assert in_place.apply(here, bound, decoded, {"a", "b", "c"}) == []
+    assert old == [1] and bound["a"] == [3, [4]] and bound["c"] == [5]
+    assert bound["b"] is inner is bound["a"][1]
+    assert in_place.apply({"a": old}, {"a": [6]}, {}, {"a"}) == [] and old == [6]
+
+
 def test_sequences_of_other_lengths_correspond_where_they_are_equal():
     rows = [[1], [2], [3]]
     old = list(rows)

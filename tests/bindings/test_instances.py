@@ -1,6 +1,7 @@
 """Objects of the notebook's classes are made again without the code of their classes (carry/instances.py)."""
 
 import copyreg
+import dataclasses
 import sys
 import types
 
@@ -215,3 +216,35 @@ def test_a_generator_of_random_numbers_whose_class_wants_arguments(main):
     assert main.commit()["unserializable"] == {}
     source = "import random; value = [r.name, r.random() == random.Random(4).random()]"
     assert hand_over(main, source)["value"] == ["n", True]
+
+
+def test_what_a_decorator_does_not_know_of_a_subclass():
+    """`__getstate__` of attrs and dataclasses has the slots; pickle loses the rest without a word."""
+    attrs = pytest.importorskip("attrs")
+
+    @attrs.define
+    class Slots:
+        x: int = 1
+
+    @attrs.define(slots=False)
+    class Fields(Slots):
+        y: int = 2
+
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Frozen:
+        x: int = 1
+
+    class Other(Frozen):
+        pass
+
+    class Own(Slots):
+        def __getstate__(self):
+            return {"x": self.x}
+
+    for cls in (Fields, Other, Own):
+        value = cls(5)
+        vars(value)["more"] = [1]
+        found = crossed([value, vars(value)])
+        kept = {} if cls is Own else {**vars(value)}
+        assert found[0].x == 5 and vars(found[0]) == kept, cls
+        assert cls is Own or vars(found[0]) is found[1]

@@ -79,3 +79,16 @@ def test_what_a_cell_only_uses_is_not_named(notebook):
         FORKED + "seen = Pool.used, pool, type(pool).used, m.used, box[1], mine.more[1]; del seen"
     )
     assert notebook.run(used).stream("stderr") == ""
+
+
+@pytest.mark.parametrize("run", ["forked", "isolated"])
+def test_a_variable_bound_anew_leaves_what_a_generator_reads(shared_kernel, run):
+    kernel = shared_kernel
+    assert kernel.run("rows = [1]; reads = (list(one) for one in [rows] * 9)").status == "ok"
+    outcome = kernel.run(f"%%isolated --run={run}\nrows.append(2); first = rows")
+    assert outcome.status == "ok" and kernel.run("next(reads), first is rows").result == (
+        "([1, 2], True)"
+    )
+    assert kernel.run(f"%%isolated --run={run}\nrows = [5, first]").status == "ok"
+    found = kernel.run("rows, next(reads), rows[1] is first").result
+    assert found == "([5, [1, 2]], [1, 2], True)"

@@ -144,7 +144,7 @@ test_list(line *made) {
           strstr(text.data, "  2         y\n"));
     CHECK(strstr(text.data, "  3, 4      the variables of step 1\n") != NULL);
     CHECK(strstr(text.data,
-                 "Not committed yet: the changes of the cells 5.\n"
+                 "Not committed yet: what cell 5 may have changed.\n"
                  "2 KiB kept for it, of at most 64 MiB; 2 older dropped.\n") != NULL);
     hfi_textbuf_fini(&text);
 }

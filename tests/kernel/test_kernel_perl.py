@@ -152,7 +152,7 @@ def test_a_worker_prints_the_text_that_it_gets(program, start_kernel, tmp_path):
     perl = start(program, start_kernel, worker)
     assert perl.run("$x = 5").result == "5"
     listed = perl.run("%holdfast history 1G").stream()
-    assert "No step is kept yet.\nNot committed yet: the changes of the cells 1.\n" in listed
+    assert "No step is kept yet.\nNot committed yet: what cell 1 may have changed.\n" in listed
     assert "kept for it, of at most 1 GiB." in listed
     assert "generation 0 of the session /holdfast-" in perl.run("%holdfast publish").stream()
     assert perl.run("%holdfast diff").stream() == "No step is kept yet.\n"

@@ -9,7 +9,8 @@
 
 /* A plain cell, as it is when it ends. */
 static void
-cell_ends(hf_kernel *kernel, long long number, const char *code, int reruns) {
+cell_ends(hf_kernel *kernel, long long number, const char *code, int reruns,
+          const char *error) {
     hfi_request *request = calloc(1, sizeof *request);
     CHECK(request != NULL);
     request->message.type = "execute_request";
@@ -23,6 +24,7 @@ cell_ends(hf_kernel *kernel, long long number, const char *code, int reruns) {
                               .store_history = 1};
     kernel->cell.directive.code = strdup(code);
     kernel->cell.directive.code_length = strlen(code);
+    CHECK(!hfi_rerun_ended(kernel, error) || reruns);
     hfi_rerun_hear(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FINISHED});
 }
 
@@ -36,7 +38,7 @@ cell_is_over(hf_kernel *kernel) {
 
 static void
 run_cell(hf_kernel *kernel, long long number, const char *code) {
-    cell_ends(kernel, number, code, 0);
+    cell_ends(kernel, number, code, 0, "");
     cell_is_over(kernel);
 }
 
@@ -105,7 +107,7 @@ test_two_crashes(hf_kernel *kernel) {
     run_cell(kernel, 14, "j");
     expect_lost(kernel, 0, "In[12] to In[14]");
     expect_next(kernel, 12, "h");
-    cell_ends(kernel, 12, "h", 1); /* it has run again */
+    cell_ends(kernel, 12, "h", 1, ""); /* it has run again */
     cell_is_over(kernel);
     expect_next(kernel, 13, "i"); /* it dies */
     expect_lost(kernel, 0, "In[12], In[14]");
@@ -115,6 +117,23 @@ test_two_crashes(hf_kernel *kernel) {
     run_cell(kernel, 15, "k");
     expect_lost(kernel, 0, "In[15]");
     expect_next(kernel, 15, "k");
+}
+
+/* A lost cell may fail as the first time, and only so. */
+static void
+test_how_it_ended(hf_kernel *kernel) {
+    cell_ends(kernel, 31, "a", 0, "KeyError");
+    cell_is_over(kernel);
+    run_cell(kernel, 32, "b");
+    expect_lost(kernel, 0, "In[31] to In[32]");
+    expect_next(kernel, 31, "a");
+    hfi_request request = {.reruns = 1};
+    kernel->cell.request = &request;
+    CHECK(hfi_rerun_ended(kernel, "KeyError"));
+    CHECK(!hfi_rerun_ended(kernel, "TypeError"));
+    CHECK(!hfi_rerun_ended(kernel, ""));
+    kernel->cell.request = NULL;
+    expect_next(kernel, 32, "b");
 }
 
 /* 16 MiB in all. A cell that is beyond has its number. */
@@ -145,6 +164,7 @@ main(void) {
     test_what_is_lost(&kernel);
     test_two_crashes(&kernel);
     test_the_code_is_bounded(&kernel);
+    test_how_it_ended(&kernel);
     hfi_owner_close(&kernel, &hfi_rerun_owner);
     return 0;
 }

@@ -133,6 +133,23 @@ def test_the_first_that_fails_is_the_last_one(kernel, tmp_path):
     assert kernel.run("n").result == "[1, 3, 4]"
 
 
+def test_one_that_failed_the_first_time_too(kernel, tmp_path):
+    """It may have changed something before it failed; the cells behind it ran then, and run now."""
+    there = tmp_path / "there"
+    other = f"import os\nraise [KeyError, ValueError][os.path.exists({str(there)!r})](1)"
+    cells = ["n = [1]", "n.append(2)\n1 / 0", "n.append(3)", other, "n.append(4)"]
+    outcomes, first = crash(kernel, tmp_path, cells)
+    there.touch()
+    failed = kernel.run(RERUN)
+    assert failed.content["ename"] == "ValueError", "another error than the first time ends it"
+    assert ran(failed) == list(range(first, first + 5)) and left(failed) == [first + 5]
+    assert kernel.run("n").result == "[1, 2, 3]"
+    sent = [kernel.client.execute(code) for code in (RERUN, "n")]
+    outcome, behind = map(kernel.finish, sent)
+    assert outcome.status == "ok" and ran(outcome) == [first + 5]
+    assert behind.result == "[1, 2, 3, 4]"
+
+
 def test_a_second_crash(kernel, tmp_path):
     """What ran again and is lost again, and what is left, is named by its error, and runs in the old order."""
     there = tmp_path / "there"

@@ -3,8 +3,9 @@
 *`__del__`.* An object in the process of a cell is a copy of the main worker's object, or the main worker gets
 a copy of it. A copy may be freed although the object lives on: when the process ends after its cell, or when
 the main worker replaces an object by the one that came back. Such a copy is *disarmed* first: its `__del__`
-won't run. This holds for classes of the user's own. The `__del__` of a library's class runs, since it releases
-what the copy itself holds.
+won't run. This holds for classes of the user's own, and for those of libraries whose objects are carried by their
+attributes alone: their `__del__` would act on what the other object uses (a bar of tqdm's would be drawn again).
+The `__del__` of other libraries' classes runs, since it releases what the copy itself holds.
 
 *Callbacks of weak references.* `weakref.ref(one, callback)` in the main worker is replaced together with its
 object. The callback has run in the cell, or that of the new reference will run.
@@ -27,7 +28,7 @@ import typing as t
 import weakref
 
 from holdfast import _store
-from holdfast.carry import trial
+from holdfast.carry import instances, trial
 
 Named = dict[str, t.Any]
 Finalizer: t.TypeAlias = "weakref.finalize[t.Any, t.Any]"
@@ -37,8 +38,8 @@ _WEAK: t.Any = (weakref.ReferenceType, *weakref.ProxyTypes)
 
 
 def _own(value: t.Any) -> list[t.Any]:
-    """The objects in a value that have a `__del__` of the user's that hasn't run, and the weak
-    references with a callback of the user's."""
+    """The objects in a value whose `__del__` hasn't run and isn't the copy's own, and the weak references with a
+    callback of the user's."""
     return [one for one in _store._finalizers(value) if _is_own(type(one), one)]
 
 
@@ -49,7 +50,7 @@ def _is_own(cls: type, one: t.Any) -> bool:
             callback = callback.func
         return getattr(callback, "__module__", None) is None or trial.is_own_code(callback, cls)
     hook = next(base.__dict__["__del__"] for base in cls.__mro__ if "__del__" in base.__dict__)
-    return trial.is_own_code(hook, cls)
+    return trial.is_own_code(hook, cls) or instances.is_copied(cls)
 
 
 def disarm(value: t.Any) -> None:

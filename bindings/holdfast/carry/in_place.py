@@ -10,7 +10,8 @@ equal items correspond. So do the items between two equal ones, if there are as 
 
 Then every new object that has a counterpart gives its contents to it. Each reference to such an object becomes
 one to its counterpart. An object without a counterpart (of another type, an array of another shape) is new.
-A file or socket corresponds to the one with the same descriptor.
+A file or socket corresponds to the one with the same descriptor. A name that the cell has bound to another object
+(`names = [1]`) corresponds to nothing: the generator goes on with the list that it has.
 
 Some new objects share objects with such a name: other names of its group, and what a codec has put into an
 object of a library that is here (`put_into`). These refer to the objects that are here, too.
@@ -18,6 +19,7 @@ object of a library that is here (`put_into`). These refer to the objects that a
 
 import array
 import collections
+import contextlib
 import functools
 import gc
 import itertools
@@ -32,6 +34,7 @@ from holdfast import codecs
 from holdfast.carry import finalizers, handles, restoring
 
 _met: dict[int, object] = {}  # by their ids: objects of libraries whose contents codecs see to
+_bound_anew: set[str] = set()  # names that keep no object
 _places: list[tuple] = []  # where those have put what was decoded: a list or dict, and a key of it
 
 
@@ -43,6 +46,16 @@ def leave(value):
 def put_into(holder, key):
     """Note that an item was decoded into a list or dict that `leave` keeps from being looked at."""
     _places.append((holder, key))
+
+
+@contextlib.contextmanager
+def bound_anew(names):
+    """While a generation is adopted: the cell has bound these names to other objects."""
+    _bound_anew.update(names)
+    try:
+        yield
+    finally:
+        _bound_anew.clear()
 
 
 def forget():
@@ -69,6 +82,7 @@ def apply(namespace, bound, decoded, beside):
         The names that could not be applied in place.
     """
     names = [name for name in bound if name in beside and name in namespace]
+    names = [name for name in names if name not in _bound_anew]
     groups = [entry for key, entry in decoded.items() if key[:1] == "\0" and type(entry) is dict]
     mates = {other for entry in groups if any(name in entry for name in names) for other in entry}
     mates = [name for name in bound if name in mates and name not in names]
@@ -339,6 +353,8 @@ class _Cell:
     def put(self, here, items, new):
         for item in items:
             here.cell_contents = item
+        if not items and here is not new:
+            del here.cell_contents
 
 
 class _Finalizer:
@@ -546,6 +562,11 @@ def _kind_of(value):
     if cls.__flags__ & restoring.HEAP_TYPE and not issubclass(cls, type) and _is_plain(cls):
         return _INSTANCE
     return None
+
+
+def keeps(value):
+    """Whether `apply` gives what comes back for a value to the object that is here, or names it."""
+    return _kind_of(value) is not None or _is_apart(value)
 
 
 def _is_apart(value):

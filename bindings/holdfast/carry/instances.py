@@ -9,8 +9,9 @@ pickle's own way is kept
 
 * for objects whose classes have none of these methods in Python. It is faster, and most are such;
 * for classes that say how they are pickled (`__reduce__`, `__getnewargs__`, `__getstate__`,
-  `__setstate__`), and for those of libraries. If a class of the standard library leaves out
-  attributes of a subclass, they are added.
+  `__setstate__`), and for those of libraries. If a class of the standard library, or a
+  `__getstate__` that a decorator made (`attrs`), leaves out attributes of a subclass, they are
+  added.
 """
 
 import collections
@@ -21,6 +22,7 @@ import random
 import sys
 import types
 
+from holdfast import codecs
 from holdfast.carry import restoring, trial
 
 
@@ -106,14 +108,15 @@ class _ByBase:
 
 
 def _with_attributes(value, cls):
-    """Pickle an object as its class of the standard library does (`Decimal`, `date`, `Path`), and
-    add the attributes of a subclass, which that leaves out."""
+    """Pickle an object as its class of the standard library does (`Decimal`, `date`, `Path`), or
+    as a decorator has made it do, and add the attributes of a subclass, which that leaves out."""
     attributes = object.__getattribute__(value, "__dict__")
     reduced = value.__reduce_ex__(5)
     make, args, state, *items = (*reduced, None, None, None)[:5]
     if make is cls and args == () and isinstance(value, random.Random):
         make, args = restoring.make_by_base, (random.Random, cls, ())  # `__init__` may want more
-    if not attributes or (state is not None and not isinstance(value, random.Random)):
+    knows_all = not isinstance(value, random.Random) and not _has_made_state(cls)
+    if not attributes or (state is not None and knows_all):
         return reduced
     return make, args, (state, attributes), *items, restoring.fill_with_attributes
 
@@ -125,6 +128,8 @@ def _way_of(cls):
     # A class, or a member of an enumeration, which the class holds.
     if issubclass(cls, (type, enum.Enum)):
         return None
+    if cls.__dictoffset__ and _home(cls, "__reduce_ex__") in _ITEMS and _has_made_state(cls):
+        return _with_attributes
     if not trial.is_own(module):
         asks = any(_home(cls, name) not in _ITEMS for name in ("__getattr__", "__getattribute__"))
         base = _builtin_base(cls) if asks and _has_no_ways(cls) else None
@@ -139,6 +144,32 @@ def _way_of(cls):
     names = [*_RUN, "__init__"] if base in _CALLED else _RUN
     runs = any(_home(cls, name) not in _ITEMS for name in names) or _guards_slots(cls)
     return _ByBase(cls, base) if runs else None
+
+
+def is_copied(cls):
+    """Whether the objects of a class are pickled by what they hold alone, so that a copy has all
+    that they have."""
+    return (
+        cls not in copyreg.dispatch_table
+        and _builtin_base(cls) is not None
+        and _has_no_ways(cls)
+        and codecs.find(cls) is None
+    )
+
+
+def _has_made_state(cls):
+    """Whether a decorator of a library has made the `__getstate__` of a class (`attrs` and
+    `dataclasses` do for slots): it knows the fields, and not the attributes of a subclass."""
+    home = _home(cls, "__getstate__")
+    function = vars(home).get("__getstate__")
+    if (
+        home in _ITEMS
+        or type(function) is not types.FunctionType
+        or "__wrapped__" in vars(function)
+    ):
+        return False
+    module = function.__globals__.get("__name__")
+    return module != home.__module__ and not trial.is_own(module)
 
 
 def _builtin_base(cls):

@@ -32,8 +32,8 @@ a pickle calls when it is read.
 """
 
 import builtins
-import collections
 import contextlib
+import copyreg
 import enum
 import functools
 import gc
@@ -181,6 +181,22 @@ def _is_users(module):
     return isinstance(file, str) and file.endswith(".py") and trial.is_users_file(file)
 
 
+def _reduce_some_module(module, cls):
+    """Pickle a module by its name, or by value; NotImplemented leaves it to its class."""
+    name = vars(module).get("__name__")
+    if name is None or (name == "__main__" and sys.modules.get(name) is not module):
+        return _reduce_module(module)  # the module in which `%run` ran a file
+    is_made, is_there = restoring.is_made_here(module), sys.modules.get(name) is module
+    if is_made and is_there:
+        raise TypeError(f"module '{name}' was made by the notebook, not imported")
+    if not is_made and not is_there and not _is_users(module):
+        raise TypeError(f"module '{name}' isn't in sys.modules")
+    if is_there and _rules._should_pickle_by_reference(module):
+        return restoring.find_module, (name,)
+    is_by_value = cls is types.ModuleType and not is_there
+    return _reduce_module(module) if is_by_value else NotImplemented
+
+
 def _reduce_module(module):
     """Pickle a module that no name leads to. Its functions' globals may lead back to it."""
     attributes = dict(vars(module))
@@ -272,16 +288,20 @@ def _reduce_code(code):
     return make, (*args[:_FILENAME], filename, *args[_FILENAME + 1 :])
 
 
+class _Reducers(dict):
+    """A pickler's dispatch table: cloudpickle's, and behind it what is registered now. It is asked
+    for each object that no reducer takes, so all of it is C."""
+
+    __missing__ = copyreg.dispatch_table.__getitem__
+
+
 class Pickler(cloudpickle.Pickler):
     """Pickles one value. Afterwards `buffers` has the memory that goes out of band."""
 
-    # One map of maps: it is asked for each object that no reducer takes.
-    dispatch_table = collections.ChainMap(
-        {types.CodeType: _reduce_code}, *cloudpickle.Pickler.dispatch_table.maps
-    )
-
     def __init__(self, file, notes):
         self.buffers = []
+        self.dispatch_table = _Reducers(cloudpickle.Pickler.dispatch_table.maps[0])
+        self.dispatch_table[types.CodeType] = _reduce_code
         # Not a method: that would make a cycle with the pickler, which would keep all that was
         # pickled until the next collection.
         take = functools.partial(_take_buffer, self.buffers)
@@ -290,6 +310,7 @@ class Pickler(cloudpickle.Pickler):
         self.root = None  # what is pickled
         self.notes = notes  # what codecs note about it
         self._ways = instances.Ways()
+        self._plain = {}  # class, if only single objects can be exceptions -> module_objects.reduce
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
         self._homes = {}  # id of globals -> what is pickled for them
@@ -309,6 +330,8 @@ class Pickler(cloudpickle.Pickler):
 
     def reducer_override(self, obj):
         cls = type(obj)  # isinstance() would ask a proxy for its target's class
+        if cls in self._plain:
+            return self._reduce_plain(obj, cls)
         if cls is _Memory or cls is slice:  # each column of a table has them; no rule is for them
             return NotImplemented if cls is slice else obj.__reduce_ex__(5)
         if self._trial is not None and cls not in trial.quiet:
@@ -347,18 +370,7 @@ class Pickler(cloudpickle.Pickler):
             if reduced is not NotImplemented:
                 return reduced
         if issubclass(cls, types.ModuleType):
-            name = vars(obj).get("__name__")
-            if name is None or (name == "__main__" and sys.modules.get(name) is not obj):
-                return _reduce_module(obj)  # the module in which `%run` ran a file
-            is_made, is_there = restoring.is_made_here(obj), sys.modules.get(name) is obj
-            if is_made and is_there:
-                raise TypeError(f"module '{name}' was made by the notebook, not imported")
-            if not is_made and not is_there and not _is_users(obj):
-                raise TypeError(f"module '{name}' isn't in sys.modules")
-            if is_there and _rules._should_pickle_by_reference(obj):
-                return restoring.find_module, (name,)
-            is_by_value = cls is types.ModuleType and not is_there
-            return _reduce_module(obj) if is_by_value else NotImplemented
+            return _reduce_some_module(obj, cls)
         if cls is re.Match:
             return _reduce_match(obj)
         if issubclass(cls, BaseException) and (
@@ -376,7 +388,23 @@ class Pickler(cloudpickle.Pickler):
             return self._reduce_class(obj)
         if cls is types.FunctionType:
             return super().reducer_override(obj)
+        if codec is None and way is None and self._is_plain(cls):
+            self._plain[cls] = module_objects.reducer_for(cls)
         return NotImplemented  # cloudpickle's own rules would take a proxy for its target
+
+    def _is_plain(self, cls):
+        """Whether what else `reducer_override` asks is answered for all objects of this class."""
+        return (
+            (self._trial is None or self._trial.is_quiet(cls))
+            and not issubclass(cls, (BaseException, types.ModuleType))
+            and not any("__del__" in vars(base) for base in cls.__mro__)
+        )
+
+    def _reduce_plain(self, obj, cls):
+        reduced = patches.reduce(obj) or self._plain[cls](obj, cls)
+        if reduced is not None:
+            return reduced
+        return _reduce_with_dict(obj) if _shares_dict(obj) else NotImplemented
 
     @property
     def hooked(self):

@@ -194,6 +194,10 @@ class Turn:
         if own:
             self._meet_hooked(obj)
 
+    def is_quiet(self, cls):
+        """Whether the objects of a class that was met run no code of the user's own."""
+        return cls in quiet or self._own.get(cls) is False
+
     def _meet_hooked(self, obj):
         self.hooked = True
         self._count += 1

@@ -315,7 +315,8 @@ def _history(history: History, rest: str, worker: t.Any) -> str:
         before = after
     lines = align(table, right=(0, 3))
     if history["pending"]:
-        lines.append(f"Not committed yet: the changes of the cells {history['pending']}.")
+        cells = f"cell{'s' if ',' in history['pending'] else ''} {history['pending']}"
+        lines.append(f"Not committed yet: what {cells} may have changed.")
     return "\n".join([*lines, f"{_limits(history)}."])
 
 

@@ -12,7 +12,7 @@ import sys
 import typing as t
 
 from holdfast import _store, libraries
-from holdfast.carry import device_lease, finalizers, handles, trial
+from holdfast.carry import device_lease, finalizers, handles, in_place, trial
 from holdfast.errors import LAST
 from holdfast.libraries.ipywidgets import widgets
 from holdfast.worker import notices, preparation, steps
@@ -80,6 +80,7 @@ class Adopting:
         submodules = report.pop("submodules", ())
         numbers = report.pop("numbers", {})
         gone = report.pop("names_gone", ())
+        bound_anew = report.pop("names_bound_anew", ())
         outputs_gone = report.pop("outputs_gone", ())
         for name in gone:
             shell.user_ns.pop(name, None)
@@ -91,7 +92,7 @@ class Adopting:
         memory = None
         nothing = main.bare and frame.get("generation") == main.names.generation
         if main.names is not None and not nothing:
-            with finalizers.living_on(shell.user_ns):
+            with finalizers.living_on(shell.user_ns), in_place.bound_anew(bound_anew):
                 adopted = self._adopt(frame.get("name"))
             shell.patches.apply(gone)  # those of them that are any
             main.addresses.note(adopted["changed"], numbers)

@@ -11,6 +11,9 @@ objects at the same places, so a change shows. Looked at are:
 * how far a generator or an iterator has come;
 * whether a lock is held.
 
+An object that a variable which is carried has, too, counts only where it hangs: its change comes back with that
+variable, and is put into the notebook's object (carry/in_place.py).
+
 Other objects, such as a file or an extension's object, show nothing. They count as changed if the cell's code
 can have reached them.
 
@@ -30,7 +33,7 @@ import sys
 import types
 import typing as t
 
-from holdfast.carry import cached_functions, restoring
+from holdfast.carry import cached_functions, in_place, restoring
 from holdfast.carry.patches import MISSING, is_kept, is_patch
 
 from .notices import Lost
@@ -106,13 +109,18 @@ class Bound:
         attributes: t.Any = None,
     ):
         self._namespace, self._attributes = namespace, attributes
-        self._calls = _calls_of_functions()
+        self._calls, self._places = _calls_of_functions(), places(namespace)
         budget = Budget()
         self._before = {}
+        carried = _objects_of(namespace, unserializable) if unserializable else {}
         for name in unserializable:
             value = self._value(name)
             if value is not MISSING or is_patch(name):
-                self._before[name] = id(value), look(value, budget)
+                met: set[int] = set()
+                shown = look(value, budget, met=met)
+                shared = {one: carried[one] for one in met & carried.keys()}
+                apart = look(value, budget, but=shared) if shared and shown is not None else None
+                self._before[name] = id(value), shown, shared, apart
 
     def _value(self, name: str) -> t.Any:
         return self._attributes.last(name) if is_patch(name) else self._namespace.get(name, MISSING)
@@ -130,7 +138,7 @@ class Bound:
         found = {}
         for name, why in unserializable.items():
             ended = self._end_of(name, touched is None or name in touched)
-            if ended is not None:
+            if ended is not None and not self._comes_back(name, unserializable):
                 found[name] = why, ended
         return found
 
@@ -147,7 +155,7 @@ class Bound:
         """The change of one value; None if there is none."""
         if name not in self._before:
             return Lost.NEW
-        place, before = self._before[name]
+        place, before, *_ = self._before[name]
         value = self._value(name)
         if id(value) != place:
             return Lost.CHANGED
@@ -155,6 +163,20 @@ class Bound:
         if before is None or now is None:
             return Lost.MAYBE_CHANGED if may_be_touched else None
         return Lost.CHANGED if now != before else None
+
+    def _comes_back(self, name: str, unserializable: t.Mapping[str, str]) -> bool:
+        """Whether all that was changed of a value comes back with variables that are carried."""
+        place, _, shared, apart = self._before.get(name, (None, None, None, None))
+        value = self._value(name)
+        if apart is None or id(value) != place:
+            return False
+        now = _objects_of(self._namespace, unserializable)
+        same = all(now.get(one) == holder for one, holder in shared.items())
+        return same and look(value, but=shared) == apart
+
+    def bound_anew(self, names: t.Iterable[str]) -> list[str]:
+        """After the cell: those of these names that have another object."""
+        return bound_anew(self._places, self._namespace, names)
 
     def gone(self, kept: t.Container[str]) -> list[str]:
         """After the cell: those that it deleted, and the patches that it took back.
@@ -173,6 +195,32 @@ class Bound:
 
 def _calls_of_functions() -> dict[str, t.Any]:
     return {name: one.cache_info() for name, one in cached_functions.left_out().items()}
+
+
+def places(namespace: dict[str, t.Any]) -> dict[str, int]:
+    """The ids of all variables, for `bound_anew`."""
+    return {name: id(value) for name, value in list(namespace.items()) if type(name) is str}
+
+
+def bound_anew(
+    before: dict[str, int], namespace: dict[str, t.Any], names: t.Iterable[str]
+) -> list[str]:
+    """The names that have another object than before, or had none."""
+    return [name for name in names if name in namespace and before.get(name) != id(namespace[name])]
+
+
+def _objects_of(
+    namespace: dict[str, t.Any], unserializable: t.Container[str]
+) -> dict[int, tuple[str, int]]:
+    """By their ids: the values of the variables that are carried, and the cells of those that are functions. With
+    each the name and the value that has it."""
+    found = {}
+    for name, value in list(namespace.items()):
+        if name not in unserializable and type(value) not in _ATOMS and in_place.keeps(value):
+            cells = value.__closure__ if type(value) is types.FunctionType else None
+            for one in (value, *(cells or ())):
+                found.setdefault(id(one), (name, id(value)))
+    return found
 
 
 def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:
@@ -202,11 +250,16 @@ class Budget:
 
 
 def look(
-    value: object, budget: Budget | None = None, objects: list[t.Any] | None = None
+    value: object,
+    budget: Budget | None = None,
+    objects: list[t.Any] | None = None,
+    met: set[int] | None = None,
+    but: t.Container[int] = (),
 ) -> Look | None:
     """The visible parts of a value and of all that it holds, to be compared with a later look; None
     if a part shows nothing of itself, or if there are too many. The parts are added to `objects`, and None for one
-    that changes without holding another object."""
+    that changes without holding another object. The ids of the parts are added to `met`. Not looked into are the
+    parts with the ids `but`."""
     most = min(_OBJECTS_MAX, _ALL_MAX if budget is None else budget.left)
     seen: set[int] = set()
     found: Look = []
@@ -219,7 +272,7 @@ def look(
             found.append((kind, repr(one) if kind in (float, complex) else one))
             continue
         found.append((kind, id(one)))
-        if id(one) in seen:
+        if id(one) in seen or id(one) in but:
             continue
         seen.add(id(one))
         is_small = len(seen) <= most and (kind not in _SIZED or len(one) <= most)  # type: ignore[arg-type]
@@ -232,6 +285,8 @@ def look(
         work.extend(shown[1])
         if objects is not None and not (issubclass(kind, _FIXED) and not shown[1]):
             objects.append(one if shown[0] == () and not issubclass(kind, _CHANGING) else None)
+    if met is not None:
+        met |= seen
     return found
 
 
@@ -308,12 +363,12 @@ def _is_imported(module: types.ModuleType) -> bool:
 
 
 def _look_at_steps(one: t.Any, prefix: str) -> Seen:
-    """A generator or its like: how far it is, and its variables."""
+    """A generator or its like: how far it is, its variables, as cells if they are others' too, and what it has in
+    hand (the iterators of its loops)."""
     frame = getattr(one, prefix + "_frame")
     if frame is None:
         return "over", ()
-    waits = getattr(one, prefix + ("_yieldfrom" if prefix == "gi" else "_await"))
-    return frame.f_lasti, [waits, *frame.f_locals.values()]
+    return frame.f_lasti, [part for part in gc.get_referents(one) if part is not frame]
 
 
 def _look_at_instance(one: t.Any) -> Seen | None:

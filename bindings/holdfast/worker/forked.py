@@ -132,6 +132,7 @@ class Forked(InProcess):
             name: why for name, (why, _) in lost.items() if isinstance(name, str)
         }
         report["names_gone"] = bound.gone(saved["unserializable"].keys() | set(saved["saved"]))
+        report["names_bound_anew"] = bound.bound_anew(saved["saved"])
         report["raised"] = not self.shell.last_execution_succeeded
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:

@@ -32,7 +32,7 @@ from holdfast.worker import notices, preparation, restarted, steps
 
 from .addresses import Addresses
 from .analysis import reach
-from .bound import RESULTS, unstorable, with_traceback
+from .bound import RESULTS, bound_anew, places, unstorable, with_traceback
 from .descriptors import Descriptors
 from .ipython import autoreload, results
 from .origin import is_library
@@ -70,6 +70,7 @@ class Isolated(Way):
         self._state = state.capture(self.shell)
         self.faults = 0  # of the cell
         self._copied: list[int] = []  # buffers made ready to be written
+        self._places: dict[str, int] = {}  # ids of what was bound
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
 
     def prepare(self, run: Run) -> ErrorContent | None:
@@ -81,6 +82,7 @@ class Isolated(Way):
         preallocation.prefill_no_more(self.session)  # before the session may be left
         self._restart_where_needed(run.frame, run.instrument)
         run.report |= self._bind(run.code, run.instrument)
+        self._places = places(self.shell.user_ns)
         if not run.instrument.get("isolated", False):
             refused = self.recording.begin(run.instrument.get("arguments") or [])
             if refused is not None:
@@ -181,6 +183,7 @@ class Isolated(Way):
         return report | self._prepare_memory(code, report["bytes_mapped"])
 
     def _note_reached(self, name: str) -> None:
+        self._places[name] = id(self.shell.user_ns[name])
         if self._reached is not None:
             self._reached.add(name)
 
@@ -236,6 +239,7 @@ class Isolated(Way):
         if loans is not None:
             self.channel.send_handle(device_lease.CATALOGUE, loans)
         report["names_lost"] = lost
+        report["names_bound_anew"] = bound_anew(self._places, self.shell.user_ns, saved["saved"])
         self.shell.goes_with_cell = list(lost)
         report["raised"] = not self.shell.last_execution_succeeded
         reply: Frame = {}

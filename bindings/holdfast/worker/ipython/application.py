@@ -338,8 +338,7 @@ class WorkerApp(IPKernelApp):
         """Send what was written to our streams, and to those in their place."""
         out, err = self.streams
         for stream in self.streams:
-            if stream._text:  # seldom, after a cell
-                stream.flush()
+            stream.flush()
         for file in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             if file is out or file is err:
                 continue
