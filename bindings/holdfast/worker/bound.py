@@ -214,7 +214,7 @@ def _objects_of(
 ) -> dict[int, tuple[str, int]]:
     """By their ids: the values of the variables that are carried, and the cells of those that are functions. With
     each the name and the value that has it."""
-    found = {}
+    found: dict[int, tuple[str, int]] = {}
     for name, value in list(namespace.items()):
         if name not in unserializable and type(value) not in _ATOMS and in_place.keeps(value):
             cells = value.__closure__ if type(value) is types.FunctionType else None
