@@ -12,8 +12,8 @@
  * A helper takes processor time, tens of ms if the caller is large: none of a cell's. It
  * ends under a name by which the frontend knows it.
  *
- * The helper runs on a stack of its own. Its child goes back to the frame that the caller
- * waits in: the child's memory has a copy of it, as it was when the helper began. Signals
+ * The helper runs on a stack of its own. Its child, the new process, returns from the
+ * caller's function: it has a copy of that frame, as it was when the helper began. Signals
  * are blocked meanwhile, since the helper has no handlers of its own. It ends after
  * HELPER_SECONDS in any case: handlers of pthread_atfork wait for threads (OpenBLAS does
  * for its pool), and if the caller is killed just then, these are gone.

@@ -1,4 +1,5 @@
 /* forking.c - forks of a worker: what they would lack, and what makes one another worker.
+ * Python's worker has its own (bindings/holdfast/worker/forking.py, rollback.py).
  *
  * A fork has all of a process's memory, and only the thread that forked. So threads and
  * children are found here, by the system; a language adds what only it knows.

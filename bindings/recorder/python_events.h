@@ -24,8 +24,8 @@ typedef enum hfi_trace_fate {
 
 /* Events off, then close; the interpreter's lock is given up while files are written.
  * HF_NOT_FOUND when none is open. `most`: how far the trace may be put off, if it can be
- * at all. One trace waits at a time, and it has up to a million events; only one that
- * takes milliseconds to write is left. */
+ * at all. One trace waits at a time, and it has up to a million events; only one of more
+ * than 50,000 is left. */
 HF_CHECK hf_status hfi_events_close(hfi_trace_fate most,
                                     hfi_recording_totals *ret_totals,
                                     hfi_trace_fate *ret_fate, hf_error *reterr);

@@ -139,8 +139,8 @@ class Registry(t.NamedTuple):
     What differs from how the library was imported is carried: attributes, and entries of its dicts and sets. They are
     set in the object that the other process has, since the library may have that by several names.
 
-    With `holders` it is lists and dicts to which libraries add as well, at any time. Then it is carried what the notebook's
-    code has added, or what no library's code has made (`len`).
+    Use `holders` if libraries add entries, too, while the notebook runs. Then only entries are carried that the
+    notebook's code has made, or that are built in (`len`).
 
     Attributes
     ----------

@@ -32,8 +32,8 @@ class Row(t.NamedTuple):
     `read` gives what can be compared; with `write` it is a plain value, which that sets. Both are called only where
     `module` is imported, and `read` first at the end of its import: if that is a part of the import of a package,
     `read` must import nothing, or `module` is the package. Before the import it is `fresh`; None: nobody knows.
-    What `is_drawn` processes begin with differently. What is `late` is set between cells: it gets the next one's code,
-    and returns whether that needs it.
+    Processes begin with different values of what `is_drawn`. A row with `late` is set right before a cell, if `module`
+    is imported by then or `late(code)` is true.
     Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
     """
 
