@@ -106,9 +106,9 @@ find_log(const char *directory, log_test *test, pid_t pid, hfi_log_head *ret_hea
 }
 
 static bool
-is_ended(const hfi_log_head *head, pid_t pid) {
+is_left(const hfi_log_head *head, pid_t pid) {
     (void)pid;
-    return head->end_time != 0;
+    return head->end_time != 0 && (uint32_t)head->process.owner == 0;
 }
 
 static bool
@@ -248,7 +248,7 @@ guard_process(const char *directory, pid_t pid) {
 static void
 give_way(const char *directory) {
     hfi_log_head head;
-    if (!find_log(directory, is_ended, 0, &head))
+    if (!find_log(directory, is_left, 0, &head))
         return;
 #if defined(__linux__)
     prctl(PR_SET_NAME, "holdfast-helper");

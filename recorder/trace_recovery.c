@@ -375,14 +375,15 @@ has_parts(const char *directory) {
 /* Whether a process has ended there whose part is still needed. */
 static bool
 has_ended_part(const char *directory) {
-    char *path;
+    char path[4096];
     bool found = false;
-    if (asprintf(&path, "%s/parts", directory) < 0)
+    if (snprintf(path, sizeof path, "%s/parts", directory) >= (int)sizeof path)
         return true;
     DIR *entries = opendir(path);
-    free(path);
-    for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
-        found = entry->d_name[0] >= '0' && entry->d_name[0] <= '9';
+    for (struct dirent *entry; entries && !found && (entry = readdir(entries));) {
+        snprintf(path, sizeof path, "%.300s/part", entry->d_name);
+        found = faccessat(dirfd(entries), path, F_OK, 0) == 0;
+    }
     if (entries)
         closedir(entries);
     return found;

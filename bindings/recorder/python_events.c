@@ -245,6 +245,18 @@ hfi_events_finish(hf_error *reterr) {
 }
 
 hf_status
+hfi_events_recover(const char *directory, hfi_recovered *ret_recovered,
+                   hf_error *reterr) {
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&write_lock);
+    status = hfi_recover(directory, ret_recovered, reterr);
+    pthread_mutex_unlock(&write_lock);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
+hf_status
 hfi_events_share(hf_error *reterr) {
     if (!hfi_events.recorder)
         return HF_OK;

@@ -9,6 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "recorder/parts.h"
 #include "recorder/recorder.h"
 
 /* Open the recording, with a location for this thread; events stay off. Answers HF_BUSY
@@ -32,6 +33,11 @@ HF_CHECK hf_status hfi_events_close(hfi_trace_fate most,
 /* Write the trace that waits. A forked child has none, and writes nothing. HF_NOT_FOUND
  * when none waits. Failures: those of hf_recorder_close. */
 HF_CHECK hf_status hfi_events_finish(hf_error *reterr);
+
+/* hfi_recover(), while this process writes nothing itself; the interpreter's lock is given
+ * up. */
+HF_CHECK hf_status hfi_events_recover(const char *directory,
+                                      hfi_recovered *ret_recovered, hf_error *reterr);
 
 /* Call and return events, on every thread. -1 with a Python error. */
 int hfi_events_enable(void);

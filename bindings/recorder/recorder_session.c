@@ -295,7 +295,7 @@ recorder_recover(PyObject *module, PyObject *directory) {
     hf_error error = HF_ERROR_INIT;
     if (!PyUnicode_FSConverter(directory, &bytes))
         return NULL;
-    hf_status status = hfi_recover(PyBytes_AS_STRING(bytes), &recovered, &error);
+    hf_status status = hfi_events_recover(PyBytes_AS_STRING(bytes), &recovered, &error);
     Py_DECREF(bytes);
     if (status == HF_NOT_FOUND)
         Py_RETURN_NONE;

@@ -153,11 +153,11 @@ look_at_process(const hfi_process *process, bool *ret_is_ending) {
     *ret_is_ending = false;
     if (!may_be_equal(boot, process->boot))
         return 0;
-    if (process->owner >> 32 != namespace_id())
-        return -1;
     uint32_t pid = (uint32_t)process->owner;
     if (pid == 0)
         return 0;
+    if (process->owner >> 32 != namespace_id())
+        return -1;
     int found = read_stat(pid, &start, ret_is_ending);
     if (found <= 0 && kill((pid_t)pid, 0) != 0)
         return errno == EPERM;

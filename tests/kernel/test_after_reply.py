@@ -13,7 +13,7 @@ import pytest
 from waiting import trace_written, until
 
 from holdfast import _recorder
-from holdfast.scorep import experiments
+from holdfast.scorep import experiments, recovery
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bindings"))
 from trace_reader import AVAILABLE, Trace  # noqa: E402
@@ -103,6 +103,19 @@ def test_a_process_that_dies_before_it_loses_nothing(recorded, tmp_path):
     assert _recorder.state(directory) == ""
 
 
+def test_a_fork_that_woke_records_as_the_main_worker_did(recorded, tmp_path):
+    """It is a child of a process that records, but its recordings are its own."""
+    kernel, directory = recorded
+    main = int(kernel.run("os.getpid()").result)
+    kernel.run(CELL + CALLS)
+    kernel.settle()
+    os.kill(main, signal.SIGKILL)
+    kernel.run("1")  # may die with it
+    assert kernel.run(f"os.getpid() == {main}").result == "False"
+    outcome = kernel.run(CELL + CALLS + "os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'other'")
+    assert outcome.cost["events"] >= EVENTS and not (tmp_path / "other").exists()
+
+
 @needs_reader
 def test_whoever_reads_it_writes_what_a_dead_process_left(recorded):
     kernel, directory = recorded
@@ -115,34 +128,92 @@ def test_whoever_reads_it_writes_what_a_dead_process_left(recorded):
     assert Trace(directory).calls() == ["__main__:f"] * 20
 
 
-@needs_reader
-def test_a_large_trace_is_written_by_another_process(recorded):
+@pytest.fixture
+def held(recorded, tmp_path):
+    """The same with a program that writes large traces only when the file `go` is there."""
     kernel, directory = recorded
+    program = tmp_path / "program"
+    program.write_text(
+        f"""#!/bin/sh
+touch {tmp_path}/asked-$$
+while [ ! -e {tmp_path}/go ]; do sleep 0.01; done
+exec {recovery.GUARDIAN} "$@"
+"""
+    )
+    program.chmod(0o755)
+    kernel.run(
+        f"from holdfast.scorep import recovery\nguardian = recovery.GUARDIAN; recovery.GUARDIAN = {str(program)!r}"
+    )
+    yield kernel, directory
+    (tmp_path / "go").touch()
+    kernel.run("recovery.GUARDIAN = guardian")
+
+
+def asked(directory):
+    return len(list(directory.parent.glob("asked-*")))
+
+
+@needs_reader
+def test_a_large_trace_is_written_by_another_process(held, tmp_path):
+    kernel, directory = held
     outcome = kernel.run(CELL + MANY)
     assert outcome.status == "ok" and outcome.cost["events"] == 60_002
     assert outcome.stream() == "Instrumentation results can be found in mine\n"
+    until(lambda: asked(directory) == 1)
+    assert _recorder.state(directory) == "left"
+    (tmp_path / "go").touch()
     until(lambda: _recorder.state(directory) == "")  # nobody has read it
     assert len(Trace(directory).calls()) == 30_000
 
 
 @pytest.mark.parametrize("code, reads", [(CELL + "1 + 1", False), ("1 + 1", True)])
-def test_what_waits_for_a_large_trace(recorded, code, reads):
-    """A plain cell may read it by a program of its own; here nobody has begun to write it."""
-    kernel, directory = recorded
-    kernel.run("from holdfast.scorep import recovery\nrecovery.GUARDIAN = '/no/program'")
+def test_what_waits_for_a_large_trace(held, code, reads):
+    """A plain cell may read it by a program of its own, and writes it if nobody has begun to."""
+    kernel, directory = held
     leave = "del os.environ['SCOREP_EXPERIMENT_DIRECTORY']"
     assert kernel.run(CELL + MANY + leave).stream("stderr") == ""
-    assert _recorder.state(directory) == "left"
     assert kernel.run(code).result == "2"
     assert _recorder.state(directory) == ("" if reads else "left")
 
 
-def test_a_recording_into_the_directory_of_a_large_trace_waits(recorded):
-    kernel, directory = recorded
-    kernel.run("from holdfast.scorep import recovery\nrecovery.GUARDIAN = '/no/program'")
+def test_one_large_trace_at_a_time_is_left(held, tmp_path):
+    kernel, directory = held
+    kernel.run(CELL + MANY + "os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'other'")
     kernel.run(CELL + MANY)
-    assert kernel.run(CELL + "1 + 1").result == "2"
-    assert _recorder.state(directory) in ("", "ended")
+    assert _recorder.state(directory) == "left"
+    assert trace_written(tmp_path / "other").is_file()  # by the notebook's process
+    assert asked(directory) == 1
+
+
+@pytest.mark.parametrize("run", ["in-process", "isolated"])
+def test_a_large_trace_is_written_before_its_directory_has_another_name(held, tmp_path, run):
+    kernel, directory = held
+    kernel.run(CELL + MANY)
+    directive = CELL.replace("\n", f" --run={run}\n")
+    assert kernel.run(directive + "1 + 1").result == "2"
+    (former,) = tmp_path.glob("mine-*")
+    assert _recorder.state(former) == "" and (former / "traces.otf2").is_file()
+
+
+def test_a_large_trace_that_cannot_be_written_is_named(recorded):
+    kernel, directory = recorded
+    kernel.run("from holdfast.scorep import recovery\nguardian = recovery.GUARDIAN")
+    kernel.run("recovery.GUARDIAN = '/no/program'")
+    assert kernel.run(CELL + MANY + "os.mkdir('mine/traces.otf2')").stream("stderr") == ""
+    outcome = kernel.run("recovery.GUARDIAN = guardian; 1 + 1")
+    assert outcome.result == "2"
+    assert f"the trace in {directory} could not be written: " in outcome.stream("stderr")
+    assert _recorder.state(directory) == "left"
+
+
+@needs_reader
+def test_a_kernel_that_is_ended_has_written_its_large_trace(start_kernel, tmp_path):
+    kernel = start_kernel(env={"SCOREP_EXPERIMENT_DIRECTORY": "mine"})
+    kernel.run("from holdfast.scorep import recovery\nrecovery.GUARDIAN = '/no/program'")
+    kernel.run(CELL + "def f(): pass\n" + MANY)
+    kernel.close()
+    assert _recorder.state(tmp_path / "mine") == ""
+    assert len(Trace(tmp_path / "mine").calls()) == 30_000
 
 
 def test_interrupts_do_not_reach_it(recorded):

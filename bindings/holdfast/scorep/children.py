@@ -146,6 +146,12 @@ def _watch() -> None:
     os.putenv = _put
 
 
+def _watch_if_recorded() -> None:
+    """In a fork that goes on with the parent's recording. What it opens itself stays where it is."""
+    if _recorder.is_open():
+        _watch()
+
+
 def _put(name, value) -> None:
     _putenv(name, value)
     if os.fsdecode(name) == _VARIABLE and value and _recorder.is_open():
@@ -168,7 +174,7 @@ def _move(directory: str) -> None:
         instrumenter.register()
 
 
-os.register_at_fork(after_in_child=_watch)
+os.register_at_fork(after_in_child=_watch_if_recorded)
 
 
 class _Joining:

@@ -169,6 +169,18 @@ def looks(directory: str) -> typing.Iterator[None]:
     while (state := _recorder.state(directory)) == "ended" and time.monotonic() < deadline:
         yield
     if state == "left":
+        settle(directory)
+
+
+def settle(directory: str) -> None:
+    """Write what a process has left in a directory, or wait for the one that does.
+
+    Parameters
+    ----------
+    directory : str
+        The recording's path. If nothing was left, or it can't be written, the call returns at once.
+    """
+    if _recorder.state(directory) == "left":
         with contextlib.suppress(OSError, RuntimeError):  # whoever reads it finds no trace
             _recorder.recover(directory)
 
@@ -291,6 +303,7 @@ class Kept:
         """Whether it isn't counted any more: it was removed, or a person has put something into
         it."""
         try:
+            settle(directory)
             if is_busy(directory):
                 return False
             if not os.path.islink(directory) and not others(directory):

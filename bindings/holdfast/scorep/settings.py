@@ -312,6 +312,7 @@ def make_directory(settings: Settings) -> str:
         if os.path.isfile(path):  # of another program, perhaps the one that is to run
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         other = f"{path}-{_stamp()}"
+        experiments.settle(path)  # before it has another name
         if os.path.isdir(path) and experiments.is_busy(path):
             warn(f"a process records into {path}; this one does into {other}")
             path = other

@@ -109,6 +109,7 @@ def remove(words: list[str]) -> str:
     known = _found()
     chosen = dict.fromkeys(path for word in words for path in _chosen(word, known))
     for path in chosen:
+        experiments.settle(path)
         if experiments.is_busy(path):
             raise ViewError(f"{_short(path)} is being recorded; nothing was removed")
     total, lines = 0, []

@@ -52,15 +52,19 @@ class InProcess(Way):
         main = self.worker
         run.report |= self._begin(run)
         if run.is_plain:
-            recording: Recording | None = vars(self).get("recording")
-            if recording is not None:
-                recording.await_others()
+            self.await_trace()
             main.history = run.frame.get("history")
             main.saving.ran_plain = True
             return None
         # A program that opens the trace at the reply can't wait.
         self.writes_later = not run.instrument.get("viewed", False)
         return self._record(run)
+
+    def await_trace(self) -> None:
+        """Before a plain cell, and at the end: have the large trace of a cell written, if one was left."""
+        recording: Recording | None = vars(self).get("recording")
+        if recording is not None:
+            recording.await_other()
 
     def catch_up(self) -> None:
         self.worker.adopting.before_code()

@@ -277,6 +277,11 @@ class MainWorker(Worker):
                 self.saving.owed.clear()
             self.adopting.privatize()
 
+    def op_exit(self, frame: Frame) -> None:
+        """As any worker; nobody would be left who writes what was recorded."""
+        self.way.await_trace()
+        super().op_exit(frame)
+
     def op_rest(self, frame: Frame) -> None:
         """Nobody has used the notebook for a while: its free memory is the system's."""
         if self.session is not None:

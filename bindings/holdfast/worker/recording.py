@@ -21,7 +21,6 @@ from holdfast import libraries
 from holdfast.base.usage import Usage
 from holdfast.scorep import (
     ending,
-    experiments,
     lines,
     loading,
     messages,
@@ -68,8 +67,8 @@ class Recording:
         self._shown = ""  # the same as the user wrote it
         self._is_automatic = False  # nobody named it
         self.waits = False  # the trace of the last one, for `finish`,
-        self._is_left = False  # or for another process, which the frontend starts:
-        self._left: list[str] = []  # the directories of such, since the last plain cell
+        self._is_left = False  # or for another process, which the frontend starts
+        self._left = ""  # the directory of the last one of those; "": nobody needs to wait for it
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._cost = event_cost  # of the last recording, as the next two
@@ -139,8 +138,6 @@ class Recording:
     def _open(self, arguments: t.Sequence[str]) -> None:
         given, instrumentation = _parse(arguments)
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
-        if wanted:  # it may have one of those
-            self.await_others()
         loading.configure(given.forwarded + given.unknown)
         has_scorep = loading.is_chosen()
         self._recorded_by = "scorep" if has_scorep else "builtin"
@@ -223,7 +220,7 @@ class Recording:
             reply["automatic"] = self._is_automatic
             if self._is_left:
                 reply["unwritten"] = True
-                self._left.append(self._experiment)
+                self._left = self._experiment
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
 
     def _measure_now(self) -> float:
@@ -253,7 +250,8 @@ class Recording:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
             try:
-                result = self._recorder.close(later=later, leave=later)
+                leave = later and not (self._left and self._recorder.state(self._left))  # one at a time
+                result = self._recorder.close(later=later, leave=leave)
                 self.waits = result is not None and result["waits"]
                 self._is_left = result is not None and result["left"]
                 loading.end_alone()
@@ -276,19 +274,24 @@ class Recording:
             self.waits = False
             ending.unguard()
 
-    def await_others(self) -> None:
-        """Wait until another process has written the large traces: what comes may read them by programs of
-        its own. A recorded cell that follows doesn't wait, unless it may write to the same directory."""
-        while self._left:
-            experiments.await_trace(self._left.pop())
+    def await_other(self) -> None:
+        """Wait until another process has written the large trace that was left to it, or write it: what comes
+        may read it by a program of its own. A recorded cell doesn't wait."""
+        directory, self._left = self._left, ""
+        if directory:
+            try:
+                self._recorder.recover(directory)
+            except (OSError, RuntimeError, MemoryError) as error:
+                self._say_unwritten(error, directory)
 
     def _end(self) -> None:
         """Before this process ends: write all."""
         self.close()
         self.finish()
 
-    def _say_unwritten(self, error: Exception) -> None:
-        notices.say(f"the trace in {self._experiment} could not be written: {error}")
+    def _say_unwritten(self, error: Exception, directory: str = "") -> None:
+        place = directory or self._experiment
+        notices.say(f"the trace in {place} could not be written: {error}")
 
     def _judge(self, result: _recorder._Result | None) -> Counts:
         """Say what is wrong with what was written; the report's counts of it."""
