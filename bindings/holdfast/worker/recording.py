@@ -250,7 +250,9 @@ class Recording:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
             try:
-                leave = later and not (self._left and self._recorder.state(self._left))  # one at a time
+                leave = later and not (
+                    self._left and self._recorder.state(self._left)
+                )  # one at a time
                 result = self._recorder.close(later=later, leave=leave)
                 self.waits = result is not None and result["waits"]
                 self._is_left = result is not None and result["left"]
