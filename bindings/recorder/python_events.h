@@ -35,7 +35,7 @@ HF_CHECK hf_status hfi_events_close(hfi_trace_fate most,
 HF_CHECK hf_status hfi_events_finish(hf_error *reterr);
 
 /* hfi_recover(), while this process writes nothing itself; the interpreter's lock is given
- * up. */
+ * up. HF_NOT_FOUND, HF_BUSY. Failures: those of hfi_recover. */
 HF_CHECK hf_status hfi_events_recover(const char *directory,
                                       hfi_recovered *ret_recovered, hf_error *reterr);
 
