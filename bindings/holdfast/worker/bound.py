@@ -33,6 +33,7 @@ import io
 import sys
 import types
 import typing as t
+import weakref
 
 from holdfast.carry import cached_functions, in_place, restoring
 from holdfast.carry.patches import MISSING, is_kept, is_patch
@@ -89,6 +90,7 @@ RESULTS = "the results that it keeps can't be carried"  # a function's with a ca
 
 Look = list[tuple[t.Any, ...]]
 Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds
+Held = dict[str, t.Callable[[], t.Any]]
 Losses = dict[t.Any, tuple[str, Lost]]  # why a name isn't carried, and what the notebook has of it
 
 
@@ -112,7 +114,8 @@ class Bound:
         attributes: t.Any = None,
     ):
         self._namespace, self._attributes = namespace, attributes
-        self._calls, self._places = _calls_of_functions(), places(namespace)
+        self._calls = _calls_of_functions()
+        self._places = {name: id(value) for name, value in list(namespace.items())}
         budget = Budget()
         self._before = {}
         carried = _objects_of(namespace, unserializable) if unserializable else {}
@@ -178,8 +181,10 @@ class Bound:
         return same and look(value, but=shared) == apart
 
     def bound_anew(self, names: t.Iterable[str]) -> list[str]:
-        """After the cell: those of these names that have another object."""
-        return bound_anew(self._places, self._namespace, names)
+        """After the cell: those of these names that have another object. What matters is held by a variable that
+        isn't carried, so no other object has got its address."""
+        places, space = self._places, self._namespace
+        return [name for name in names if name in space and places.get(name) != id(space[name])]
 
     def gone(self, kept: t.Container[str]) -> list[str]:
         """After the cell: those that it deleted, and the patches that it took back.
@@ -200,16 +205,22 @@ def _calls_of_functions() -> dict[str, t.Any]:
     return {name: one.cache_info() for name, one in cached_functions.left_out().items()}
 
 
-def places(namespace: dict[str, t.Any]) -> dict[str, int]:
-    """The ids of all variables, for `bound_anew`."""
-    return {name: id(value) for name, value in list(namespace.items()) if type(name) is str}
+def hold(namespace: dict[str, t.Any], names: t.Iterable[str]) -> Held:
+    """What gives the object that each of these variables has now, for `still_bound`. An id proves nothing where the
+    object may end: another one may get its address. Lists and others without weak references are kept alive."""
+    return {name: _hold(namespace[name]) for name in names if in_place.keeps(namespace[name])}
 
 
-def bound_anew(
-    before: dict[str, int], namespace: dict[str, t.Any], names: t.Iterable[str]
-) -> list[str]:
-    """The names that have another object than before, or had none."""
-    return [name for name in names if name in namespace and before.get(name) != id(namespace[name])]
+def _hold(value: t.Any) -> t.Callable[[], t.Any]:
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value
+
+
+def still_bound(held: Held, namespace: dict[str, t.Any]) -> set[str]:
+    """The names that have the object that they had."""
+    return {name for name, get in held.items() if namespace.get(name) is get() is not None}
 
 
 def _objects_of(
