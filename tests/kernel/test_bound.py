@@ -114,3 +114,16 @@ def test_a_group_that_is_bound_when_it_is_asked_for(shared_kernel):
     outcome = shared_kernel.run("%%isolated --run=isolated\n" + cell)
     assert outcome.status == "ok" and outcome.cost["names_skipped"] >= 2
     assert shared_kernel.run("next(reads), len(one), two[0] is one").result == "(2, 100001, True)"
+
+
+def test_an_adoption_that_fails_knows_what_was_bound_anew(shared_kernel):
+    """It is tried again before the next cell's code runs."""
+    code = (
+        "rows = [1]; reads = (one[:] for one in [rows] * 9)\nfrom holdfast.worker import adopting\n"
+    )
+    code += "def fail(*_, apply=adopting.state.apply):\n"
+    code += "    adopting.state.apply = apply; raise OSError('full')\nadopting.state.apply = fail"
+    assert shared_kernel.run(code).status == "ok"
+    shared_kernel.run("%%isolated --run=isolated\nrows = [5]")
+    found = "next(reads), rows, adopting.state.apply is not fail"
+    assert shared_kernel.run(found).result == "([1], [5], True)"
