@@ -83,6 +83,14 @@ def test_what_a_cell_had_no_copy_of_ends_in_the_notebook(notebook):
     )
 
 
+def test_what_is_not_carried_ends_once_if_a_fork_ends_it(notebook):
+    code = "from threading import Lock\none, two = Held('one'), Held('two'); one.lock = two.lock = Lock()"
+    notebook.run(CLASS + code)
+    for cell in ("del one", "two = None"):
+        assert notebook.run(f"%%isolated --run=forked\n{cell}").status == "ok"
+    assert notebook.ended() == ["one", "two"]
+
+
 def test_objects_that_are_read_twice(notebook):
     """Reading objects with code of the user's own is tried in a forked child, and a value that may
     have changed is read again to be compared."""

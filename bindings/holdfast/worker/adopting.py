@@ -84,8 +84,9 @@ class Adopting:
         bound_anew = report.pop("names_bound_anew", ())
         not_here = report.pop("names_not_here", ())
         outputs_gone = report.pop("outputs_gone", ())
-        for name in gone:
-            shell.user_ns.pop(name, None)
+        with finalizers.living_on(shell.user_ns):  # a fork has copies of all
+            for name in gone:
+                shell.user_ns.pop(name, None)
         raised = report.pop("raised", False)
         if raised:
             main.absent.has_errors_elsewhere = True
