@@ -4,6 +4,7 @@ import array
 import collections
 import functools
 import io
+import itertools
 import random
 import sqlite3
 import threading
@@ -12,7 +13,7 @@ import zlib
 import pytest
 
 from holdfast.worker.notices import Lost
-from holdfast.worker.bound import Bound, look
+from holdfast.worker.bound import Bound, Budget, look
 
 
 class Plain:
@@ -115,6 +116,54 @@ def test_a_change_shows(name):
     assert before is not None and look(value) == before
     change(value)
     assert look(value) not in (None, before)
+
+
+def numbers(kept=None):
+    for number in itertools.count():
+        yield number
+
+
+def lines():
+    for _, line in enumerate(io.TextIOWrapper(io.BytesIO(b"a\nb\n"))):
+        yield line
+
+
+def long():
+    for one in [[] for _ in range(20_000)]:
+        yield one
+
+
+@pytest.mark.parametrize("make", [numbers, lines, long])
+def test_what_a_generator_has_in_hand_may_show_nothing(make):
+    value = started(make())
+    before = look(value)
+    assert before is not None and look(value) == before
+    next(value)
+    assert look(value) not in (None, before)
+    assert look(started(numbers(sqlite3.connect(":memory:")))) is None  # a variable
+
+
+def test_what_it_has_in_hand_takes_nothing_of_what_may_be_looked_at():
+    def many():
+        for one in [[[] for _ in range(900)] for _ in range(9)]:
+            one = None
+            yield one
+
+    value, budget = started(many()), Budget()
+    before = look(value)
+    budget.left = 9
+    assert look(value, budget) == before is not None and budget.left > 0
+
+
+def test_an_object_in_hand_that_is_a_variable_too():
+    opaque = itertools.count()
+
+    def steps():
+        for number in opaque:
+            yield number
+
+    assert look(started(steps())) is None
+    assert look([started(numbers()), opaque]) is None is look([opaque, started(numbers())])
 
 
 class OwnError(ValueError):

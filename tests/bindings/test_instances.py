@@ -3,6 +3,7 @@
 import copyreg
 import dataclasses
 import sys
+import threading
 import types
 
 import pytest
@@ -248,3 +249,18 @@ def test_what_a_decorator_does_not_know_of_a_subclass():
         kept = {} if cls is Own else {**vars(value)}
         assert found[0].x == 5 and vars(found[0]) == kept, cls
         assert cls is Own or vars(found[0]) is found[1]
+
+    class Reduced(Slots):
+        def __reduce__(self):
+            return Reduced, (self.x,)
+
+    class Remade(Slots):
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            self.lock = threading.Lock()
+
+    for cls in (Reduced, Remade):
+        value = cls(5)
+        value.lock = threading.Lock()
+        found = crossed(value)
+        assert found.x == 5 and list(vars(found)) == ["lock"] * (cls is Remade)

@@ -92,3 +92,38 @@ def test_a_variable_bound_anew_leaves_what_a_generator_reads(shared_kernel, run)
     assert kernel.run(f"%%isolated --run={run}\nrows = [5, first]").status == "ok"
     found = kernel.run("rows, next(reads), rows[1] is first").result
     assert found == "([5, [1, 2]], [1, 2], True)"
+
+
+def test_a_list_at_the_address_of_the_one_before_is_another_one(shared_kernel):
+    """In a clean process nothing else holds the list that the generator has."""
+    code = "row = [1]; rows = [2]; reads = (one[:] for one in [row, rows] * 9)"
+    assert shared_kernel.run(code).status == "ok"
+    cell = "before = str(id(rows))\nfor i in (5, 6): rows = [i]\nbefore == str(id(rows))"
+    assert shared_kernel.run("%%isolated --run=isolated\n" + cell).status == "ok"
+    assert shared_kernel.run("next(reads), next(reads), rows").result == "([1], [2], [6])"
+
+
+def test_a_group_that_is_bound_when_it_is_asked_for(shared_kernel):
+    """All of it counts as bound before, not only the name that code asks for."""
+    code = (
+        "one = [0.5] * 100_000; two = [one]; reads = (len(each) for each in [two] * 9)\n"
+        "import sys; main, names = '__ma' + 'in__', ['on' + 'e', 'tw' + 'o']"
+    )
+    assert shared_kernel.run(code).status == "ok"
+    cell = "for name in names: getattr(sys.modules[main], name).append(1)"
+    outcome = shared_kernel.run("%%isolated --run=isolated\n" + cell)
+    assert outcome.status == "ok" and outcome.cost["names_skipped"] >= 2
+    assert shared_kernel.run("next(reads), len(one), two[0] is one").result == "(2, 100001, True)"
+
+
+def test_an_adoption_that_fails_knows_what_was_bound_anew(shared_kernel):
+    """It is tried again before the next cell's code runs."""
+    code = (
+        "rows = [1]; reads = (one[:] for one in [rows] * 9)\nfrom holdfast.worker import adopting\n"
+    )
+    code += "def fail(*_, apply=adopting.state.apply):\n"
+    code += "    adopting.state.apply = apply; raise OSError('full')\nadopting.state.apply = fail"
+    assert shared_kernel.run(code).status == "ok"
+    shared_kernel.run("%%isolated --run=isolated\nrows = [5]")
+    found = "next(reads), rows, adopting.state.apply is not fail"
+    assert shared_kernel.run(found).result == "([1], [5], True)"

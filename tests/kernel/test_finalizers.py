@@ -66,6 +66,31 @@ def test_what_is_not_carried_ends_with_its_cell(notebook):
     assert notebook.run("one.name").result == "'one'"
 
 
+def test_what_a_cell_had_no_copy_of_ends_in_the_notebook(notebook):
+    """The cell has no copy of a shelf, and none of what it fails to load."""
+    notebook.run(
+        CLASS + "import os, shelve\nfrom threading import Lock\n"
+        "shelf = shelve.open('shelf', writeback=True); shelf['a'] = []; shelf['a'].append(1)\n"
+        "one = Held('one'); one.lock = Lock(); main = os.getpid()\n"
+        "class Here(Held):\n"
+        "    def __setstate__(self, state): assert os.getpid() == main; vars(self).update(state)\n"
+        "two = Here('two')"
+    )
+    assert notebook.run(ISOLATED + "shelf = one = two = None").status == "ok"
+    assert sorted(notebook.ended()) == ["one", "two"]
+    assert notebook.run("with shelve.open('shelf') as again: found = again['a']\nfound").result == (
+        "[1]"
+    )
+
+
+def test_what_is_not_carried_ends_once_if_a_fork_ends_it(notebook):
+    code = "from threading import Lock\none, two = Held('one'), Held('two'); one.lock = two.lock = Lock()"
+    notebook.run(CLASS + code)
+    for cell in ("del one", "two = None"):
+        assert notebook.run(f"%%isolated --run=forked\n{cell}").status == "ok"
+    assert notebook.ended() == ["one", "two"]
+
+
 def test_objects_that_are_read_twice(notebook):
     """Reading objects with code of the user's own is tried in a forked child, and a value that may
     have changed is read again to be compared."""

@@ -71,14 +71,16 @@ def let_go(namespace: Named, names: t.Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def living_on(namespace: Named) -> t.Iterator[None]:
+def living_on(namespace: Named, but: t.Container[str] = ()) -> t.Iterator[None]:
     """Disarm what is replaced while names are bound to the values that came back from a cell.
     `__del__` and callbacks of a replaced object have run in the cell, or run when its successor
-    dies."""
+    dies. The cell had no copies of the objects of `but`: they end here."""
     before = list(namespace.items())
     yield
     replaced = [
-        value for name, value in before if name not in namespace or namespace[name] is not value
+        value
+        for name, value in before
+        if name not in but and (name not in namespace or namespace[name] is not value)
     ]
     old = _own(replaced) if replaced else []
     if old:

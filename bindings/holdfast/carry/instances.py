@@ -159,11 +159,14 @@ def is_copied(cls):
 
 def _has_made_state(cls):
     """Whether a decorator of a library has made the `__getstate__` of a class (`attrs` and
-    `dataclasses` do for slots): it knows the fields, and not the attributes of a subclass."""
+    `dataclasses` do for slots): it knows the fields, and not the attributes of a subclass. A class
+    that has its own `__reduce__` or `__setstate__` leaves out what it wants."""
     home = _home(cls, "__getstate__")
     function = vars(home).get("__getstate__")
     if (
         home in _ITEMS
+        or _home(cls, "__setstate__") is not home
+        or _home(cls, "__reduce__") not in _ITEMS
         or type(function) is not types.FunctionType
         or "__wrapped__" in vars(function)
     ):

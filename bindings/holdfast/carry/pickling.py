@@ -310,7 +310,7 @@ class Pickler(cloudpickle.Pickler):
         self.root = None  # what is pickled
         self.notes = notes  # what codecs note about it
         self._ways = instances.Ways()
-        self._plain = {}  # class, if only single objects can be exceptions -> module_objects.reduce
+        self._plain = {}  # class whose objects are alike but for patches -> what reduces one
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
         self._homes = {}  # id of globals -> what is pickled for them

@@ -45,13 +45,14 @@ class Adopting:
         self._must_privatize = False  # whether something published is mapped shared still
         self._must_adopt = False  # whether a generation isn't taken over yet
         self._name: bytes | None = None  # of the generation that was to be taken over last
+        self._bound_anew: set[str] = set()  # by what isn't taken over yet
+        self._not_here: set[str] = set()  # where that was made: names without a copy
 
     def catch_up(self) -> None:
         """Have what was published, where taking it over has failed."""
         main = self._main
         if self._must_adopt:
-            with finalizers.living_on(main.shell.user_ns):
-                adopted = self._adopt(self._name)
+            adopted = self._adopt_changes(self._name)
             main.saving.note_owed(adopted["changed"])
             main.touched.learn({})
 
@@ -81,9 +82,11 @@ class Adopting:
         numbers = report.pop("numbers", {})
         gone = report.pop("names_gone", ())
         bound_anew = report.pop("names_bound_anew", ())
+        not_here = report.pop("names_not_here", ())
         outputs_gone = report.pop("outputs_gone", ())
-        for name in gone:
-            shell.user_ns.pop(name, None)
+        with finalizers.living_on(shell.user_ns):  # a fork has copies of all
+            for name in gone:
+                shell.user_ns.pop(name, None)
         raised = report.pop("raised", False)
         if raised:
             main.absent.has_errors_elsewhere = True
@@ -92,8 +95,9 @@ class Adopting:
         memory = None
         nothing = main.bare and frame.get("generation") == main.names.generation
         if main.names is not None and not nothing:
-            with finalizers.living_on(shell.user_ns), in_place.bound_anew(bound_anew):
-                adopted = self._adopt(frame.get("name"))
+            self._bound_anew.update(bound_anew)
+            self._not_here.update(not_here)
+            adopted = self._adopt_changes(frame.get("name"))
             shell.patches.apply(gone)  # those of them that are any
             main.addresses.note(adopted["changed"], numbers)
             self._learn_writes(report.pop("written", []))
@@ -115,6 +119,13 @@ class Adopting:
             results.store_input(shell, number, frame.get("code", ""), memory)
             results.note_outcome(shell, number, frame.get("code", ""), raised)
             shell.execution_count = number + 1
+
+    def _adopt_changes(self, name: bytes | None) -> _store._Adopted:
+        """Take over a generation, and what is known of the cells whose changes it has."""
+        space = self._main.shell.user_ns
+        living_on = finalizers.living_on(space, self._not_here)
+        with living_on, in_place.bound_anew(self._bound_anew):
+            return self._adopt(name)
 
     def checkout(self, frame: Frame) -> None:
         """The frontend published an older generation anew, or what a file had.
@@ -160,7 +171,7 @@ class Adopting:
             new = _store.Names(main.session, name).extra("state")
             state.apply(new, main.committed_state, shell)
         adopted = main.names.adopt(shell.user_ns, name)
-        self._must_adopt = False
+        self._must_adopt, self._bound_anew, self._not_here = False, set(), set()
         self._remake(adopted)
         plain_settings.settle()  # before figures are opened, which a backend may show
         shell.patches.apply((*adopted["changed"], *adopted["removed"]))

@@ -11,8 +11,9 @@ objects at the same places, so a change shows. Looked at are:
 * how far a generator or an iterator has come;
 * whether a lock is held.
 
-An object that a variable which is carried has, too, counts only where it hangs: its change comes back with that
-variable, and is put into the notebook's object (carry/in_place.py).
+If a variable that is carried has the same object, a change inside of that object isn't lost: it comes back with
+that variable, and is put into the notebook's object (carry/in_place.py). It counts only if another object takes its
+place.
 
 Other objects, such as a file or an extension's object, show nothing. They count as changed if the cell's code
 can have reached them.
@@ -32,6 +33,7 @@ import io
 import sys
 import types
 import typing as t
+import weakref
 
 from holdfast.carry import cached_functions, in_place, restoring
 from holdfast.carry.patches import MISSING, is_kept, is_patch
@@ -40,6 +42,7 @@ from .notices import Lost
 
 _OBJECTS_MAX = 10_000  # looked at for one variable; beyond, it is unknown
 _ALL_MAX = 100_000  # for all of them
+_IN_HAND_MAX = 1000  # of what generators have in hand; the rest is left out
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
 _HOLDERS = frozenset(
     (
@@ -59,6 +62,7 @@ _FIXED = (  # they are carried, a library's, or can't change
     *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
 )
 _STEPS = {types.GeneratorType: "gi", types.CoroutineType: "cr", types.AsyncGeneratorType: "ag"}
+_WAITS = {"gi": "_yieldfrom", "cr": "_await", "ag": "_await"}
 _PIPED = frozenset((enumerate, zip, map, filter))
 _CHANGING = (*_PIPED, _random.Random, abc.ABCMeta)  # without holding another object
 _LOCKS = frozenset((_thread.LockType, _thread.RLock))
@@ -86,6 +90,7 @@ RESULTS = "the results that it keeps can't be carried"  # a function's with a ca
 
 Look = list[tuple[t.Any, ...]]
 Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds
+Held = dict[str, t.Callable[[], t.Any]]
 Losses = dict[t.Any, tuple[str, Lost]]  # why a name isn't carried, and what the notebook has of it
 
 
@@ -109,7 +114,8 @@ class Bound:
         attributes: t.Any = None,
     ):
         self._namespace, self._attributes = namespace, attributes
-        self._calls, self._places = _calls_of_functions(), places(namespace)
+        self._calls = _calls_of_functions()
+        self._places = {name: id(value) for name, value in list(namespace.items())}
         budget = Budget()
         self._before = {}
         carried = _objects_of(namespace, unserializable) if unserializable else {}
@@ -175,8 +181,10 @@ class Bound:
         return same and look(value, but=shared) == apart
 
     def bound_anew(self, names: t.Iterable[str]) -> list[str]:
-        """After the cell: those of these names that have another object."""
-        return bound_anew(self._places, self._namespace, names)
+        """After the cell: those of these names that have another object. What matters is held by a variable that
+        isn't carried, so no other object has got its address."""
+        places, space = self._places, self._namespace
+        return [name for name in names if name in space and places.get(name) != id(space[name])]
 
     def gone(self, kept: t.Container[str]) -> list[str]:
         """After the cell: those that it deleted, and the patches that it took back.
@@ -197,16 +205,22 @@ def _calls_of_functions() -> dict[str, t.Any]:
     return {name: one.cache_info() for name, one in cached_functions.left_out().items()}
 
 
-def places(namespace: dict[str, t.Any]) -> dict[str, int]:
-    """The ids of all variables, for `bound_anew`."""
-    return {name: id(value) for name, value in list(namespace.items()) if type(name) is str}
+def hold(namespace: dict[str, t.Any], names: t.Iterable[str]) -> Held:
+    """What gives the object that each of these variables has now, for `still_bound`. An id proves nothing where the
+    object may end: another one may get its address. Lists and others without weak references are kept alive."""
+    return {name: _hold(namespace[name]) for name in names if in_place.keeps(namespace[name])}
 
 
-def bound_anew(
-    before: dict[str, int], namespace: dict[str, t.Any], names: t.Iterable[str]
-) -> list[str]:
-    """The names that have another object than before, or had none."""
-    return [name for name in names if name in namespace and before.get(name) != id(namespace[name])]
+def _hold(value: t.Any) -> t.Callable[[], t.Any]:
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value
+
+
+def still_bound(held: Held, namespace: dict[str, t.Any]) -> set[str]:
+    """The names that have the object that they had."""
+    return {name for name, get in held.items() if namespace.get(name) is get() is not None}
 
 
 def _objects_of(
@@ -257,15 +271,19 @@ def look(
     but: t.Container[int] = (),
 ) -> Look | None:
     """The visible parts of a value and of all that it holds, to be compared with a later look; None
-    if a part shows nothing of itself, or if there are too many. The parts are added to `objects`, and None for one
-    that changes without holding another object. The ids of the parts are added to `met`. Not looked into are the
-    parts with the ids `but`."""
+    if a part shows nothing of itself, or if there are too many. What generators have in hand is left out then.
+    The parts are added to `objects`, and None for one that changes without holding another object. The ids of the
+    parts are added to `met`. Not looked into are the parts with the ids `but`."""
     most = min(_OBJECTS_MAX, _ALL_MAX if budget is None else budget.left)
     seen: set[int] = set()
     found: Look = []
-    work = [value]
-    while work:
-        one = work.pop()
+    work: list[t.Any] = [value]
+    in_hand: list[t.Any] = []  # only when all else is looked at
+    is_in_hand = False
+    while work or in_hand:
+        if not work and not is_in_hand:
+            is_in_hand, most = True, len(seen) + _IN_HAND_MAX
+        one = (in_hand if is_in_hand else work).pop()
         kind = type(one)
         is_first = one is value
         if kind in _ATOMS:
@@ -277,12 +295,15 @@ def look(
         seen.add(id(one))
         is_small = len(seen) <= most and (kind not in _SIZED or len(one) <= most)  # type: ignore[arg-type]
         shown = _look_at(one, is_first) if is_small else None
-        if budget is not None:
+        if budget is not None and not is_in_hand:
             budget.left -= 1
+        if shown is None and is_in_hand:
+            continue
         if shown is None:
             return None
         found.append((shown[0],))
-        work.extend(shown[1])
+        (in_hand if is_in_hand else work).extend(shown[1])
+        in_hand.extend(_in_hand(one, _STEPS[kind]) if kind in _STEPS else ())
         if objects is not None and not (issubclass(kind, _FIXED) and not shown[1]):
             objects.append(one if shown[0] == () and not issubclass(kind, _CHANGING) else None)
     if met is not None:
@@ -363,12 +384,25 @@ def _is_imported(module: types.ModuleType) -> bool:
 
 
 def _look_at_steps(one: t.Any, prefix: str) -> Seen:
-    """A generator or its like: how far it is, its variables, as cells if they are others' too, and what it has in
-    hand (the iterators of its loops)."""
+    """A generator or its like: how far it is, what it waits for, and its variables, as cells if they are
+    others' too."""
     frame = getattr(one, prefix + "_frame")
     if frame is None:
         return "over", ()
-    return frame.f_lasti, [part for part in gc.get_referents(one) if part is not frame]
+    code = frame.f_code
+    shared = {*code.co_cellvars, *code.co_freevars}
+    own = [value for name, value in frame.f_locals.items() if name not in shared]
+    cells = [part for part in gc.get_referents(one) if type(part) is types.CellType]
+    return frame.f_lasti, [getattr(one, prefix + _WAITS[prefix]), *own, *cells]
+
+
+def _in_hand(one: t.Any, prefix: str) -> list[t.Any]:
+    """What a generator or its like holds besides its variables: the iterators of its loops."""
+    frame = getattr(one, prefix + "_frame")
+    if frame is None:
+        return []
+    space = frame.f_locals
+    return [part for part in gc.get_referents(one) if part is not frame and part is not space]
 
 
 def _look_at_instance(one: t.Any) -> Seen | None:

@@ -32,7 +32,7 @@ from holdfast.worker import notices, preparation, restarted, steps
 
 from .addresses import Addresses
 from .analysis import reach
-from .bound import RESULTS, bound_anew, places, unstorable, with_traceback
+from .bound import RESULTS, hold, still_bound, unstorable, with_traceback
 from .descriptors import Descriptors
 from .ipython import autoreload, results
 from .origin import is_library
@@ -70,7 +70,8 @@ class Isolated(Way):
         self._state = state.capture(self.shell)
         self.faults = 0  # of the cell
         self._copied: list[int] = []  # buffers made ready to be written
-        self._places: dict[str, int] = {}  # ids of what was bound
+        self._here: set[str] = set()  # names that were bound to the notebook's objects
+        self._held: dict[str, t.Callable[[], t.Any]] = {}  # of them, until the save
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
 
     def prepare(self, run: Run) -> ErrorContent | None:
@@ -82,7 +83,7 @@ class Isolated(Way):
         preallocation.prefill_no_more(self.session)  # before the session may be left
         self._restart_where_needed(run.frame, run.instrument)
         run.report |= self._bind(run.code, run.instrument)
-        self._places = places(self.shell.user_ns)
+        self._note_bound(set(self.shell.user_ns))
         if not run.instrument.get("isolated", False):
             refused = self.recording.begin(run.instrument.get("arguments") or [])
             if refused is not None:
@@ -182,10 +183,15 @@ class Isolated(Way):
         report["bytes_mapped"] = bound["bytes_mapped"] + self._mapped_first
         return report | self._prepare_memory(code, report["bytes_mapped"])
 
-    def _note_reached(self, name: str) -> None:
-        self._places[name] = id(self.shell.user_ns[name])
+    def _note_bound(self, names: set[str]) -> None:
+        self._here |= names
+        if self.worker.absent.not_carried:  # what is there may hold these objects, too
+            self._held |= hold(self.shell.user_ns, names)
+
+    def _note_reached(self, names: set[str]) -> None:
+        self._note_bound(names)
         if self._reached is not None:
-            self._reached.add(name)
+            self._reached |= names
 
     def _bind_with_what_it_needs(self, key: str) -> None:
         """A setting of the notebook's that is at work while others are bound."""
@@ -217,6 +223,8 @@ class Isolated(Way):
         trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
         self._report_imports()
         self._collect_patches()
+        same = still_bound(self._held, self.shell.user_ns)
+        self._held.clear()
         saved = steps.save(
             self.worker.names,
             self.shell,
@@ -239,7 +247,8 @@ class Isolated(Way):
         if loans is not None:
             self.channel.send_handle(device_lease.CATALOGUE, loans)
         report["names_lost"] = lost
-        report["names_bound_anew"] = bound_anew(self._places, self.shell.user_ns, saved["saved"])
+        report["names_bound_anew"] = [name for name in saved["saved"] if name not in same]
+        report["names_not_here"] = [*{*saved["saved"], *saved["removed"]} - self._here]
         self.shell.goes_with_cell = list(lost)
         report["raised"] = not self.shell.last_execution_succeeded
         reply: Frame = {}

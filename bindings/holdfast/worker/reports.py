@@ -80,6 +80,7 @@ class Report(Usage, Counts, CommitCounts, total=False):
     outputs_gone: list[int]  # results that code has taken out of Out
     names_gone: list[str]
     names_bound_anew: list[str]  # to other objects
+    names_not_here: list[str]  # of which the cell's process had no copy
     numbers: dict[str, list[int]]  # that may be addresses, by the key of what has them
     submodules: list[str]  # that the main worker imports, too
     written: list[str]  # the code's key, and what it wrote without showing it

@@ -25,10 +25,12 @@ class Skipped:
     namespace : dict
         The notebook's variables.
     note : callable
-        Called with each name that is bound now.
+        Called with the names that are bound now: the one that is asked for, and its group.
     """
 
-    def __init__(self, names: t.Any, namespace: dict[str, t.Any], note: t.Callable[[str], None]):
+    def __init__(
+        self, names: t.Any, namespace: dict[str, t.Any], note: t.Callable[[set[str]], None]
+    ):
         self._names = names
         self._namespace = namespace
         self._note = note
@@ -45,11 +47,12 @@ class Skipped:
         self._names = None
 
     def _find(self, name: str) -> t.Any:
+        before = set(self._namespace)
         if name.isidentifier() and self._is_stored(name):
             self._names.bind(self._namespace, names={name})
         if name not in self._namespace:
             raise AttributeError(f"module '__main__' has no attribute {name!r}")
-        self._note(name)
+        self._note(self._namespace.keys() - before | {name})
         return self._namespace[name]
 
     def _is_stored(self, name: str) -> bool:
