@@ -94,15 +94,6 @@ def test_a_variable_bound_anew_leaves_what_a_generator_reads(shared_kernel, run)
     assert found == "([5, [1, 2]], [1, 2], True)"
 
 
-def test_a_list_at_the_address_of_the_one_before_is_another_one(shared_kernel):
-    """In a clean process nothing else holds the list that the generator has."""
-    code = "row = [1]; rows = [2]; reads = (one[:] for one in [row, rows] * 9)"
-    assert shared_kernel.run(code).status == "ok"
-    cell = "before = str(id(rows))\nfor i in (5, 6): rows = [i]\nbefore == str(id(rows))"
-    assert shared_kernel.run("%%isolated --run=isolated\n" + cell).status == "ok"
-    assert shared_kernel.run("next(reads), next(reads), rows").result == "([1], [2], [6])"
-
-
 def test_a_group_that_is_bound_when_it_is_asked_for(shared_kernel):
     """All of it counts as bound before, not only the name that code asks for."""
     code = (

@@ -33,7 +33,6 @@ import io
 import sys
 import types
 import typing as t
-import weakref
 
 from holdfast.carry import cached_functions, in_place, restoring
 from holdfast.carry.patches import MISSING, is_kept, is_patch
@@ -90,7 +89,6 @@ RESULTS = "the results that it keeps can't be carried"  # a function's with a ca
 
 Look = list[tuple[t.Any, ...]]
 Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds
-Held = dict[str, t.Callable[[], t.Any]]
 Losses = dict[t.Any, tuple[str, Lost]]  # why a name isn't carried, and what the notebook has of it
 
 
@@ -203,24 +201,6 @@ class Bound:
 
 def _calls_of_functions() -> dict[str, t.Any]:
     return {name: one.cache_info() for name, one in cached_functions.left_out().items()}
-
-
-def hold(namespace: dict[str, t.Any], names: t.Iterable[str]) -> Held:
-    """What gives the object that each of these variables has now, for `still_bound`. An id proves nothing where the
-    object may end: another one may get its address. Lists and others without weak references are kept alive."""
-    return {name: _hold(namespace[name]) for name in names if in_place.keeps(namespace[name])}
-
-
-def _hold(value: t.Any) -> t.Callable[[], t.Any]:
-    try:
-        return weakref.ref(value)
-    except TypeError:
-        return lambda: value
-
-
-def still_bound(held: Held, namespace: dict[str, t.Any]) -> set[str]:
-    """The names that have the object that they had."""
-    return {name for name, get in held.items() if namespace.get(name) is get() is not None}
 
 
 def _objects_of(

@@ -32,7 +32,7 @@ from holdfast.worker import notices, preparation, restarted, steps
 
 from .addresses import Addresses
 from .analysis import reach
-from .bound import RESULTS, hold, still_bound, unstorable, with_traceback
+from .bound import RESULTS, unstorable, with_traceback
 from .descriptors import Descriptors
 from .ipython import autoreload, results
 from .origin import is_library
@@ -71,7 +71,7 @@ class Isolated(Way):
         self.faults = 0  # of the cell
         self._copied: list[int] = []  # buffers made ready to be written
         self._here: set[str] = set()  # names that were bound to the notebook's objects
-        self._held: dict[str, t.Callable[[], t.Any]] = {}  # of them, until the save
+        self._places: dict[str, int] = {}  # their ids
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
 
     def prepare(self, run: Run) -> ErrorContent | None:
@@ -185,8 +185,7 @@ class Isolated(Way):
 
     def _note_bound(self, names: set[str]) -> None:
         self._here |= names
-        if self.worker.absent.not_carried:  # what is there may hold these objects, too
-            self._held |= hold(self.shell.user_ns, names)
+        self._places |= {name: id(self.shell.user_ns[name]) for name in names}
 
     def _note_reached(self, names: set[str]) -> None:
         self._note_bound(names)
@@ -223,8 +222,6 @@ class Isolated(Way):
         trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
         self._report_imports()
         self._collect_patches()
-        same = still_bound(self._held, self.shell.user_ns)
-        self._held.clear()
         saved = steps.save(
             self.worker.names,
             self.shell,
@@ -247,7 +244,12 @@ class Isolated(Way):
         if loans is not None:
             self.channel.send_handle(device_lease.CATALOGUE, loans)
         report["names_lost"] = lost
-        report["names_bound_anew"] = [name for name in saved["saved"] if name not in same]
+        # Of an object that ended in the cell, its successor may have the address: that isn't seen.
+        places, space = self._places, self.shell.user_ns
+        saved_here = [name for name in saved["saved"] if name in space]
+        report["names_bound_anew"] = [
+            name for name in saved_here if places.get(name) != id(space[name])
+        ]
         report["names_not_here"] = [*{*saved["saved"], *saved["removed"]} - self._here]
         self.shell.goes_with_cell = list(lost)
         report["raised"] = not self.shell.last_execution_succeeded
