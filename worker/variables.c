@@ -1,7 +1,7 @@
 /* variables.c - variables that the library keeps: names and bytes.
  *
- * They are sorted by name. One that is gone stays here without data, so that the next
- * commit removes it from the store.
+ * They are sorted by name. One that is gone stays here without data until the store
+ * doesn't have it: each commit before removes it.
  */
 #include "variables.h"
 
@@ -128,22 +128,49 @@ hf_worker_variable_get(hf_worker *worker, const char *name, size_t name_size,
 
 /* ---- in the language's place ----------------------------------------------------- */
 
+static hf_status
+put_variable(hf_worker *worker, const hfi_variable *variable, hf_error *reterr) {
+    const hf_value value = {.struct_size = sizeof value,
+                            .key = variable->name,
+                            .key_size = variable->name_size,
+                            .codec = CODEC_RAW,
+                            .payload = variable->data,
+                            .payload_size = variable->size};
+    return hf_worker_put(worker, &value, reterr);
+}
+
+/* HF_NOT_FOUND: the held generation doesn't have it. */
+static hf_status
+remove_gone(hf_worker *worker, const hfi_variable *gone, hf_error *reterr) {
+    hf_entry entry = {.struct_size = sizeof entry};
+    hf_status status = worker->held == NULL
+                           ? HF_NOT_FOUND
+                           : hf_snapshot_find(worker->held, gone->name, gone->name_size,
+                                              &entry, reterr);
+    return status == HF_OK
+               ? hf_worker_remove(worker, gone->name, gone->name_size, reterr)
+               : status;
+}
+
 hf_status
 hfi_variables_save(void *context, hf_worker *worker, hf_error *reterr) {
+    hfi_variables *variables = &worker->variables;
     hf_status status = HF_OK;
+    size_t kept = 0;
     (void)context;
-    for (size_t i = 0; i < worker->variables.count && status == HF_OK; i++) {
-        const hfi_variable *at = &worker->variables.items[i];
-        const hf_value value = {.struct_size = sizeof value,
-                                .key = at->name,
-                                .key_size = at->name_size,
-                                .codec = CODEC_RAW,
-                                .payload = at->data,
-                                .payload_size = at->size};
-        status = at->data != NULL
-                     ? hf_worker_put(worker, &value, reterr)
-                     : hf_worker_remove(worker, at->name, at->name_size, reterr);
+    for (size_t i = 0; i < variables->count; i++) {
+        hfi_variable *at = &variables->items[i];
+        if (status == HF_OK)
+            status = at->data != NULL ? put_variable(worker, at, reterr)
+                                      : remove_gone(worker, at, reterr);
+        if (at->data == NULL && status == HF_NOT_FOUND) {
+            free(at->name);
+            status = HF_OK;
+        } else {
+            variables->items[kept++] = *at;
+        }
     }
+    variables->count = kept;
     return status;
 }
 
@@ -166,11 +193,16 @@ bind_entry(void *context, const hf_entry *entry) {
 hf_status
 hfi_variables_bind(void *context, hf_worker *worker, const hf_worker_binding *binding,
                    hf_error *reterr) {
-    binding_walk walk = {&worker->variables, HF_OK, reterr};
+    hfi_variables bound = {0};
+    binding_walk walk = {&bound, HF_OK, reterr};
     (void)context;
-    hfi_variables_clear(&worker->variables);
     hf_status status = hf_snapshot_each(binding->now, bind_entry, &walk, reterr);
-    return walk.status != HF_OK ? walk.status : status;
+    if (walk.status != HF_OK)
+        status = walk.status;
+    hfi_variables_clear(status == HF_OK ? &worker->variables : &bound);
+    if (status == HF_OK)
+        worker->variables = bound;
+    return status;
 }
 
 static bool

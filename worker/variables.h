@@ -10,11 +10,12 @@
 
 #include "self.h"
 
-/* Put those that are there, remove those that are gone. Statuses of hf_worker_put. */
+/* Put those that are there, remove those that are gone, and forget these once the store
+ * doesn't have them. Statuses of hf_worker_put. */
 HF_CHECK hf_status hfi_variables_save(void *context, hf_worker *worker,
                                       hf_error *reterr);
-/* Have those of the snapshot, and no others. HF_E_NOMEM, and what hf_snapshot_each
- * returns. */
+/* Have those of the snapshot, and no others; on failure those before. HF_E_NOMEM, and what
+ * hf_snapshot_each returns. */
 HF_CHECK hf_status hfi_variables_bind(void *context, hf_worker *worker,
                                       const hf_worker_binding *binding,
                                       hf_error *reterr);

@@ -48,7 +48,8 @@ array_of(PyObject *value) {
     return array;
 }
 
-/* -1 with an exception. To be finished in both cases. */
+/* Without memory nothing is said of a table. -1 with an exception. To be finished in both
+ * cases. */
 static int
 description_init(description *ret_said, hfi_places *places, PyObject *value) {
     *ret_said = (description){.is_array = 0};
@@ -58,6 +59,10 @@ description_init(description *ret_said, hfi_places *places, PyObject *value) {
     ret_said->is_array = hfi_array_place_init(&ret_said->array, places, array);
     Py_DECREF(array);
     ret_said->table = hfi_table_meta(places, value);
+    if (!ret_said->table && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Clear(); /* it is carried all the same */
+        ret_said->table = Py_NewRef(Py_None);
+    }
     return ret_said->table ? 0 : -1;
 }
 

@@ -67,7 +67,7 @@ hfi_ends_read(const hfi_from_worker_reply *reply) {
                                 .exits = asks_exit(body)};
     if (outcome.failed)
         snprintf(outcome.error, sizeof outcome.error, "%s",
-                 error != NULL ? error : "?");
+                 error != NULL && *error != 0 ? error : "?"); /* "" means well */
     json_decref(body);
     return outcome;
 }

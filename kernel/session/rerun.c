@@ -136,6 +136,12 @@ forget_same(struct hfi_rerun *rerun, json_t *code) {
     close_noted(rerun, found);
 }
 
+/* Whether it is the one that was noted last: the runs of a repeated cell are one. */
+static int
+has_noted(const struct hfi_rerun *rerun, const hfi_cell *cell) {
+    return rerun->noted != NULL && rerun->noted->number == cell->number;
+}
+
 /* Without memory it isn't noted, and the next one isn't taken for it. */
 static void
 note_cell(struct hfi_rerun *rerun, const hfi_cell *cell) {
@@ -147,7 +153,6 @@ note_cell(struct hfi_rerun *rerun, const hfi_cell *cell) {
     noted->serial = rerun->serial;
     noted->number = cell->number;
     noted->directive = (hfi_directive)HFI_DIRECTIVE_INIT;
-    memcpy(noted->error, rerun->error, sizeof noted->error);
     keep_code(rerun, noted, cell);
     rerun->noted = noted;
 }
@@ -305,13 +310,14 @@ hfi_rerun_hear(hf_kernel *kernel, const hfi_event *event) {
     if (event->kind != HFI_EVENT_CELL_FINISHED)
         return;
     int reruns = hfi_cell_reruns(cell);
-    /* the runs of a repeated cell are one */
-    if (is_worth_noting(cell) &&
-        (rerun->noted == NULL || rerun->noted->number != cell->number)) {
+    int is_worth = is_worth_noting(cell);
+    if (is_worth && !has_noted(rerun, cell)) {
         if (!reruns)
             forget_same(rerun, hfi_cell_source(cell));
         note_cell(rerun, cell);
     }
+    if (is_worth && has_noted(rerun, cell))
+        memcpy(rerun->noted->error, rerun->error, sizeof rerun->error);
     if (reruns && cell->failed && !cell->goes_on && rerun->lost != NULL &&
         !rerun->is_told)
         tell_left(kernel);

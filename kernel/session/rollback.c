@@ -101,7 +101,7 @@ typedef struct hfi_rollback {
     long long cost_ns;      /* of the last fork; 0: not measured yet */
     hfi_copies copies;      /* since the fork was made */
     long long copied_ns;    /* their time, or that of the fork before */
-    long long prepared_ns;  /* of copies before the cells since the fork was made */
+    long long prepared_ns;  /* of copies before cells since the fork or a commit */
     long long earned_ns;    /* what copies may take for the cells before the fork */
     long long look_ns;      /* when to count the copies next; 0: never */
     hfi_rollback_given_up given_up; /* during the cell that runs or ran last */
@@ -354,10 +354,13 @@ hear_finished(hf_kernel *kernel) {
         rollback->run_ns += run_ns;
 }
 
-/* A fork may have been made long ago, and pages copied when nobody waited. */
+/* A fork may have been made long ago, and pages copied when nobody waited. Copies
+ * before a commit that has all count no more: the next cell waits for its own. */
 static void
 hear_started(hf_kernel *kernel, const hfi_from_worker_started *frame) {
     hfi_rollback *rollback = kernel->rollback;
+    if (hfi_commits_missing(kernel) == 0)
+        rollback->prepared_ns = 0;
     if (hfi_cell_is_in_main(&kernel->cell) && frame->prepared > 0 &&
         frame->prepared <= PREPARED_MOST_S)
         rollback->prepared_ns += (long long)(frame->prepared * 1e9);

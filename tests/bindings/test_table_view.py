@@ -349,6 +349,27 @@ def test_a_description_is_no_change(mapping):
         assert other.commit() == generation
 
 
+def test_a_table_that_memory_is_too_short_to_describe(mapping, monkeypatch):
+    """Alone or in a group: it is carried all the same, and so is the rest."""
+    exports = []
+
+    class Column:
+        def __arrow_c_stream__(self, requested_schema=None):
+            exports.append(self)
+            raise MemoryError
+
+    table = (1, ["text"], [], [(0, Column(), None)])
+    monkeypatch.setattr(codecs, "table_of", lambda value: table)
+    mapping.update(alone=pd.DataFrame({"text": ["a"]}), frame=pd.DataFrame({"text": ["b"]}), n=7)
+    mapping["same"] = mapping["frame"]
+    mapping.commit()
+    assert len(exports) == 3
+    with store.Session.open(mapping.name) as other:
+        assert (other["alone"].text[0], other["frame"].text[0], other["n"]) == ("a", "b", 7)
+        assert other["same"] is other["frame"]
+        assert other._names.table("alone") is None and other._names.table("same") is None
+
+
 def test_an_unchanged_table_isnt_described_again(mapping, monkeypatch):
     """Alone or in a group: a commit that finds it unchanged looks at no column."""
     described = []

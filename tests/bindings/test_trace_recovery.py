@@ -9,9 +9,11 @@ import subprocess
 import sys
 import textwrap
 import time
+from types import SimpleNamespace
 
 import effort
 import pytest
+from holdfast.scorep import recovery
 from trace_reader import AVAILABLE, Trace, profiled
 from waiting import until
 
@@ -336,6 +338,22 @@ def test_recovery_by_hand(start, tmp_path):
     assert "a process ended without closing" in done.stderr
     assert count(finished(program, tmp_path)) == 1000
     assert "nothing to recover" in recover().stderr
+
+
+@pytest.mark.parametrize(
+    ("processes", "ended", "said"),
+    [
+        (2, 0, "2 processes ended without closing the recording: 7 events"),
+        (0, 1, "a process had left the recording to be written: 7 events"),
+        (1, 2, "a process ended without closing the recording and 2 processes had left the "
+         "recording to be written: 7 events"),
+    ],
+)  # fmt: skip
+def test_both_kinds_of_processes_are_reported(monkeypatch, capsys, processes, ended, said):
+    found = {"processes": processes, "ended": ended, "left": 0, "events": 7}
+    monkeypatch.setattr(recovery, "_recorder", SimpleNamespace(recover=lambda directory: found))
+    assert recovery.recover(["--recover", "place"]) == 0
+    assert f"{said} are in place" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["head", "journal", "words", "end"])

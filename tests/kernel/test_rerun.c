@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "session/request.h"
 #include "session/rerun.h"
 
 /* A plain cell, as it is when it ends. */
@@ -136,6 +137,36 @@ test_how_it_ended(hf_kernel *kernel) {
     expect_next(kernel, 32, "b");
 }
 
+/* Of a repeated cell the last run's outcome counts. */
+static void
+test_how_a_repeated_cell_ended(hf_kernel *kernel) {
+    static const char *const runs[] = {"", "", "KeyError"};
+    for (int i = 0; i < 3; i++) {
+        cell_ends(kernel, 41, "a", 0, runs[i]);
+        cell_is_over(kernel);
+    }
+    expect_lost(kernel, 0, "In[41]");
+    expect_next(kernel, 41, "a");
+    hfi_request request = {.reruns = 1};
+    kernel->cell.request = &request;
+    CHECK(hfi_rerun_ended(kernel, "KeyError") && !hfi_rerun_ended(kernel, ""));
+    kernel->cell.request = NULL;
+}
+
+/* None is "", which is the outcome of cells that end well. */
+static void
+test_each_error_has_a_name(void) {
+    static const char *const contents[][2] = {
+        {"{\"status\":\"error\",\"ename\":\"KeyError\"}", "KeyError"},
+        {"{\"status\":\"error\",\"ename\":\"\"}", "?"},
+        {"{\"status\":\"error\"}", "?"},
+        {"{\"status\":\"ok\",\"ename\":\"KeyError\"}", ""}};
+    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+        const hfi_from_worker_reply reply = {.content = hfi_part_text(contents[i][0])};
+        CHECK_TEXT(hfi_ends_read(&reply).error, contents[i][1]);
+    }
+}
+
 /* 16 MiB in all. A cell that is beyond has its number. */
 static void
 test_the_code_is_bounded(hf_kernel *kernel) {
@@ -165,6 +196,8 @@ main(void) {
     test_two_crashes(&kernel);
     test_the_code_is_bounded(&kernel);
     test_how_it_ended(&kernel);
+    test_how_a_repeated_cell_ended(&kernel);
+    test_each_error_has_a_name();
     hfi_owner_close(&kernel, &hfi_rerun_owner);
     return 0;
 }

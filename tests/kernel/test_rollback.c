@@ -208,6 +208,28 @@ test_due_by_what_it_costs(hf_kernel *kernel) {
     hfi_commits_have_all(kernel);
 }
 
+/* The first cell after a commit waits for copies, with and without a fork. */
+static void
+test_copies_of_commits_do_not_add_up(hf_kernel *kernel) {
+    for (int i = 0; i < 20; i++) {
+        cell_starts(kernel, 0.5);
+        plain_cell_takes(kernel, 20);
+        hfi_commits_ran(kernel);
+        hfi_rollback_pause(kernel);
+        if (i != 10) /* else the commit is put off */
+            hfi_commits_have_all(kernel);
+    }
+    cell_starts(kernel, 0.010);
+    plain_cell_takes(kernel, 450); /* for this one, the others' 400 ms, and copies */
+    hfi_commits_ran(kernel);
+    CHECK(hfi_rollback_is_due(kernel));
+    hfi_rollback_pause(kernel);
+    cell_starts(kernel, 0.020); /* no commit has what the fork would have */
+    plain_cell_takes(kernel, 1);
+    CHECK(!hfi_rollback_is_due(kernel));
+    hfi_commits_have_all(kernel);
+}
+
 int
 main(int argc, char **argv) {
     hf_kernel kernel;
@@ -232,6 +254,7 @@ main(int argc, char **argv) {
     test_cells_in_a_row_are_expected_to_go_on(&kernel);
     test_made_dropped_and_not_made(&kernel);
     test_due_by_what_it_costs(&kernel);
+    test_copies_of_commits_do_not_add_up(&kernel);
     test_woken(&kernel);
     hfi_owner_close(&kernel, &hfi_rollback_owner);
     hfi_owner_close(&kernel, &hfi_rerun_owner);

@@ -21,6 +21,32 @@ enum { ARE_OURS = 1 };
 enum { ARE_OURS = 0 };
 #endif
 
+/* ---- the fork server's pauses at its end, for workers that are its own ---- */
+
+static int pauses[2];      /* a pipe of each server: a byte for each */
+static bool waits_in_them; /* until a worker has ended, however long that takes */
+
+int __wrap_nanosleep(const struct timespec *duration, struct timespec *ret_left);
+
+int
+__wrap_nanosleep(const struct timespec *duration, struct timespec *ret_left) {
+    siginfo_t info;
+    (void)duration, (void)ret_left;
+    CHECK(write(pauses[1], "", 1) == 1);
+    while (waits_in_them && waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) != 0)
+        CHECK(errno == EINTR);
+    return 0;
+}
+
+static long
+count_pauses(void) {
+    char bytes[1024];
+    ssize_t count =
+        read(pauses[0], bytes, sizeof bytes); /* 0: none, and it has ended */
+    CHECK(count > 0 && count < (ssize_t)sizeof bytes);
+    return (long)count;
+}
+
 /* ---- the language ---- */
 
 static char wanted[8], imported[8]; /* a letter is a module */
@@ -115,12 +141,14 @@ static void
 begin_server(const hfi_fork_server_language *language) {
     int fds[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    CHECK(pipe(pauses) == 0);
     if ((server_pid = fork()) == 0) {
         close(fds[0]);
         CHECK(hfi_channel_create_consume(fds[1], &channel, NULL) == HF_OK);
         _exit(hfi_fork_server_serve(language, channel, -1, NULL) == HF_OK ? 0 : 1);
     }
     close(fds[1]);
+    close(pauses[1]);
     CHECK(hfi_control_create_consume(fds[0], &server, NULL) == HF_OK);
 }
 
@@ -178,6 +206,7 @@ await_modules(const char *letters) {
 /* A fork comes before imports that were asked first, which have one answer. */
 static void
 test_order(void) {
+    waits_in_them = false;
     begin_server(&whole);
     kill(server_pid, SIGSTOP); /* so that it finds all at once */
     ask_modules("ab");
@@ -203,23 +232,24 @@ test_order(void) {
     CHECK(end_server() == 0);
     if (ARE_OURS)
         CHECK(kill(main_pid, SIGKILL) == 0);
-    CHECK(status_of(main_pid) == -SIGKILL); /* elsewhere the server has killed it */
+    CHECK(status_of(main_pid) == -SIGKILL);   /* elsewhere the server has killed it */
+    CHECK(ARE_OURS || count_pauses() == 200); /* of 5 ms */
     close(end);
 }
 
 /* One that leaves by itself isn't killed. */
 static void
 test_grace(void) {
+    waits_in_them = true;
     begin_server(&least);
     int end = ask_worker("cell", true);
     pid_t pid = forked_pid();
     ask_modules("a");
     await_modules("");
-    kill(server_pid, SIGSTOP);
-    close(end);
     hfi_control_close(server);
     server = NULL;
-    kill(server_pid, SIGCONT);
+    CHECK(ARE_OURS || count_pauses() == 1);
+    close(end);
     CHECK(status_of(server_pid) == 0);
     if (ARE_OURS)
         CHECK(status_of(pid) == 7);
@@ -258,11 +288,39 @@ test_bad_frames(void) {
     hfi_control_close(server);
 }
 
+/* Where they are its own, there is a bound, and the end of one makes room. */
+static void
+test_most_workers(void) {
+    enum { MOST = 64 };
+    int ends[MOST];
+    hfi_any_frame frame;
+    waits_in_them = true;
+    begin_server(&least);
+    for (int i = 0; i < MOST; i++) {
+        ends[i] = ask_worker("cell", false);
+        (void)forked_pid();
+    }
+    close(ask_worker("cell", false));
+    next_frame(&hfi_row_from_fork_server_forked, &frame);
+    CHECK(frame.from_fork_server_forked.pid == 0);
+    CHECK(hfi_part_is(frame.from_fork_server_forked.error, "64 workers live"));
+    close(ends[0]);
+    next_frame(&hfi_row_from_fork_server_exited, &frame);
+    ends[0] = ask_worker("cell", false);
+    (void)forked_pid();
+    for (int i = 0; i < MOST; i++)
+        close(ends[i]);
+    CHECK(end_server() == 0);
+    CHECK(waitpid(-1, NULL, 0) == -1); /* it has waited for all */
+}
+
 int
 main(void) {
     CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
     test_order();
     test_grace();
     test_bad_frames();
+    if (!ARE_OURS)
+        test_most_workers();
     return 0;
 }

@@ -138,6 +138,51 @@ test_store(void) {
     hfi_saving_fini(&two);
 }
 
+/* A name that is gone stays only as long as the store has it. */
+static void
+test_gone(void) {
+    hf_worker worker;
+    init_worker(&worker);
+    bind_current(&worker);
+    CHECK(set(&worker, "c", "third") == HF_OK && set(&worker, "d", "fourth") == HF_OK);
+    CHECK(set(&worker, "never", "saved") == HF_OK);
+    CHECK(set(&worker, "never", NULL) == HF_OK);
+    CHECK(save(&worker) == 2 && worker.variables.count == 4);
+    CHECK(set(&worker, "c", NULL) == HF_OK);
+    CHECK(save(&worker) == 0 && worker.variables.count == 4);
+    CHECK(save(&worker) == -1 && worker.variables.count == 3);
+    CHECK_TEXT(get(&worker, "d"), "fourth");
+    CHECK(get(&worker, "c") == NULL);
+    CHECK(set(&worker, "c", "again") == HF_OK && save(&worker) == 1);
+    hfi_variables_clear(&worker.variables);
+    hfi_saving_fini(&worker);
+}
+
+/* Without memory the variables are those before, until it is tried again. */
+static void
+test_no_memory_to_bind(void) {
+    const hft_fault fault = {.err = ENOMEM};
+    for (long at = 1, failed = 1; failed > 0; at++) {
+        hf_worker worker;
+        init_worker(&worker);
+        CHECK(set(&worker, "old", "here") == HF_OK);
+        hft_calls_arm(at, fault);
+        hf_status status =
+            hfi_saving_bind(&worker, HF_BIND_ADOPT, hfi_part_text(""), "", 0, NULL);
+        hft_calls_disarm();
+        failed = hft_calls_seen->failed;
+        CHECK((status == HF_OK) == (failed == 0));
+        CHECK((get(&worker, "old") != NULL) == (status != HF_OK));
+        CHECK((get(&worker, "d") != NULL) == (status == HF_OK));
+        CHECK(hfi_saving_catch_up(&worker, NULL) == HF_OK);
+        CHECK(get(&worker, "old") == NULL);
+        CHECK_TEXT(get(&worker, "d"), "fourth");
+        hfi_variables_clear(&worker.variables);
+        hfi_saving_fini(&worker);
+        CHECK(at < 100);
+    }
+}
+
 static void *
 set_elsewhere(void *worker) {
     const void *data;
@@ -175,6 +220,8 @@ main(void) {
     test_table();
     test_no_memory();
     test_store();
+    test_gone();
+    test_no_memory_to_bind();
     test_misuse();
     hf_session_close(session);
     return 0;

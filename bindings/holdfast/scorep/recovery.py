@@ -84,13 +84,15 @@ def recover(arguments: t.Sequence[str]) -> int:
     if found is None:
         warn(f"{directory} has nothing to recover")
         return 1
-    done = found["processes"] + found["ended"]
+    killed = (found["processes"], "ended without closing the recording")
+    left = (found["ended"], "had left the recording to be written")
+    done = [
+        f"{'a process' if count == 1 else f'{count} processes'} {said}"
+        for count, said in (killed, left)
+        if count
+    ]
     if done:
-        who = "a process" if done == 1 else f"{done} processes"
-        killed = "ended without closing the recording: {} events until then are in {}"
-        left = "had left the recording to be written: {} events are in {}"
-        said = killed if found["processes"] else left
-        warn(f"{who} {said.format(found['events'], directory)}")
+        warn(f"{' and '.join(done)}: {found['events']} events are in {directory}")
     if found["left"]:
         warn(f"the events of {found['left']} more are still in {directory}, but not in the trace")
     return 0
