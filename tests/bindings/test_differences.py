@@ -151,6 +151,33 @@ def test_what_was_computed_at_import_is_taken_over(own):
     assert here.slot().read() == said
 
 
+def test_an_object_in_its_modules_place_gets_what_was_computed(own, monkeypatch):
+    """Also if its class sets attributes in its own way, or if it is a member of an enumeration."""
+    source = """
+import random
+class S:
+    def __setattr__(self, name, value): raise AttributeError(name)
+s = S(); vars(s)["run"] = random.random()
+"""
+
+    def begin():
+        module, _ = own(source)
+        monkeypatch.setitem(sys.modules, "hf_differs", module.s)
+        differences = Differences({})
+        differences.imported(module)
+        return module.s, differences
+
+    first, there = begin()
+    second, here = begin()
+    assert first.run != second.run
+    here.slot().write(there.slot().read())
+    assert second.run == first.run and keys(here) == set()
+    _, there = own("import enum\nclass E(enum.Enum): A = 1\nE.A.drawn = 1.5")
+    module, here = own("import enum\nclass E(enum.Enum): A = 1\nE.A.drawn = 2.5")
+    here.slot().write(there.slot().read())
+    assert module.E.A.drawn == 1.5 and keys(here) == set()
+
+
 PLACES = """
 import random
 pair = random.random(), 1

@@ -1,6 +1,7 @@
 """The state of a process that is no variable, as it is captured with a commit."""
 
 import ast
+import itertools
 import os
 import sys
 import types
@@ -53,6 +54,19 @@ def test_a_number_that_is_also_taken_from_is_no_counter():
         depth -= 1
 
     assert counters._added_to([make, leave], {"made", "depth"}) == {"made"}
+
+
+def test_counters_of_a_library_that_is_imported_anew_have_one_place(monkeypatch, tmp_path):
+    found = counters.Counters()
+    for turn in range(3):
+        library = types.ModuleType("hf_counts")
+        library.__file__ = str(tmp_path / "site-packages" / "hf_counts.py")
+        library.ids = itertools.count()
+        monkeypatch.setitem(sys.modules, "hf_counts", library)
+        monkeypatch.setitem(sys.modules, f"hf_last_{turn}", types.ModuleType("hf_last"))
+        found.look()
+        monkeypatch.delitem(sys.modules, "hf_counts")
+    assert found._places["hf_counts"] == ("ids",)
 
 
 def test_what_loading_modules_has_changed_is_set_again(monkeypatch):

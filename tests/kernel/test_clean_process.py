@@ -141,6 +141,24 @@ def test_a_module_that_was_taken_out_is_not_another_one(notebook):
     assert error["ename"] == "NotCarriedError" and "sys.modules" in error["evalue"]
 
 
+@pytest.mark.parametrize("run", ["", ISOLATED])
+def test_a_module_that_was_taken_out_is_found_where_python_finds_it(notebook, tmp_path, run):
+    """And one that is loaded and whose file is gone is loaded from the text that it had."""
+    (tmp_path / "aside").mkdir()
+    for name in ("aside/off_path.py", "removed.py", "kept.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    ok(notebook, "import os, sys; sys.path.append(os.path.abspath('aside'))\n"
+                 "import kept, off_path, removed; del sys.path[-1]; os.remove('kept.py')")  # fmt: skip
+    shown = "(kept.x, off_path.x, sys.modules['off_path'].x)"
+    assert ok(notebook, ISOLATED + shown).result == "(1, 1, 1)"
+    ok(notebook, "os.remove('removed.py'); del sys.modules['removed'], sys.modules['off_path']")
+    ok(notebook, "import importlib.util; del off_path, removed")
+    for name in ("removed", "off_path"):
+        assert ok(notebook, run + f"importlib.util.find_spec({name!r})").result is None
+        assert notebook.run(run + f"import {name}").content["ename"] == "ModuleNotFoundError"
+    assert ok(notebook, run + "import kept; kept.x").result == "1"
+
+
 def test_what_only_one_process_has_is_named(notebook):
     ok(notebook, "import sys, types, time\nsys.modules['made'] = types.ModuleType('made')")
     said = notebook.run(ISOLATED + "1").stream("stderr")

@@ -320,6 +320,28 @@ def test_what_a_list_lacks_is_reported(kernel, tmp_path):
     assert "not carried out of this cell: own:other (lock" in said
 
 
+def test_iterators_in_modules_that_only_the_cell_imports_are_reported(kernel):
+    ok(kernel, "import json, xml.dom; del json, xml")
+    for code, name in {
+        "import json; vars(json)['later'] = iter([1])": "json.later",
+        "from xml import dom; vars(dom)['later'] = iter([1])": "xml.dom.later",
+        "import os.path as path; vars(path)['later'] = iter([1])": "posixpath.later",
+    }.items():
+        assert name in stderr_of(kernel, code), code
+    assert stderr_of(kernel, "import __main__, json, xml.dom") == ""
+
+
+def test_exit_handlers_that_were_none_are_not_named(kernel, tmp_path):
+    own = "import atexit\ndef f(): pass\natexit.unregister(f)\natexit.unregister(len)\n"
+    (tmp_path / "own.py").write_text(own)
+    ok(kernel, "import atexit; atexit.register(print, 'last'); atexit.register(len, '')")
+    assert stderr_of(kernel, "import sys; sys.path.insert(0, '.'); import own") == ""
+    assert stderr_of(kernel, "import atexit; atexit.unregister(abs)") == ""
+    assert "exit handlers" in stderr_of(kernel, "atexit.unregister(print)")
+    ok(kernel, "atexit.unregister(print)")
+    assert stderr_of(kernel, "atexit.unregister(print)") == ""
+
+
 def test_threads_of_the_users_own_classes_are_reported(kernel, tmp_path):
     (tmp_path / "own.py").write_text(
         "import threading\nclass Own(threading.Thread):\n    def run(self): threading.Event().wait(9)\n"

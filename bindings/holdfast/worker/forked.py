@@ -70,7 +70,7 @@ class Forked(InProcess):
             stays = (run.instrument.get("unserializable") or {}) | unstorable(self.shell.user_ns)
             looked = (
                 Bound(stays, self.shell.user_ns, self.shell.patches),
-                census.Census(self.shell),
+                census.Census(self.shell, run.code),
                 results.own_entries(self.shell),
                 Descriptors(),
             )

@@ -35,9 +35,12 @@ class File(t.NamedTuple):
 _first_times: dict[str, float] = {}  # of files, when it first knew a module in this process
 
 
-def read() -> dict[str, t.Any]:
-    """Read its settings, and the times and texts of files that it has loaded anew, or has to."""
+def read() -> dict[str, t.Any] | None:
+    """Read its settings, and the times and texts of files that it has loaded anew, or has to. None while its module is
+    imported, but not loaded as an extension."""
     found, here = magics(), reloader()
+    if here is None:
+        return None
     own, known, texts = own_modules(), here.modules_mtimes, texts_of(here)
     # It learns of a module at the end of the cell that imports it: here that may have been an adoption.
     found.loaded_modules.update(own)

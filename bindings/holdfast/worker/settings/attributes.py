@@ -14,6 +14,7 @@ import sys
 import threading
 import types
 import typing as t
+import weakref
 
 from holdfast import _store, marshal
 from holdfast.carry.cached_functions import Cached
@@ -75,33 +76,37 @@ class NewModules:
     """The modules that come, a look at a time; `knows_all`: those that are here aren't new."""
 
     def __init__(self, knows_all: bool = False) -> None:
-        self._count, self._last = 0, ""
+        self._count, self._last = 0, ("", object())
+        self._installed: dict[str, weakref.ref[types.ModuleType]] = {}
         if knows_all:
             self._note()
 
     def look(self) -> list[str]:
         """Those that came since the last look; all of them if others were taken out."""
         names = new_modules(self._count - 1)
-        if not names or names.pop() != self._last:
+        if not names or _entry(names.pop()) != self._last:
             names = list(sys.modules)
         self._note()
         return names
 
     def _note(self) -> None:
-        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
+        self._count, self._last = len(sys.modules), _entry(next(reversed(sys.modules)))
 
     def installed(self) -> t.Iterator[tuple[str, types.ModuleType]]:
-        """Of these the modules of libraries, with their names."""
+        """Of these the modules of libraries, with their names; each object once."""
         for name in self.look():
             module = sys.modules[name]
             if type(module) is types.ModuleType and name.partition(".")[0] not in _STANDARD:
                 file = vars(module).get("__file__")
                 if isinstance(file, str) and os.path.isabs(file) and not _is_own_file(file):
-                    yield name, module
+                    known = self._installed.get(name)
+                    if known is None or known() is not module:
+                        self._installed[name] = weakref.ref(module)
+                        yield name, module
 
 
 _judged: dict[str, bool] = {}  # by file: whether it is a library's
-_new = NewModules()
+_marks: dict[str, object] = {}  # which object each module was at the last look
 _own: tuple[int, dict[str, types.ModuleType]] = (0, {})  # which modules there were, and those
 
 
@@ -110,7 +115,8 @@ def own_modules() -> dict[str, types.ModuleType]:
     global _own
     digest = _store._modules_digest()
     if _own[0] != digest:
-        found = {name: sys.modules.get(name) for name in (*_own[1], *_new.look())}
+        other, gone = _store._modules_changed(_marks)
+        found = {name: sys.modules.get(name) for name in (*_own[1], *other)}
         _own = (
             digest,
             {
@@ -119,7 +125,22 @@ def own_modules() -> dict[str, types.ModuleType]:
                 if name != "__main__" and _is_own_file(getattr(module, "__file__", None))
             },
         )
+        _marks.update((name, mark_of(found[name])) for name in other)
+        for name in gone:
+            del _marks[name]
     return _own[1]
+
+
+def _entry(name: str) -> tuple[str, object]:
+    return name, mark_of(sys.modules[name])
+
+
+def mark_of(module: t.Any) -> object:
+    """What tells one object from another: a weak reference, so that it may end."""
+    try:
+        return weakref.ref(module)
+    except TypeError:
+        return id(module)
 
 
 def _is_own_file(file: object) -> bool:
@@ -387,23 +408,11 @@ def _part(owner: t.Any, step: str) -> t.Any:
 
 
 def set_attributes(name: str, values: dict[str, t.Any]) -> None:
-    """Lists and their like stay the objects that they are."""
+    """Set numbers, texts and the like, also of an object that stands in its module's place."""
     for path, value in values.items():
         owner, _, attribute = path.rpartition(".")
         holder = sys.modules[name] if not owner else value_of(sys.modules[name], owner)
         if isinstance(holder, (types.ModuleType, type, types.FunctionType, types.CellType)):
-            _set_attribute(holder, attribute, value)
-
-
-def _set_attribute(holder: t.Any, attribute: str, value: t.Any) -> None:
-    old = _part(holder, attribute)
-    if value is MISSING:
-        if old is not MISSING:
-            delattr(holder, attribute)
-    elif type(value) is list is type(old):
-        old[:] = value
-    elif type(value) in (dict, set) and type(value) is type(old):
-        old.clear()
-        old.update(value)
-    else:
-        setattr(holder, attribute, value)
+            setattr(holder, attribute, value)
+        elif holder is not MISSING:  # its class may set attributes in its own way
+            vars(holder)[attribute] = value

@@ -6,7 +6,7 @@ is exact, since both states are those of one process. A message names what chang
 * what only a row of plain_settings.py knows: child processes, timers, what runs on beside the cell;
 * exit handlers, and modules that the cell has made;
 * attributes of `sys` and `builtins`, and iterators and the like that became attributes of modules which the
-  notebook has a name for.
+  notebook or the cell's code has a name for.
 
 What else modules hold is compared by differences.py: a value that can't be carried is named as a variable is.
 """
@@ -16,10 +16,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
+import re
 import sys
 import types
 import typing as t
 
+from holdfast.carry.patches import MISSING
 from holdfast.carry.snapshots import Snapshot
 
 from . import exit_handlers
@@ -27,6 +29,8 @@ from .attributes import is_public
 from .differences import BARE, CARRIED_OTHERWISE
 from .module_entries import module_entries
 from .plain_settings import EXIT_HANDLERS, plain_settings
+
+_WORD = re.compile(r"[^\W\d][\w.]*")
 
 
 class Census:
@@ -36,19 +40,20 @@ class Census:
     ----------
     shell : IPython.core.interactiveshell.InteractiveShell
         Whose cell it is.
+    code : str
+        The cell.
     """
 
-    def __init__(self, shell: t.Any):
+    def __init__(self, shell: t.Any, code: str):
         self._shell = shell
         self._imported = set(sys.modules)
         module_entries.changed()  # before it
-        exit_handlers.leave_out(shell.user_ns)
+        exit_handlers.leave_out(shell.user_ns, knows_all=True)
         self._handlers = atexit._ncallbacks()
-        named = [one for one in shell.user_ns.values() if type(one) is types.ModuleType]
         self._modules = {
-            module.__name__: Snapshot(module)
-            for module in (*(sys.modules[name] for name in BARE), *named)
-            if sys.modules.get(module.__name__) is module
+            module.__name__: (module, Snapshot(module))
+            for module in _named(shell, code)
+            if module.__name__ != "__main__" and sys.modules.get(module.__name__) is module
         }
         self._rows = plain_settings.look(shell)
 
@@ -66,9 +71,8 @@ class Census:
 
     def _changed_in_modules(self) -> t.Iterator[str]:
         carried = set(self._shell.patches.keys())
-        for name, before in self._modules.items():
-            module = sys.modules.get(name)
-            if not isinstance(module, types.ModuleType):
+        for name, (module, before) in self._modules.items():
+            if sys.modules.get(name) is not module:
                 continue  # module_entries.py
             for attribute, (_, now) in sorted(before.changes(module).items()):
                 key = f"{name}:{attribute}"
@@ -79,9 +83,24 @@ class Census:
                         yield f"{name}.{attribute}"
 
 
+def _named(shell: t.Any, code: str) -> t.Iterator[types.ModuleType]:
+    """`sys` and `builtins`, the modules that the notebook has a name for, those whose names are in the cell's code, and
+    what the code may import from these (`from xml import dom`)."""
+    words = set(_WORD.findall(code))
+    for one in (*map(sys.modules.get, {*BARE, *words}), *shell.user_ns.values()):
+        if type(one) is types.ModuleType:
+            yield one
+            inner = map(vars(one).get, words)
+            yield from (value for value in inner if type(value) is types.ModuleType)
+
+
 def _is_iterator(one: t.Any) -> bool:
     """Whether it is of a type of the interpreter's that nothing shows the maker of."""
-    return getattr(one, "__module__", None) is None and type(one).__module__ == "builtins"
+    return (
+        one is not MISSING
+        and getattr(one, "__module__", None) is None
+        and type(one).__module__ == "builtins"
+    )
 
 
 def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:

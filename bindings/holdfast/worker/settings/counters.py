@@ -89,7 +89,7 @@ class Counters:
         """Find those of modules that have been imported since the last time."""
         for name, module in self._modules.installed():
             if str(module.__file__).endswith(".py") and (found := _counters_in(module)):
-                self._places[name] = (*self._places.get(name, ()), *found)
+                self._places[name] = tuple(dict.fromkeys((*self._places.get(name, ()), *found)))
 
 
 # ---- which they are

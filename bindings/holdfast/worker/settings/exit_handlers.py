@@ -1,7 +1,8 @@
 """Leaves out the exit handlers (`atexit`) that the notebook's code registers in the process of a cell.
 
 They run when the notebook's own process ends. The process of a cell ends with the cell, so what its code registers or
-takes back there changes nothing, and is named.
+takes back there changes nothing, and is named. A fork has the notebook's handlers: there it isn't named if the function
+to be taken back is none of them. A clean process doesn't know them.
 
 Libraries' handlers, registered by code of the standard library or site-packages, belong to the process in
 which they were registered, and run at its end. So do handlers that a module of the user's own registers while
@@ -23,8 +24,9 @@ Call = tuple[t.Any, tuple, dict[str, t.Any]]  # function, arguments, named argum
 left_out: list[object] = []
 
 
-def leave_out(namespace: dict[str, t.Any]) -> None:
-    """Stand in for `atexit.register` and `unregister`, in a process that ends after its cell."""
+def leave_out(namespace: dict[str, t.Any], knows_all: bool = False) -> None:
+    """Stand in for `atexit.register` and `unregister`, in a process that ends after its cell; `knows_all`: it has
+    the notebook's handlers."""
     register: t.Any = atexit.register
     unregister: t.Any = atexit.unregister
 
@@ -39,11 +41,26 @@ def leave_out(namespace: dict[str, t.Any]) -> None:
 
     @functools.wraps(unregister)
     def note_less(func: t.Any, /) -> None:
-        if is_own(sys._getframe(1).f_globals, namespace):
-            left_out.append(func)
+        caller = sys._getframe(1)
+        if is_own(caller.f_globals, namespace) and not imports(caller, namespace):
+            asked = _Asked(func)
+            unregister(asked)  # takes nothing back
+            if asked.is_there or not knows_all:
+                left_out.append(func)
         unregister(func)
 
     atexit.register, atexit.unregister = note, note_less
+
+
+class _Asked:
+    """Compared with the functions of all handlers, learns whether one of them is this."""
+
+    def __init__(self, func: t.Any) -> None:
+        self._func, self.is_there = func, False
+
+    def __eq__(self, other: object) -> bool:
+        self.is_there |= other is self._func or other == self._func
+        return False
 
 
 def is_own(space: dict[str, t.Any], namespace: dict[str, t.Any]) -> bool:

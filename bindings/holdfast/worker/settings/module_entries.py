@@ -21,7 +21,7 @@ from holdfast import _store
 from holdfast.carry.patches import MISSING, Slot
 from holdfast.carry.restoring import is_made_here
 
-from .attributes import is_users
+from .attributes import is_users, mark_of
 
 
 class ModuleEntries:
@@ -56,12 +56,8 @@ class ModuleEntries:
         self._removed.update(gone)
 
     def _mark(self, name: str) -> object:
-        """Note which object an entry is, by a weak reference: so it may end. Returns the mark before, if any."""
-        one, before = sys.modules[name], self._marks.get(name)
-        try:
-            self._marks[name] = weakref.ref(one)
-        except TypeError:
-            self._marks[name] = id(one)
+        """Note which object an entry is. Returns the mark before, if any."""
+        before, self._marks[name] = self._marks.get(name), mark_of(sys.modules[name])
         return before
 
     def _meet(self, name: str, before: t.Any, was_put: bool) -> None:

@@ -3,8 +3,11 @@
 A module made by `importlib.util.spec_from_file_location`, as `%%cython` and readers of settings do, is in
 `sys.modules` and nowhere on `sys.path`. So is a module whose directory was removed from the path. If a value
 refers to such a module by its name, another process would not find it. So the files of all modules of the
-user's own are carried. There a finder behind all others has them, and so meets only names that no other
-finder knows.
+user's own are carried, and the other process gets a finder for them. It is the last one in `sys.meta_path`, so it
+is asked only for modules that no other finder has found.
+
+A process finds none again that it had and took out of `sys.modules`: that would be found only where Python itself
+finds it. Nor is a file found that is gone, unless its text was carried (own_code.py).
 
 Only top-level modules are looked at: what is in a package is found through the package. A module that
 replaced another one, or has another loader than Python's own, isn't reported.
@@ -19,6 +22,7 @@ import sys
 import typing as t
 
 from .attributes import own_modules
+from .own_code import own_code
 
 Files = dict[str, str]
 
@@ -41,25 +45,30 @@ class ModuleFiles:
     """This process's: what is known, and the finder for it."""
 
     def __init__(self) -> None:
-        self.files: Files = {}
+        self.files: Files = {}  # of modules that another process has, and that weren't here yet
 
     def capture(self) -> Files:
-        """The file of each such module that is or was here."""
-        for name, module in own_modules().items():
-            if "." not in name and (file := _file(name, module)) is not None:
-                self.files[name] = file
-        return dict(self.files)
+        """The file of each such module that is here, or that another process has."""
+        found = {
+            name: file
+            for name, module in own_modules().items()
+            if "." not in name and (file := _file(name, module)) is not None
+        }
+        self.files = {name: file for name, file in self.files.items() if name not in found}
+        return self.files | found
 
     def apply(self, new: Files) -> None:
-        """Find these from now on."""
-        self.files.update(new)
+        """Find these from now on, but for those that are here."""
+        self.files = {name: file for name, file in new.items() if name not in sys.modules}
         if self not in sys.meta_path:
             sys.meta_path.append(self)  # type: ignore[arg-type]
 
     def find_spec(self, name: str, path: t.Any = None, target: t.Any = None) -> t.Any:
         """The last finder that `sys.meta_path` asks."""
         file = self.files.get(name)
-        return None if file is None else importlib.util.spec_from_file_location(name, file)
+        if file is None or not (os.path.isfile(file) or own_code.has_text(name, file)):
+            return None
+        return importlib.util.spec_from_file_location(name, file)
 
 
 def _file(name: str, module: t.Any) -> str | None:

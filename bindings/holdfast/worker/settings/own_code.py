@@ -85,6 +85,11 @@ class OwnCode:
         origin = self._carried.get(spec.name)
         return origin if origin is not None and origin.path == spec.origin else None
 
+    def has_text(self, name: str, path: str) -> bool:
+        """Whether another process had a text of this file, which the next import of the module gets."""
+        origin = self._carried.get(name)
+        return origin is not None and origin.path == path and origin.text is not None
+
     def has_loaded_anew(self) -> bool:
         """Whether a module was since the last call: what is known by its name there may have another now."""
         seen, self._loads_seen = self._loads_seen, self._loads

@@ -448,6 +448,11 @@ plain_settings.rows |= {
         of_process=True,
     ),
     "the name of the process": _of_proc("comm"),
+    "the name of the main thread": Row(
+        "threading",
+        lambda: threading.main_thread().name,
+        lambda new: setattr(threading.main_thread(), "name", new),
+    ),
     "oom_score_adj": _of_proc("oom_score_adj"),
     "the session and process group": Row(
         "os", lambda: [os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid()], of_process=True
