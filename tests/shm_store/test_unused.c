@@ -2,6 +2,7 @@
  * another process: not too early, in stretches, and never one that is in use again.
  */
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
