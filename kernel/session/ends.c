@@ -98,9 +98,9 @@ renumber_content(const hf_kernel *kernel, const hfi_request *request,
 void
 hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
                const hfi_from_worker_reply *reply, hfi_part metadata) {
-    hfi_ends_outcome outcome = hfi_ends_read(reply);
     if (reply->content.size == 0 ||
-        (request == kernel->cell.request && hfi_ends_goes_on(kernel, outcome.error)))
+        (request == kernel->cell.request &&
+         hfi_ends_goes_on(kernel, hfi_ends_read(reply).error)))
         return;
     char *own = renumber_content(kernel, request, reply->content);
     hfi_reply(kernel, request, own != NULL ? hfi_part_text(own) : reply->content,

@@ -195,6 +195,16 @@ def test_a_large_trace_is_written_before_its_directory_has_another_name(held, tm
     assert _recorder.state(former) == "" and (former / "traces.otf2").is_file()
 
 
+def test_each_large_trace_in_a_named_directory_is_left(held, tmp_path):
+    """The one before was written when it got another name."""
+    kernel, directory = held
+    kernel.run(CELL + MANY)
+    kernel.run(CELL + MANY)
+    until(lambda: asked(directory) == 2)
+    (former,) = tmp_path.glob("mine-*")
+    assert (_recorder.state(former), _recorder.state(directory)) == ("", "left")
+
+
 def test_a_large_trace_that_cannot_be_written_is_named(recorded):
     kernel, directory = recorded
     kernel.run("from holdfast.scorep import recovery\nguardian = recovery.GUARDIAN")

@@ -113,7 +113,7 @@ class Bound:
     ):
         self._namespace, self._attributes = namespace, attributes
         self._calls = _calls_of_functions()
-        self._places = {name: id(value) for name, value in list(namespace.items())}
+        self._places = places_of(namespace, namespace)
         budget = Budget()
         self._before = {}
         carried = _objects_of(namespace, unserializable) if unserializable else {}
@@ -181,8 +181,7 @@ class Bound:
     def bound_anew(self, names: t.Iterable[str]) -> list[str]:
         """After the cell: those of these names that have another object. What matters is held by a variable that
         isn't carried, so no other object has got its address."""
-        places, space = self._places, self._namespace
-        return [name for name in names if name in space and places.get(name) != id(space[name])]
+        return bound_anew(self._places, self._namespace, names)
 
     def gone(self, kept: t.Container[str]) -> list[str]:
         """After the cell: those that it deleted, and the patches that it took back.
@@ -201,6 +200,19 @@ class Bound:
 
 def _calls_of_functions() -> dict[str, t.Any]:
     return {name: one.cache_info() for name, one in cached_functions.left_out().items()}
+
+
+def places_of(namespace: dict[str, t.Any], names: t.Iterable[str]) -> dict[str, int]:
+    """The ids of these variables, for `bound_anew`."""
+    return {name: id(namespace[name]) for name in list(names)}
+
+
+def bound_anew(
+    places: dict[str, int], namespace: dict[str, t.Any], names: t.Iterable[str]
+) -> list[str]:
+    """Those of these names that have another object than at `places`, or had none. If an object has ended, the next
+    one may have its address: that isn't seen."""
+    return [name for name in names if name in namespace and places.get(name) != id(namespace[name])]
 
 
 def _objects_of(

@@ -32,7 +32,7 @@ from holdfast.worker import notices, preparation, restarted, steps
 
 from .addresses import Addresses
 from .analysis import reach
-from .bound import RESULTS, unstorable, with_traceback
+from .bound import RESULTS, bound_anew, places_of, unstorable, with_traceback
 from .descriptors import Descriptors
 from .ipython import autoreload, results
 from .origin import is_library
@@ -70,8 +70,7 @@ class Isolated(Way):
         self._state = state.capture(self.shell)
         self.faults = 0  # of the cell
         self._copied: list[int] = []  # buffers made ready to be written
-        self._here: set[str] = set()  # names that were bound to the notebook's objects
-        self._places: dict[str, int] = {}  # their ids
+        self._places: dict[str, int] = {}  # ids of what was bound to the notebook's names
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
 
     def prepare(self, run: Run) -> ErrorContent | None:
@@ -83,7 +82,7 @@ class Isolated(Way):
         preallocation.prefill_no_more(self.session)  # before the session may be left
         self._restart_where_needed(run.frame, run.instrument)
         run.report |= self._bind(run.code, run.instrument)
-        self._note_bound(set(self.shell.user_ns))
+        self._places |= places_of(self.shell.user_ns, self.shell.user_ns)
         if not run.instrument.get("isolated", False):
             refused = self.recording.begin(run.instrument.get("arguments") or [])
             if refused is not None:
@@ -183,12 +182,8 @@ class Isolated(Way):
         report["bytes_mapped"] = bound["bytes_mapped"] + self._mapped_first
         return report | self._prepare_memory(code, report["bytes_mapped"])
 
-    def _note_bound(self, names: set[str]) -> None:
-        self._here |= names
-        self._places |= {name: id(self.shell.user_ns[name]) for name in names}
-
     def _note_reached(self, names: set[str]) -> None:
-        self._note_bound(names)
+        self._places |= places_of(self.shell.user_ns, names)
         if self._reached is not None:
             self._reached |= names
 
@@ -244,13 +239,8 @@ class Isolated(Way):
         if loans is not None:
             self.channel.send_handle(device_lease.CATALOGUE, loans)
         report["names_lost"] = lost
-        # Of an object that ended in the cell, its successor may have the address: that isn't seen.
-        places, space = self._places, self.shell.user_ns
-        saved_here = [name for name in saved["saved"] if name in space]
-        report["names_bound_anew"] = [
-            name for name in saved_here if places.get(name) != id(space[name])
-        ]
-        report["names_not_here"] = [*{*saved["saved"], *saved["removed"]} - self._here]
+        report["names_bound_anew"] = bound_anew(self._places, self.shell.user_ns, saved["saved"])
+        report["names_not_here"] = [*{*saved["saved"], *saved["removed"]} - self._places.keys()]
         self.shell.goes_with_cell = list(lost)
         report["raised"] = not self.shell.last_execution_succeeded
         reply: Frame = {}

@@ -66,9 +66,8 @@ class Recording:
         self._experiment = ""  # absolute; "" if nothing is recorded
         self._shown = ""  # the same as the user wrote it
         self._is_automatic = False  # nobody named it
-        self.waits = False  # the trace of the last one, for `finish`,
-        self._is_left = False  # or for another process, which the frontend starts
-        self._left = ""  # the directory of the last one of those; "": nobody needs to wait for it
+        self.waits = False  # the trace of the last one, for `finish`
+        self._left = ""  # where one waits for another process, which the frontend starts
         self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
         self._cost = event_cost  # of the last recording, as the next two
@@ -146,6 +145,8 @@ class Recording:
         self._cost = c_event_cost if given.c_functions else event_cost
         follow(c_calls=given.c_functions, enabled=given.instrument)
         self._experiment = self._recorder.directory()
+        if self._left == self._experiment:  # that one was written, and has another name now
+            self._left = ""
         if given.lines and not given.dummy:
             self._sample_lines()
         self._shown = wanted or self._experiment
@@ -218,9 +219,8 @@ class Recording:
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
             reply["automatic"] = self._is_automatic
-            if self._is_left:
+            if self._left == self._experiment:
                 reply["unwritten"] = True
-                self._left = self._experiment
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
 
     def _measure_now(self) -> float:
@@ -245,17 +245,16 @@ class Recording:
         started = time.perf_counter()
         counts: Counts = {"events": 0}
         self._counted, self._seconds_of_others, self._lines = Counted(), 0.0, (0, 0.0)
-        self._is_left = False
         if self._shell.recorder is not None:
             self._shell.recorder, self._shell.recorded = None, {}
             self._end_lines()
             try:
-                leave = later and not (
-                    self._left and self._recorder.state(self._left)
-                )  # one at a time
+                # One at a time is left to another process.
+                leave = later and not (self._left and self._recorder.state(self._left))
                 result = self._recorder.close(later=later, leave=leave)
                 self.waits = result is not None and result["waits"]
-                self._is_left = result is not None and result["left"]
+                if result is not None and result["left"]:
+                    self._left = self._experiment
                 loading.end_alone()
             except (OSError, RuntimeError, MemoryError) as error:
                 self._say_unwritten(error)
